@@ -1,0 +1,1 @@
+"""Benchmarks of scrubjay: what is measured, beside what it is compared with. Nothing imports this package."""

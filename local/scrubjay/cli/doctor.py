@@ -1,0 +1,263 @@
+"""`scrubjay doctor`: looks at everything, changes nothing, and says what to do about what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from scrubjay import models
+from scrubjay import settings as options
+from scrubjay.cli import reach, render
+from scrubjay.cli.daemon import report_of
+from scrubjay.cli.output import Output
+from scrubjay.daemon import control
+from scrubjay.store import check as damage
+from scrubjay.store import migrations
+from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
+from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from scrubjay.settings import Settings
+
+LOW_SPACE_BYTES = 500_000_000
+"""Free space below which a warning is due: a migration and a backup each need room for one more copy of the store."""
+
+NO_SPACE_BYTES = 50_000_000
+"""Free space below which writing will fail soon: less than the write-ahead log may grow to."""
+
+NETWORK_SYSTEMS = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smbfs",
+        "smb3",
+        "afpfs",
+        "webdav",
+        "davfs",
+        "fuse.sshfs",
+        "fuse.rclone",
+        "9p",
+        "virtiofs",
+        "afs",
+    )
+)
+"""File systems whose locks or shared memory SQLite's write-ahead log cannot rely on (sqlite.org/wal.html, point 2)."""
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked at: what was found, and what to do when that is not well. `code` is the error it stands for."""
+
+    name: str
+    state: State
+    found: str
+    todo: str = ""
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """All checks; `healthy` when none failed."""
+
+    healthy: bool
+    checks: tuple[Check, ...]
+
+
+def doctor(line: Namespace) -> int:
+    """Check everything. Exits 0 when nothing failed, 7 when the store is damaged, 6 for anything else."""
+    out = Output.of(line)
+    chosen = reach.settings_of(line)
+    checks = tuple(examined(chosen))
+    failed = [check for check in checks if check.state is State.FAIL]
+    report = DoctorReport(healthy=not failed, checks=checks)
+    out.answer(report, lambda: render.examined(report))
+    return max((check.code for check in failed), default=0)
+
+
+def examined(chosen: Settings) -> Iterator[Check]:
+    """Yield the checks, in the order in which one thing needs another."""
+    yield from folders(chosen)
+    yield from disk(chosen)
+    yield sqlite()
+    yield from store(chosen)
+    yield from model(chosen)
+    yield from daemon(chosen)
+    yield from token(chosen)
+
+
+def ok(name: str, found: str) -> Check:
+    """Return a check that ended well."""
+    return Check(name=name, state=State.OK, found=found)
+
+
+def warn(name: str, found: str, todo: str) -> Check:
+    """Return a check that found something to mind."""
+    return Check(name=name, state=State.WARN, found=found, todo=todo)
+
+
+def fail(name: str, found: str, todo: str, error: type[ScrubjayError] = UnavailableError) -> Check:
+    """Return a check that failed."""
+    return Check(name=name, state=State.FAIL, found=found, todo=todo, code=error.exit_code)
+
+
+def folders(chosen: Settings) -> Iterator[Check]:
+    """Look at the folders: there, ours, writable, and closed to others."""
+    for name, folder in (("data folder", chosen.data_dir), ("logs", chosen.state_dir), ("models", chosen.models_dir)):
+        if not folder.exists():
+            yield warn(name, f"{folder} does not exist yet", "scrubjay init makes it")
+        elif not folder.is_dir():
+            yield fail(name, f"{folder} is not a folder", "move that file away, then scrubjay init")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield fail(name, f"{folder} cannot be written", f"chmod u+rwx {folder}, or give it back to its owner")
+        elif name == "data folder" and (mode := open_to_others(folder)):
+            yield warn(name, f"{folder} is open to other users ({mode:03o})", f"chmod 700 {folder}")
+        else:
+            yield ok(name, str(folder))
+
+
+def open_to_others(path: Path) -> int:
+    """Return the mode when group or others may do anything with the path, else 0. Windows has no such modes."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    return mode if sys.platform != "win32" and mode & 0o077 else 0
+
+
+def disk(chosen: Settings) -> Iterator[Check]:
+    """Look at the disk the store lies on."""
+    place = next((folder for folder in (chosen.data_dir, *chosen.data_dir.parents) if folder.exists()), chosen.data_dir)
+    free = shutil.disk_usage(place).free
+    size = chosen.store_path.stat().st_size if chosen.store_path.exists() else 0
+    if free < max(NO_SPACE_BYTES, size // 10):
+        yield fail("disk space", f"{render.size(free)} free", "free some space: writing will fail soon")
+    elif free < max(LOW_SPACE_BYTES, 2 * size):
+        yield warn("disk space", f"{render.size(free)} free", "free some space before a backup or an upgrade")
+    else:
+        yield ok("disk space", f"{render.size(free)} free")
+    system = file_system(place)
+    if system in NETWORK_SYSTEMS:
+        yield warn(
+            "file system", f"{system}, a network or shared one", "move the store to a local disk: set data_dir there"
+        )
+    elif system:
+        yield ok("file system", system)
+
+
+def file_system(path: Path) -> str:
+    """Return the kind of file system a path lies on, "" where the system does not tell."""
+    try:
+        mounts = psutil.disk_partitions(all=True)
+    except (OSError, PermissionError):
+        return ""
+    real = path.resolve()
+    under = [mount for mount in mounts if real.is_relative_to(mount.mountpoint)]
+    return max(under, key=lambda mount: len(mount.mountpoint)).fstype.lower() if under else ""
+
+
+def sqlite() -> Check:
+    """Look at the SQLite that is used."""
+    if version_info >= SAFE_VERSION:
+        return ok("SQLite", version)
+    safe = ".".join(map(str, SAFE_VERSION))
+    return warn(
+        "SQLite",
+        f"{version}: older than {safe}, in which a rare corruption of the log was fixed",
+        "pip install pysqlite3",
+    )
+
+
+def store(chosen: Settings) -> Iterator[Check]:
+    """Look at the store's file: ours, whole, of a schema we know, its full-text index in step with its tables."""
+    path = chosen.store_path
+    if not path.exists():
+        yield warn("store", f"{path} does not exist yet", "scrubjay init makes it")
+        return
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield fail("store", f"{path} cannot be written", f"chmod u+rw {path}")
+    if mode := open_to_others(path):
+        yield warn("store", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
+    if wrong := damage(path):
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        yield fail("integrity", f"{wrong[0]}{more}", "scrubjay restore FILE brings back a backup", CorruptError)
+        return
+    yield ok("integrity", f"tables and full-text index whole, {render.size(path.stat().st_size)}")
+    newest, found = migrations()[-1].version, version_of(path)
+    if found > newest:
+        yield fail("schema", f"{found}, written by a newer scrubjay", "upgrade scrubjay")
+    elif found < newest:
+        yield warn("schema", f"{found}, this scrubjay has {newest}", "the next start upgrades it, after a snapshot")
+    else:
+        yield ok("schema", str(found))
+
+
+def version_of(path: Path) -> int:
+    """Return a store's schema version, from the header of the file (sqlite.org/fileformat.html, offset 60)."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(64)[60:64], "big")
+
+
+def model(chosen: Settings) -> Iterator[Check]:
+    """Look at the embedding model in use, each of its files against its checksum."""
+    name = chosen.model
+    if name == options.NO_MODEL:
+        yield ok("model", "none, as the settings say: recall by words only")
+        return
+    if name.startswith(options.HTTP_PREFIX):
+        yield ok("model", f"{name} at {chosen.embed_url}")
+        return
+    found = next((each for each in models.installed(chosen.models_dir, verify=True) if each.name == name), None)
+    if found is None:
+        yield fail("model", f"{name} is not a model we know", "scrubjay models lists them")
+    elif found.state is models.ModelState.READY:
+        yield ok("model", f"{name}, whole, {render.size(found.size)}")
+    elif found.state is models.ModelState.ABSENT:
+        yield warn("model", f"{name} is not here: recall by words only", "scrubjay models pull")
+    else:
+        yield fail("model", f"{name} is {found.state.value}", f"scrubjay models pull {name}")
+
+
+def daemon(chosen: Settings) -> Iterator[Check]:
+    """Look at the daemon, and at its jobs."""
+    report = report_of(control.status(chosen))
+    if report.state == "stale":
+        yield warn("daemon", f"process {report.pid} died without a word", "scrubjay daemon start recovers by itself")
+    elif report.state == "silent":
+        yield fail("daemon", f"process {report.pid} does not answer", "scrubjay daemon logs; scrubjay daemon stop")
+    elif report.status is None:
+        yield ok("daemon", "not running; commands open the store themselves")
+    else:
+        yield ok("daemon", f"process {report.pid} on {report.address}")
+        for warning in report.status.warnings:
+            yield warn("daemon", warning, "scrubjay daemon logs may say more")
+        for job in report.status.jobs:
+            if job.last_error:
+                yield warn("jobs", f"{job.name}: {job.last_error}", "it is tried again; scrubjay daemon logs")
+
+
+def token(chosen: Settings) -> Iterator[Check]:
+    """Look at who can read the token that opens the daemon's door."""
+    path = chosen.token_path
+    if not path.exists():
+        return
+    if mode := open_to_others(path):
+        yield fail("token", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
+    else:
+        yield ok("token", "readable by you alone")

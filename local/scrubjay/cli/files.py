@@ -1,0 +1,423 @@
+"""The commands that carry much at a time: events and files in, exports and backups out, and a backup back in."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import msgspec
+
+from scrubjay import api
+from scrubjay.cli import of_os_error, reach
+from scrubjay.cli.later import Later
+from scrubjay.cli.output import Output
+from scrubjay.door import private
+from scrubjay.exchange import is_export
+from scrubjay.policy import DEFAULT
+from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError, TooLargeError
+from scrubjay_shared.records import EventDraft
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from scrubjay.cli import render
+    from scrubjay.door import Door
+else:
+    render = Later("scrubjay.cli.render")
+
+BATCH = 500
+"""Events in one request: shares an fsync among many, and keeps a progress bar moving."""
+
+READ_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text"})
+"""What is picked up out of a folder. A file that is named is tried whatever its suffix."""
+
+LOOK_S = 0.2
+"""Between two looks at what is still to be learned: a bar that moves five times a second looks alive."""
+
+STALLED_S = 10.0
+"""How long the jobs may make no progress before the work is done in the foreground, where errors show."""
+
+SETTLE_MS = 3_600_000
+"""How long the rest may take: an hour is more than a store of a hundred thousand events needs on a small machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """What became of all events. `line` counts those read."""
+
+    lines: int
+    accepted: int
+    duplicates: int
+    redactions: dict[str, int]
+    skipped: tuple[api.Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A file that could not be imported, and why."""
+
+    path: str
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import took, over all files. `formats` counts files by format; `failed` are those that gave nothing."""
+
+    files: int
+    events: int
+    memories: int
+    duplicates: int
+    formats: dict[str, int]
+    redactions: dict[str, int]
+    skipped: tuple[api.Skipped, ...]
+    failed: tuple[Failed, ...]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written, and where: printed when the export itself goes to a file."""
+
+    path: str
+    lines: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReport:
+    """The store's file, what it was restored from, and where the old one is kept (null when there was none)."""
+
+    file: str
+    source: str
+    kept: str | None
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums of the answers so far."""
+
+    files: int = 0
+    events: int = 0
+    memories: int = 0
+    duplicates: int = 0
+    redactions: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
+
+    def add(self, answer: api.ImportAnswer) -> None:
+        """Add what one import took."""
+        self.formats[answer.format] += 1
+        self.events += answer.events
+        self.memories += answer.memories
+        self.duplicates += answer.duplicates
+        self.redactions.update(answer.redactions)
+        self.skip(answer.skipped)
+
+    def skip(self, skipped: Iterable[api.Skipped]) -> None:
+        """Add reasons."""
+        for each in skipped:
+            self.skipped[each.reason] += each.count
+
+    def reasons(self) -> tuple[api.Skipped, ...]:
+        """Return the reasons, the commonest first."""
+        return tuple(api.Skipped(reason=reason, count=count) for reason, count in self.skipped.most_common())
+
+
+def ingest(line: Namespace) -> None:
+    """Take in events, one JSON object a line. All lines are read before the first is sent: all of it, or none."""
+    out = Output.of(line)
+    data = sys.stdin.buffer.read() if line.file == "-" else Path(line.file).read_bytes()
+    drafts = _drafts(reach.decoded(data, "stdin" if line.file == "-" else line.file))
+    totals = Totals()
+    with reach.store(line, background=True) as door, out.progress() as bar:
+        task = bar.add_task("events", total=len(drafts))
+        for start in range(0, len(drafts), BATCH):
+            batch = tuple(drafts[start : start + BATCH])
+            answer: api.IngestAnswer = door.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
+            totals.events += answer.accepted
+            totals.duplicates += answer.duplicates
+            totals.redactions.update(answer.redactions)
+            totals.skip(answer.skipped)
+            bar.update(task, advance=len(batch))
+        bar.stop()
+        _settled(door, out, wanted=line.wait)
+    report = IngestReport(
+        lines=len(drafts),
+        accepted=totals.events,
+        duplicates=totals.duplicates,
+        redactions=dict(totals.redactions),
+        skipped=totals.reasons(),
+    )
+    out.answer(
+        report,
+        lambda: render.taken(report.accepted, 0, report.duplicates, report.redactions, report.skipped),
+    )
+
+
+def _drafts(text: str) -> list[EventDraft]:
+    decoder = msgspec.json.Decoder(EventDraft)
+    drafts = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            drafts.append(decoder.decode(line))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise InvalidError(
+                f"line {number} is not an event: {error}",
+                hint='a line is {"agent": …, "session_id": …, "type": "user_message", "text": …}; nothing was stored',
+            ) from error
+    if not drafts:
+        raise InvalidError("no events", hint="give one JSON object a line, in a file or on stdin")
+    return drafts
+
+
+def import_(line: Namespace) -> int:
+    """Learn from files, one after another. One that fails does not stop the rest, and shows in the exit code."""
+    out = Output.of(line)
+    found = list(_found(line.paths))
+    totals = Totals()
+    failed: list[Failed] = []
+    with reach.store(line, background=not line.dry_run) as door, out.progress(unit="files") as bar:
+        task = bar.add_task("importing", total=len(found))
+        for file in found:
+            if not file.wanted:
+                totals.skipped[f"not a kind of file to import ({file.suffix})"] += 1
+            elif (error := _imported(door, line, file, totals)) is not None:
+                failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
+            bar.update(task, advance=1)
+        bar.stop()
+        if not line.dry_run:
+            _settled(door, out, wanted=line.wait)
+    report = ImportReport(
+        files=totals.files,
+        events=totals.events,
+        memories=totals.memories,
+        duplicates=totals.duplicates,
+        formats=dict(totals.formats),
+        redactions=dict(totals.redactions),
+        skipped=totals.reasons(),
+        failed=tuple(failed),
+        dry_run=line.dry_run,
+    )
+    if len(failed) == len(found) == 1:
+        raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
+    out.answer(report, lambda: render.imported(report))
+    return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _imported(door: Door, line: Namespace, file: Found, totals: Totals) -> ScrubjayError | None:
+    """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised."""
+    try:
+        data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
+        for piece in _pieces(door, file.name, data):
+            request = api.ImportRequest(
+                name=file.name,
+                data=piece,
+                format=line.format,
+                only=line.only,
+                project=line.project,
+                dry_run=line.dry_run,
+            )
+            totals.add(door.call("import_", request))
+    except (InvalidError, NotFoundError) as error:
+        return error
+    except OSError as error:
+        return of_os_error(error)
+    totals.files += 1
+    return None
+
+
+def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
+    """Yield the file whole, or an export of ours in pieces that the daemon's door is wide enough for.
+
+    Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
+    """
+    widest = DEFAULT.limits.max_body_bytes
+    if door.through != "daemon" or len(data) <= widest:
+        yield data
+        return
+    if not is_export(data):
+        raise TooLargeError(
+            f"{name}: larger than the {widest >> 20} MiB that the daemon takes at once",
+            hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
+        )
+    head_end = data.index(b"\n") + 1
+    head, start = data[:head_end], head_end
+    while start < len(data):
+        end = min(start + widest - head_end, len(data))
+        if end < len(data):
+            end = data.rfind(b"\n", start, end) + 1
+            if end == 0:
+                raise TooLargeError(
+                    f"{name}: a record of more than {widest >> 20} MiB", hint="scrubjay daemon stop first"
+                )
+        yield head + data[start:end]
+        start = end
+
+
+class Found(NamedTuple):
+    """A file to import: its name relative to what was given, its path (None is stdin).
+
+    `wanted` is false for one in a folder that is of no kind that is picked up.
+    """
+
+    name: str
+    path: Path | None
+    wanted: bool = True
+
+    @property
+    def shown(self) -> str:
+        """What to call it."""
+        return self.name if self.path is None else str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """Its kind, as its name tells it."""
+        return Path(self.name).suffix or "no suffix"
+
+
+def _found(given: Iterable[str]) -> Iterator[Found]:
+    """Yield the files that are meant. Raises NotFoundError for a pattern that matches nothing."""
+    for word in given:
+        path = Path(word).expanduser()
+        if word == "-":
+            yield Found("stdin", None)
+        elif path.exists() or not glob.has_magic(word):
+            yield from _at(path)
+        else:
+            matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # a pattern may be absolute
+            if not matches:
+                raise NotFoundError(f"nothing matches {word}", hint="check the pattern")
+            for match in matches:
+                yield from _at(Path(match))
+
+
+def _at(path: Path) -> Iterator[Found]:
+    """Yield a file, or what a folder holds, in a fixed order. Hidden files and folders inside it are left alone."""
+    if not path.is_dir():
+        yield Found(path.name, path)
+        return
+    for parent, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            file = Path(parent, name)
+            if not name.startswith(".") and file.is_file():
+                yield Found(file.relative_to(path).as_posix(), file, file.suffix.lower() in READ_SUFFIXES)
+
+
+def _settled(door: Door, out: Output, *, wanted: bool) -> None:
+    """Wait until all is learned and embedded, when asked to, or when no daemon would do it after us.
+
+    The jobs do the work and the bar follows them; `settle` then does what they left, and says when nothing is.
+    """
+    if not wanted and door.through == "daemon":
+        return
+    with out.progress(unit="to learn and embed") as bar:
+        task = bar.add_task("learning", total=None)
+        most = waiting = 0
+        moved = time.monotonic()
+        while time.monotonic() - moved < STALLED_S:
+            counts: api.StatsAnswer = door.call("stats", api.Nothing())
+            left = counts.to_learn + counts.to_embed
+            if left == 0:
+                break
+            if left != waiting:
+                waiting, moved = left, time.monotonic()
+            most = max(most, left)
+            bar.update(task, total=most, completed=most - left)
+            time.sleep(LOOK_S)
+        left_over: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+    if left_over.to_learn or left_over.to_embed:
+        out.remark(
+            f"{left_over.to_learn:,} still to learn from and {left_over.to_embed:,} to embed; the next start goes on"
+        )
+
+
+def export(line: Namespace) -> None:
+    """Write everything out, as `scrubjay import` reads it. A file appears complete, or not at all."""
+    out = Output.of(line)
+    with reach.store(line) as door:
+        if line.file == "-":
+            sys.stdout.flush()
+            _written(door, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        path = Path(line.file).expanduser().absolute()
+        part = path.with_name(f".{path.name}.part")
+        try:
+            with open(part, "wb", opener=private) as file:
+                lines, size = _written(door, file)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    report = ExportReport(path=str(path), lines=lines, bytes=size)
+    out.answer(report, lambda: f"{render.counted(lines, 'record')}, {render.size(size)}: {path}")
+
+
+def _written(door: Door, file: BinaryIO) -> tuple[int, int]:
+    lines = size = 0
+    for record in door.export():
+        size += file.write(record + b"\n")
+        lines += 1
+    return lines, size
+
+
+def backup(line: Namespace) -> None:
+    """Copy the store while it is in use, and check the copy."""
+    out = Output.of(line)
+    chosen = reach.settings_of(line)
+    stamp = f"{reach.now():%Y-%m-%dT%H%M%S}"
+    default = chosen.data_dir / "backups" / f"memory-{stamp}.db"
+    path = Path(line.file).expanduser().absolute() if line.file else default
+    if path.is_dir():
+        path = path / default.name
+    if path == default:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with reach.store(line) as door:
+        answer: api.PathAnswer = door.call("backup", api.PathRequest(path=str(path)))
+    out.answer(answer, lambda: f"{answer.path}: {render.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…")
+
+
+def restore(line: Namespace) -> None:
+    """Put a backup in place of the store; the old file is kept beside it."""
+    from scrubjay.store import migrations  # noqa: PLC0415  # numpy and all: the other commands may find a daemon
+    from scrubjay.store import restore as put_back  # noqa: PLC0415
+
+    out = Output.of(line)
+    target = reach.settings_of(line).store_path
+    source = Path(line.file).expanduser().absolute()
+    kept = put_back(target, source, migrations())
+    report = RestoreReport(file=str(target), source=str(source), kept=None if kept is None else str(kept))
+    out.answer(report, lambda: f"restored {target} from {source}" + (f"\nthe old file: {kept}" if kept else ""))
+
+
+def rebuild(line: Namespace) -> None:
+    """Derive everything again from events and ops."""
+    out = Output.of(line)
+    with reach.store(line, background=line.vectors) as door, out.progress() as bar:
+        bar.add_task("rebuilding", total=None)
+        answer: api.RebuildAnswer = door.call("rebuild", api.RebuildRequest(vectors=line.vectors))
+        bar.stop()
+        if line.vectors:
+            _settled(door, out, wanted=False)
+    same = "the same as before" if answer.before == answer.after else "it was damaged, and is now as its ops say"
+    out.answer(
+        answer,
+        lambda: (
+            f"{render.counted(answer.memories, 'memory', 'memories')} from "
+            f"{render.counted(answer.events, 'event')}: {same}"
+        ),
+    )

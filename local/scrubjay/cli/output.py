@@ -1,0 +1,98 @@
+"""Where results and remarks go: results to stdout, as JSON or for people; everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from scrubjay.cli.later import Later
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+
+    from rich import console, progress, text
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+    from scrubjay.cli import render
+else:
+    console, progress, text = Later("rich.console"), Later("rich.progress"), Later("rich.text")
+    render = Later("scrubjay.cli.render")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How this command was asked to speak."""
+
+    json: bool
+    quiet: bool
+
+    @classmethod
+    def of(cls, line: Namespace) -> Output:
+        """Read it from the command line; without a wish, JSON unless a person sees the output."""
+        return cls(json=line.form == "json" or (line.form is None and not sys.stdout.isatty()), quiet=line.quiet)
+
+    def answer(self, record: Any, people: Callable[[], RenderableType]) -> None:
+        """Write a result: the record as JSON, or what `people` makes of it."""
+        if self.json:
+            write_json(record)
+            return
+        shown = people()
+        if isinstance(shown, str):
+            shown = text.Text(render.clean(shown))
+        # A line of ours stays one line: who pipes it wants to cut it up, and terminals wrap by themselves.
+        terminal().print(shown, soft_wrap=isinstance(shown, text.Text))
+
+    def remark(self, words: str) -> None:
+        """Say something that is not the result, on stderr; nothing when quiet."""
+        if not self.quiet and words:
+            remarks().print(render.clean(words), style="dim", markup=False, soft_wrap=True)
+
+    def progress(self, *, unit: str = "") -> Progress:
+        """Return a progress bar on stderr; it shows only to people, and not when quiet."""
+        columns = (
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn(unit),
+            progress.TimeRemainingColumn(),
+        )
+        return progress.Progress(*columns, console=remarks(), transient=True, disable=self.hushed)
+
+    @property
+    def hushed(self) -> bool:
+        """Whether nobody wants to see progress."""
+        return self.quiet or not sys.stderr.isatty()
+
+
+def write_json(record: Any) -> None:
+    """Write one record on stdout: on one line for programs, indented for people who asked for JSON."""
+    encoded = msgspec.json.encode(record)
+    if sys.stdout.isatty():
+        encoded = msgspec.json.format(encoded, indent=2)
+    write_bytes(encoded + b"\n")
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to stdout, whatever encoding the terminal has."""
+    sys.stdout.flush()
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode())
+    else:
+        buffer.write(data)
+        buffer.flush()
+
+
+def terminal() -> Console:
+    """Return the console of results."""
+    return console.Console(highlight=False, emoji=False)
+
+
+def remarks() -> Console:
+    """Return the console of everything that is not a result."""
+    return console.Console(stderr=True, highlight=False, emoji=False)

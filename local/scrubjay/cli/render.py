@@ -1,0 +1,474 @@
+"""Records as people read them: short ids, local days, no banner. Decides nothing, and fetches nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from scrubjay.cli import times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import JustifyMethod, RenderableType
+
+    from scrubjay.api import (
+        ContextAnswer,
+        Entry,
+        ForgetAnswer,
+        Hit,
+        ModelsAnswer,
+        Quote,
+        RecallAnswer,
+        Skipped,
+        Source,
+        StatsAnswer,
+        StatusAnswer,
+        WhyAnswer,
+    )
+    from scrubjay.cli.doctor import DoctorReport
+    from scrubjay.cli.files import ImportReport
+    from scrubjay.cli.models import InitReport
+    from scrubjay_shared.clock import Millis
+    from scrubjay_shared.records import Event, Memory, Session
+
+SHORT_ID = 16
+"""Characters of an id that are shown: its ten of time and six of chance, which a batch of one millisecond needs."""
+
+WORDS = 240
+"""Characters of a source line: two or three lines of a terminal; `why` shows all of it."""
+
+_TAGS = range(0xE0000, 0xE0080)
+_UNSEEN = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def clean(text: str) -> str:
+    """Return text that cannot drive or deceive the terminal: controls, direction overrides and tags become `�`.
+
+    Line breaks and tabs stay. What is remembered was said by someone, and may be written to do just that.
+    """
+    return "".join(character if _harmless(character) else "�" for character in text)
+
+
+def _harmless(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    code = ord(character)
+    return not (code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or character in _UNSEEN or code in _TAGS)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` characters."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def short(id_: str) -> str:
+    """Return the part of an id that people need."""
+    return id_[:SHORT_ID]
+
+
+def size(count: int) -> str:
+    """Return "34.1 MB" (powers of ten, as disks are sold)."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return "1 memory", "1,204 memories"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def dim(*parts: str) -> Text:
+    """Return the parts that are there, joined by a dot, in a low voice."""
+    return Text(" · ".join(part for part in parts if part), style="dim")
+
+
+def quote(said: Quote, limit: int = WORDS) -> Text:
+    """Return a line of evidence: who, what, when, which event."""
+    line = Text()
+    line.append(f"{one_line(said.speaker, 40)}: ", style="cyan")
+    line.append(f"“{one_line(said.text, limit)}”")
+    line.append(f"  {times.moment(said.ts, said.utc_offset)} · {short(said.event_id)}", style="dim")
+    return line
+
+
+def hit(found: Hit, rank: int, *, why: bool = False) -> RenderableType:
+    """Return one answer: what it says, when and what it is, and who said so."""
+    offset = found.sources[0].utc_offset if found.sources else None
+    speaker = found.sources[0].speaker if found.kind == "event" and found.sources else ""
+    head = Text(f"{rank:>2}  ", style="bold green")
+    if speaker:
+        head.append(f"{one_line(speaker, 40)}: ", style="cyan")
+    head.append(clean(found.text) + ("…" if found.truncated else ""), style="bold" if found.kind == "memory" else "")
+    parts: list[RenderableType] = [_hanging(head)]
+    about = dim(
+        times.day(found.ts, offset),
+        found.type.replace("_", " "),
+        one_line(found.name or "", 60),
+        "superseded" if found.superseded_by else "",
+        "" if found.trust in {None, "user"} else f"trust: {found.trust}",
+        short(found.id),
+        f"{found.score:.3f}",
+    )
+    parts.append(Padding(about, (0, 0, 0, 4)))
+    said = [line for line in found.sources if not (found.kind == "event" and line.event_id == found.id)]
+    parts.extend(Padding(Text("↳ ", style="dim").append_text(quote(line)), (0, 0, 0, 4)) for line in said)
+    parts.extend(Padding(Text("· ").append_text(quote(line)), (0, 0, 0, 4), style="dim") for line in found.neighbours)
+    if why and found.parts:
+        parts.append(Padding(score(found.parts, found.score), (0, 0, 0, 4)))
+    return Group(*parts)
+
+
+def _hanging(text: Text) -> RenderableType:
+    """Return the text with every line but its first set in, so that ranks stand out."""
+    grid = Table.grid(padding=0)
+    grid.add_column(width=4, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(text[:4], text[4:])
+    return grid
+
+
+def score(parts: Mapping[str, float], total: float) -> RenderableType:
+    """Return the parts of a score, and what they add up to."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    for name, value in sorted(parts.items(), key=lambda part: -abs(part[1])):
+        table.add_row(Text(clean(name)), f"{value:+.3f}")
+    table.add_row("score", Text(f"{total:+.3f}", style="bold"))
+    return table
+
+
+def recall(answer: RecallAnswer, *, why: bool = False) -> RenderableType:
+    """Return the hits, best first."""
+    if not answer.hits:
+        return Text("nothing found")
+    return _spaced(hit(found, rank, why=why) for rank, found in enumerate(answer.hits, 1))
+
+
+def recalled(answer: RecallAnswer) -> str:
+    """Return what is to be said about an answer, beside it."""
+    parts = [counted(len(answer.hits), "hit"), answer.mode, f"{answer.elapsed_ms:.0f} ms"]
+    if answer.left_out:
+        parts.append(f"{answer.left_out} more did not fit")
+    return " · ".join([*parts, *answer.notes])
+
+
+def entry(found: Entry) -> RenderableType:
+    """Return a memory with all that is known about it."""
+    memory = found.memory
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    belongs = memory.scope.value + (f" {memory.resource_id}" if memory.resource_id else "")
+    rows = (
+        ("id", memory.id),
+        ("name", memory.name or ""),
+        ("aliases", ", ".join(found.aliases)),
+        ("type", f"{memory.type.value} · {memory.kind.value}"),
+        ("topic", memory.topic or ""),
+        ("scope", belongs),
+        ("layer", memory.layer.value),
+        ("salience", f"{memory.salience:.2f}"),
+        ("confidence", f"{memory.confidence:.2f}"),
+        ("trust", memory.trust.value),
+        ("held", _held(memory)),
+        ("created", times.moment(memory.created_at)),
+        ("updated", times.moment(memory.updated_at) if memory.updated_at != memory.created_at else ""),
+        ("superseded by", memory.superseded_by or ""),
+        ("recalled", counted(memory.access_count, "time") if memory.access_count else ""),
+    )
+    for name, value in rows:
+        if value:
+            table.add_row(name, Text(clean(value)))
+    return Group(Text(clean(memory.content), style="bold"), table)
+
+
+def _held(memory: Memory) -> str:
+    if memory.valid_from is None and memory.valid_to is None:
+        return ""
+    start = times.day(memory.valid_from) if memory.valid_from is not None else "…"
+    end = times.day(_last(memory.valid_to)) if memory.valid_to is not None else "…"
+    return start if start == end else f"{start} – {end}"
+
+
+def _last(end: Millis) -> Millis:
+    return type(end)(end - 1)
+
+
+def changed(what: str, found: Entry) -> Text:
+    """Return one line about a memory that was just written."""
+    memory = found.memory
+    line = Text(f"{what} ", style="green")
+    line.append(short(memory.id), style="dim")
+    if memory.name:
+        line.append(f" {one_line(memory.name, 60)}", style="bold")
+    line.append(f"  {memory.type.value}: ", style="dim")
+    line.append(one_line(memory.content, 100))
+    return line
+
+
+def entries(found: Sequence[Entry]) -> RenderableType:
+    """Return memories, a line each."""
+    if not found:
+        return Text("no memories")
+    table = _table("id", "date", "type", "memory")
+    for each in found:
+        memory = each.memory
+        said = Text(f"{one_line(memory.name, 40)}  ", style="bold") if memory.name else Text()
+        said.append(one_line(memory.content, 300), style="not bold")
+        table.add_row(
+            Text(short(memory.id), style="dim"), f"{times.local(memory.created_at):%Y-%m-%d}", memory.type.value, said
+        )
+    return table
+
+
+def events(said: Iterable[Event]) -> RenderableType:
+    """Return events, a line each."""
+    lines = [
+        Text.assemble(
+            (f"{times.moment(event.ts, event.utc_offset)}  ", "dim"),
+            (f"{short(event.id)}  ", "dim"),
+            (f"{one_line(event.speaker, 40)}: ", "cyan"),
+            one_line(event.text, 300) or event.type.value.replace("_", " "),
+        )
+        for event in said
+    ]
+    return Group(*lines) if lines else Text("no events")
+
+
+def sessions(found: Sequence[Session]) -> RenderableType:
+    """Return sessions, a line each."""
+    if not found:
+        return Text("no sessions")
+    table = _table("session", "from", "to", "agent", "project", "events", "title")
+    for session in found:
+        table.add_row(
+            Text(one_line(session.id, 40)),
+            times.moment(session.start),
+            times.moment(session.end) if session.end is not None else "open",
+            Text(one_line(session.agent, 20)),
+            Text(one_line(session.project or "", 30)),
+            f"{session.events:,}",
+            Text(one_line(session.title, 60)),
+        )
+    return table
+
+
+def why(answer: WhyAnswer) -> RenderableType:
+    """Return where a memory comes from, and what happened to it."""
+    parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
+    if answer.sources:
+        parts.extend(source(each) for each in answer.sources)
+    else:
+        parts.append(Text("  nothing: it was written deliberately"))
+    parts.append(Text("\nhistory", style="bold"))
+    for change in answer.history:
+        fields = f" ({', '.join(change.fields)})" if change.fields else ""
+        line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
+        parts.append(Text(line).append(f"  {short(change.device)} #{change.seq}", style="dim"))
+    return Group(*parts)
+
+
+def source(found: Source) -> RenderableType:
+    """Return a passage in its events, the words that count marked."""
+    grip = found.grip
+    parts: list[RenderableType] = []
+    position = 0
+    for event in found.events:
+        line = Text(f"{event.speaker}: ", style="cyan")
+        shown = Text(clean(event.text), style="dim")
+        start, end = grip.span_start - position, grip.span_end - position
+        if end > 0 and start < len(event.text):
+            shown.stylize("not dim bold", max(start, 0), min(end, len(event.text)))
+        position += len(event.text) + 1
+        when = f"  {times.moment(event.ts, event.utc_offset)} · {short(event.id)}"
+        parts.append(Padding(line.append_text(shown).append(when, style="dim"), (0, 0, 0, 2)))
+    if not found.events:
+        parts.append(Padding(Text(f"“{clean(grip.excerpt)}”"), (0, 0, 0, 2)))
+    parts.append(Padding(dim(f"by {clean(grip.source)}"), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def stats(found: StatsAnswer) -> RenderableType:
+    """Return counts and sizes."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column()
+    types = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_type.items(), key=lambda kv: -kv[1]))
+    kinds = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_kind.items(), key=lambda kv: -kv[1]))
+    period = ""
+    if found.oldest is not None and found.newest is not None:
+        period = f"{times.day(found.oldest)} – {times.day(found.newest)}"
+    waiting = [counted(found.to_learn, "event") + " to learn from" if found.to_learn else ""]
+    waiting.append(f"{found.to_embed:,} to embed" if found.to_embed else "")
+    rows = (
+        ("memories", f"{found.memories:,}" + (f" ({types})" if types else "")),
+        ("kinds", kinds),
+        ("events", f"{found.events:,} in {counted(found.sessions, 'session')}"),
+        ("period", period),
+        ("sources", counted(found.grips, "grip")),
+        ("aliases", f"{found.aliases:,}"),
+        ("layers", f"{found.identity_keys:,} identity, {found.active_keys:,} active"),
+        ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
+        ("waiting", ", ".join(part for part in waiting if part)),
+        ("ops", f"{found.ops:,}"),
+        ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
+    )
+    for name, value in rows:
+        if value:
+            table.add_row(name, Text(value))
+    return table
+
+
+def models(found: ModelsAnswer) -> RenderableType:
+    """Return the models, a line each, and how far embedding has come."""
+    table = _table("", "model", "state", "size", "licence")
+    for model in found.models:
+        state = Text(model.state, style="red" if model.error else "")
+        if model.error:
+            state.append(f": {one_line(model.error, 100)}")
+        table.add_row(
+            "●" if model.in_use else "", model.name, state, size(model.bytes) if model.bytes else "", model.licence
+        )
+    total = found.embedded + found.to_embed
+    far = f"{found.embedded:,} of {total:,} embedded" if found.space else "recall by words only"
+    return Group(table, dim(far, found.space or ""))
+
+
+def status(found: StatusAnswer) -> RenderableType:
+    """Return how the daemon is, and its jobs."""
+    head = Table.grid(padding=(0, 2))
+    head.add_column(style="dim")
+    head.add_column(overflow="fold")
+    for name, value in (
+        ("running", f"process {found.pid} since {times.moment(found.started)}, scrubjay {found.version}"),
+        ("file", found.file),
+        ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
+        ("model", f"{found.model}: {found.model_state}"),
+        *(("warning", warning) for warning in found.warnings),
+    ):
+        head.add_row(name, Text(clean(value), style="yellow" if name == "warning" else ""))
+    jobs = _table("job", "state", "runs", "failed", "last", "took", "pending")
+    for job in found.jobs:
+        last = times.moment(job.last_start) if job.last_start is not None else "never"
+        took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
+        state = "running" if job.running else (one_line(job.last_error, 60) if job.last_error else "idle")
+        jobs.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
+    return Group(head, jobs) if found.jobs else head
+
+
+def taken(
+    events_: int, memories: int, duplicates: int, redactions: Mapping[str, int], skipped: Iterable[Skipped]
+) -> str:
+    """Return what came in and what did not, in words."""
+    parts = [counted(events_, "event")]
+    if memories:
+        parts.append(counted(memories, "memory", "memories"))
+    if duplicates:
+        parts.append(f"{duplicates:,} already there")
+    if hidden := sum(redactions.values()):
+        parts.append(f"{counted(hidden, 'secret')} hidden ({', '.join(sorted(redactions))})")
+    parts.extend(f"{each.count:,} skipped: {clean(each.reason)}" for each in skipped)
+    return " · ".join(parts)
+
+
+def bullet(label: str, text: str) -> str:
+    """Return markup for a label and a text, both shown as they are."""
+    return f"[dim]{escape(label)}[/dim]  {escape(clean(text))}"
+
+
+def _spaced(parts: Iterable[RenderableType]) -> RenderableType:
+    spaced: list[RenderableType] = []
+    for part in parts:
+        if spaced:
+            spaced.append(Text())
+        spaced.append(part)
+    return Group(*spaced)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for column in columns:
+        if column in {"memory", "title"}:
+            table.add_column(column, overflow="ellipsis", no_wrap=True, ratio=1)
+        else:
+            whole = SHORT_ID if column == "id" else None
+            side: JustifyMethod = "right" if column in {"events", "size", "runs", "failed", "pending"} else "left"
+            table.add_column(column, no_wrap=True, justify=side, min_width=whole)
+    return table
+
+
+def forgotten(answer: ForgetAnswer) -> Text:
+    """Return what is gone."""
+    parts = [counted(len(answer.forgotten), "memory", "memories")]
+    if answer.events:
+        parts.append(counted(len(answer.events), "event"))
+    if answer.sources:
+        parts.append(counted(answer.sources, "passage") + " blanked")
+    return Text("forgotten: " + ", ".join(parts), style="green")
+
+
+def context(answer: ContextAnswer) -> Text:
+    """Return the startup context as an agent gets it."""
+    return Text(clean(answer.text) or "nothing set: scrubjay context --identity name=…")
+
+
+def imported(report: ImportReport) -> RenderableType:
+    """Return what an import took, and the files that gave nothing."""
+    head = f"{'would take' if report.dry_run else 'took'} "
+    formats = ", ".join(f"{count} {name}" for name, count in sorted(report.formats.items()))
+    said = taken(report.events, report.memories, report.duplicates, report.redactions, report.skipped)
+    parts: list[RenderableType] = [Text(f"{head}{said}")]
+    if formats:
+        parts.append(dim(f"from {counted(report.files, 'file')}: {formats}"))
+    parts.extend(Text(f"failed: {clean(each.path)}: {clean(each.message)}", style="red") for each in report.failed)
+    return Group(*parts)
+
+
+def initialised(report: InitReport) -> RenderableType:
+    """Return what is in place, and what to do next."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("store", f"{report.file} ({counted(report.memories, 'memory', 'memories')})")
+    model = {
+        "ready": f"{report.model}, ready",
+        "none": "none: recall by words only",
+        "remote": f"{report.model}, on its server",
+    }.get(
+        report.model_state, f"{report.model} is {report.model_state}: recall by words only, until scrubjay models pull"
+    )
+    table.add_row("model", model)
+    after = Table.grid(padding=(0, 2))
+    after.add_column(style="bold", no_wrap=True)
+    after.add_column(style="dim")
+    after.add_row("scrubjay daemon start", "learn in the background, answer in milliseconds")
+    after.add_row("scrubjay import ~/.claude/projects", "learn from what was said already")
+    after.add_row('scrubjay recall "…"', "ask")
+    return Group(table, Text("\nnext", style="dim"), after)
+
+
+def examined(report: DoctorReport) -> RenderableType:
+    """Return the checks, a line each, and what to do under those that need it."""
+    marks = {"ok": Text("ok", style="green"), "warn": Text("warn", style="yellow"), "fail": Text("fail", style="red")}
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in report.checks:
+        found = Text(clean(check.found))
+        if check.todo:
+            found.append(f"\n→ {clean(check.todo)}", style="bold")
+        table.add_row(marks[check.state.value], Text(check.name), found)
+    return table

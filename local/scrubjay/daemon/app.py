@@ -1,0 +1,148 @@
+"""The HTTP door: one route per verb of `api.VERBS`, generated from that table. It decides nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from scrubjay.api import VERBS, StatusAnswer, Verb
+from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard
+from scrubjay.daemon.openapi import document
+from scrubjay.daemon.problem import problem
+from scrubjay.daemon.reading import read
+from scrubjay.policy import DEFAULT, MemoryPolicy
+from scrubjay_shared.errors import InvalidError, NotFoundError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from starlette.requests import Request
+
+    from scrubjay.service import Service
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+
+
+def create_app(
+    service: Service,
+    *,
+    token: str,
+    version: str,
+    instance: str = "",
+    warnings: tuple[str, ...] = (),
+    policy: MemoryPolicy = DEFAULT,
+) -> Starlette:
+    """Return the ASGI app over an open service; opening and closing that is the caller's.
+
+    `instance` names this run to clients, `warnings` are added to the answer of `status`. `app.state.ready` is what
+    /readyz tells; the caller takes it back when it begins to stop.
+    """
+    by_path: dict[str, dict[str, Verb]] = {}
+    for verb in VERBS:
+        by_path.setdefault(verb.path, {})[verb.method] = verb
+
+    def route(path: str, verbs: dict[str, Verb]) -> Route:
+        async def answer(request: Request) -> Response:
+            verb = verbs["GET" if request.method == "HEAD" else request.method]
+            request.scope[VERB] = verb.name
+            record = read(
+                verb,
+                path=request.path_params,
+                query=request.url.query,
+                body=await _body(request, policy.limits.max_body_bytes),
+                media_type=request.headers.get("content-type", JSON).partition(";")[0].strip().lower(),
+            )
+            result = await getattr(service, verb.name)(record)
+            if isinstance(result, StatusAnswer):
+                result = dataclasses.replace(result, warnings=(*result.warnings, *warnings))
+            return _json(result, status=verb.status)
+
+        return Route(path, answer, methods=list(verbs))
+
+    async def export(request: Request) -> Response:
+        request.scope[VERB] = "export"
+        lines = service.export()
+        first = await anext(lines, b"")  # what fails before the first line is still a problem with a status
+        return StreamingResponse(_rejoined(first, lines), media_type=NDJSON)
+
+    async def healthz(_: Request) -> Response:
+        return _json({"ok": True, "pid": os.getpid(), "version": version, "instance": instance})
+
+    async def readyz(request: Request) -> Response:
+        ready = bool(request.app.state.ready)
+        return _json({"ready": ready}, status=200 if ready else 503)
+
+    @cache
+    def described() -> bytes:
+        return msgspec.json.encode(document(version))
+
+    async def openapi(_: Request) -> Response:
+        return Response(described(), media_type=JSON)
+
+    app = Starlette(
+        routes=[
+            *(route(path, verbs) for path, verbs in by_path.items()),
+            Route("/v1/export", export),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/openapi.json", openapi),
+        ],
+        middleware=[Middleware(Guard, token=token)],
+        exception_handlers={HTTPException: _no_route},
+    )
+    app.router.redirect_slashes = False
+    app.state.ready = True
+    return app
+
+
+def _json(value: Any, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """Return the request's body, holding no more than `limit` bytes of it, whatever its headers claim."""
+    declared = request.headers.get("content-length", "")
+    chunks: list[bytes] = []
+    size = int(declared) if declared.isdecimal() else 0
+    if size <= limit:
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                break
+            chunks.append(chunk)
+    if size > limit:
+        raise TooLargeError(f"the body is larger than {limit} bytes", hint="send it in several requests")
+    return b"".join(chunks)
+
+
+async def _rejoined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for line in rest:
+            yield line
+    finally:
+        await rest.aclose()
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: no such path, no such method on it."""
+    request_id = str(request.scope[REQUEST_ID])
+    if isinstance(error, HTTPException) and error.status_code != 404:
+        return problem(
+            InvalidError(f"{request.method} is not a method of this path", hint="GET /openapi.json lists the routes"),
+            request_id,
+            status=error.status_code,
+            headers=error.headers,
+        )
+    return problem(NotFoundError("there is no such route", hint="GET /openapi.json lists the routes"), request_id)

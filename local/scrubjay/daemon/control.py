@@ -1,0 +1,252 @@
+"""Starts, stops and watches the daemon from another process. Asked for a state that already holds, it says so.
+
+A daemon is told from a stranger by what it wrote about itself: its process id together with that process's start time,
+and the nonce that /healthz answers with. Only what matches is stopped; a process id alone proves nothing, for ids are
+given out again. Who may write is settled by the store's lock and by nothing here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from scrubjay import settings as options
+from scrubjay.client import Client, Running, discover, greeting
+from scrubjay.policy import DEFAULT, DaemonPolicy
+from scrubjay_shared.errors import ScrubjayError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from scrubjay.settings import Settings
+
+CLOCK_SLACK_SECONDS = 0.02
+"""Two readings of one process's start differ by less: the system counts in ticks of 10 ms."""
+
+
+class State(StrEnum):
+    """How a daemon is. `stale`: it died without a word. `silent`: its process lives and does not answer."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    STALE = "stale"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What is known of the daemon from outside. `answer` is its own `status` (`api.StatusAnswer`) while it runs.
+
+    A daemon that runs and still has no answer fails at that question: its log says why.
+    """
+
+    state: State
+    daemon: Running | None = None
+    answer: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The daemon that runs now; `already` when it did before."""
+
+    daemon: Running
+    already: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The daemon that ran, None when none did; `killed` when it had to be forced."""
+
+    daemon: Running | None
+    killed: bool = False
+
+
+def start(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Started:
+    """Start the daemon in the background and return when it serves.
+
+    Raises the error the daemon ended with, or UnavailableError with its last log lines when it does not serve within
+    `policy.start_seconds`; then it is left to go on, for it may be migrating a large store.
+    """
+    if (found := _serving(settings)) is not None:
+        return Started(daemon=found, already=True)
+    options.ensure_dirs(settings)
+    size_before = settings.log_path.stat().st_size if settings.log_path.exists() else 0
+    process = _spawned(settings)
+    deadline = time.monotonic() + policy.start_seconds
+    while time.monotonic() < deadline:
+        ended = process.poll()
+        if (found := _serving(settings)) is not None:
+            if ended is None:
+                # Nobody else waits for it: without this it would stay a zombie for as long as we live.
+                threading.Thread(target=process.wait, name="scrubjay-daemon-end", daemon=True).start()
+            return Started(daemon=found, already=found.pid != process.pid)
+        if ended is not None:
+            raise _start_error(ended, _written_since(settings.log_path, size_before))
+        time.sleep(policy.poll_seconds)
+    threading.Thread(target=process.wait, name="scrubjay-daemon-end", daemon=True).start()
+    lines = _written_since(settings.log_path, size_before)
+    raise UnavailableError(
+        f"the daemon (process {process.pid}) does not serve after {policy.start_seconds:.0f} s; "
+        f"its log ends: {' | '.join(lines[-5:]) or 'empty'}",
+        hint="scrubjay daemon status shows when it does; scrubjay daemon logs shows what it is at",
+    )
+
+
+def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stopped:
+    """Ask the daemon to stop and wait until it has; kill it when it takes longer than `policy.stop_seconds`.
+
+    Nothing it has acknowledged is lost either way. No daemon is a success.
+    """
+    record = Running.of(settings.data_dir)
+    process = None if record is None else _process_of(record)
+    if record is None or process is None:
+        return Stopped(daemon=None)
+    try:
+        process.terminate()
+        if _gone(process, policy.stop_seconds, policy.poll_seconds):
+            return Stopped(daemon=record)
+        process.kill()
+    except psutil.NoSuchProcess:
+        return Stopped(daemon=record)
+    if not _gone(process, policy.stop_seconds, policy.poll_seconds):
+        raise UnavailableError(
+            f"process {record.pid} does not end, not even when killed", hint="its disk may hang; try again later"
+        )
+    return Stopped(daemon=record, killed=True)
+
+
+def status(settings: Settings) -> Health:
+    """Return how the daemon is, asking it when it runs."""
+    record = Running.of(settings.data_dir)
+    if record is None:
+        return Health(state=State.STOPPED)
+    try:
+        client = discover(settings.data_dir)
+        if client is not None:
+            with client:
+                return Health(state=State.RUNNING, daemon=record, answer=_own_word(client))
+    except UnavailableError:
+        return Health(state=State.SILENT, daemon=record)
+    return Health(state=State.STALE if _process_of(record) is None else State.SILENT, daemon=record)
+
+
+def logs(settings: Settings, lines: int = DEFAULT.daemon.log_lines) -> list[str]:
+    """Return the last lines of the daemon's log, oldest first; none when there is no log yet."""
+    return _written_since(settings.log_path, 0)[-lines:] if lines > 0 else []
+
+
+def _serving(settings: Settings) -> Running | None:
+    """Return the daemon that serves this data directory now."""
+    try:
+        record = Running.of(settings.data_dir)
+        client = discover(settings.data_dir)
+        if record is None or client is None:
+            return None
+        with client:
+            return record if client.call("GET", "/readyz").get("ready") else None
+    except ScrubjayError:
+        return None
+
+
+def _own_word(client: Client) -> dict[str, Any] | None:
+    """Return what a daemon says of itself; None when that very question fails in it."""
+    try:
+        return client.call("GET", "/v1/status")
+    except UnavailableError:
+        raise
+    except ScrubjayError:
+        return None
+
+
+def _process_of(record: Running) -> psutil.Process | None:
+    """Return the daemon's own process while it lives, never one that merely got its number."""
+    try:
+        process = psutil.Process(record.pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        if abs(process.create_time() - record.create_time) <= CLOCK_SLACK_SECONDS:
+            return process
+        # The start time is derived from the wall clock and moves when that is set: then its own word counts.
+        answer = greeting(record)
+        return process if answer is not None and answer.get("pid") == record.pid else None
+    except (psutil.NoSuchProcess, psutil.AccessDenied, UnavailableError):
+        return None
+
+
+def _gone(process: psutil.Process, seconds: float, poll_seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(poll_seconds)
+    return False
+
+
+def _spawned(settings: Settings) -> subprocess.Popen[bytes]:
+    """Start the process, detached: its own session, no terminal, its output in the log."""
+    detached: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        detached = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
+    descriptor = os.open(settings.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        return subprocess.Popen(
+            # -P: the folder somebody stands in must not be able to replace our modules
+            [sys.executable, "-P", "-m", "scrubjay.daemon"],
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            cwd=settings.data_dir,
+            env=_environment(settings, os.environ),
+            **detached,
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the child reads these very settings, from another working folder."""
+    child = dict(environ)
+    for option in options.OPTIONS.values():
+        value = getattr(settings, option.key)
+        child[option.variable] = "" if value is None else str(value)
+    child["SCRUBJAY_CONFIG"] = str(settings.config_path) if settings.config_path.exists() else ""
+    if child.get("PYTHONPATH"):
+        child["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in child["PYTHONPATH"].split(os.pathsep))  # noqa: PTH100
+    return child
+
+
+def _start_error(exit_code: int, lines: list[str]) -> ScrubjayError:
+    """Return the error a daemon ended with, out of its exit code and the two lines it leaves in the log."""
+    kind = {kind.exit_code: kind for kind in ScrubjayError.__subclasses__()}.get(exit_code, UnavailableError)
+    for place in range(len(lines) - 1, -1, -1):
+        if lines[place].startswith("scrubjay: "):
+            hint = lines[place + 1].strip() if place + 1 < len(lines) else ""
+            return kind(lines[place].removeprefix("scrubjay: "), hint=hint)
+    return UnavailableError(
+        f"the daemon ended at once (exit code {exit_code}); its log ends: {' | '.join(lines[-5:]) or 'empty'}",
+        hint="scrubjay daemon start --foreground shows all of it",
+    )
+
+
+def _written_since(path: Path, size_before: int) -> list[str]:
+    """Return the log's lines from an offset on, at most the last megabyte of them."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = size_before if size_before <= size else 0  # it was rotated meanwhile
+            file.seek(max(start, size - 1_048_576))
+            return file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []

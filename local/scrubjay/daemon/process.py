@@ -1,0 +1,353 @@
+"""The daemon's process: takes the store, opens the two doors, says where it is, and leaves nothing behind.
+
+Theory of operation. The store's lock decides who is the daemon; the system releases it when its holder dies, however it
+dies. Everything else on disk (`daemon.json`, the socket) is a hint that only the lock's holder writes: so a stale hint
+is simply written over, and two daemons started at once need no other rule. Order matters at both ends: the lock comes
+before the doors, the doors before the hint, and on the way out the hint goes first and the lock last. One event loop,
+one service, one uvicorn server on two listening sockets; at rest it sleeps until a request, a job or a signal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import logging.handlers
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import uvicorn
+
+from scrubjay import __version__
+from scrubjay import settings as options
+from scrubjay.client import RECORD_NAME, Running, discover
+from scrubjay.daemon.app import create_app
+from scrubjay.models import Endpoint
+from scrubjay.policy import DEFAULT, MemoryPolicy
+from scrubjay.scheduler import Scheduler
+from scrubjay.service import Service
+from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from starlette.applications import Starlette
+
+    from scrubjay.settings import Settings
+
+TOKEN_BYTES = 32
+"""Randomness of the bearer token: as much as of a key."""
+
+INSTANCE_BYTES = 16
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: Settings, *, foreground: bool = True, policy: MemoryPolicy = DEFAULT) -> Running | None:
+    """Serve until SIGTERM or SIGINT. Returns None then, or at once the daemon that already serves this store.
+
+    In the foreground it logs to stderr too. It takes over the process: signals, logging, and the mode of new files.
+    Raises ConflictError when a process that is no daemon has the store, and what opening it raises.
+    """
+    os.umask(0o077)  # the store, its snapshots, the log: all of them are the user's alone
+    options.ensure_dirs(settings)
+    _log_to(logging.StreamHandler(sys.stderr), settings.log_level)
+    return asyncio.run(_serve(settings, policy, foreground=foreground))
+
+
+async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> Running | None:
+    stopping = asyncio.Event()
+    with _signals(stopping):
+        service = await _open(settings, policy)
+        if isinstance(service, Running):
+            return service
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(service.close)
+            _log_to_file(settings, policy, foreground=foreground)
+            token = _token(settings.token_path)
+            warnings: list[str] = []
+            tcp = undo.enter_context(contextlib.closing(_tcp_socket(settings, warnings)))
+            doors = [tcp]
+            if settings.socket is not None:
+                doors.append(undo.enter_context(contextlib.closing(_unix_socket(settings.socket))))
+                undo.callback(settings.socket.unlink, missing_ok=True)
+            host, port = tcp.getsockname()[:2]
+            record = Running(
+                pid=os.getpid(),
+                create_time=psutil.Process().create_time(),
+                host=host,
+                port=port,
+                socket=None if settings.socket is None else str(settings.socket),
+                version=__version__,
+                instance=secrets.token_hex(INSTANCE_BYTES),
+                started=int(time.time() * 1000),
+                warnings=tuple(warnings),
+            )
+            app = create_app(
+                service,
+                token=token,
+                version=record.version,
+                instance=record.instance,
+                warnings=record.warnings,
+                policy=policy,
+            )
+            scheduler = Scheduler(service)
+            scheduler.start()
+            undo.push_async_callback(scheduler.stop)
+
+            def serving() -> None:
+                _publish(settings.data_dir, record)
+                log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
+
+            server = _Server(_config(app, policy), serving=serving, stopping=stopping)
+            undo.callback(_withdraw, settings.data_dir, record)
+            await server.serve(sockets=doors)
+            app.state.ready = False
+            log.info("stopping pid=%d", record.pid)
+        log.info("stopped pid=%d", record.pid)
+    return None
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its ten wake-ups a second, and with our signals.
+
+    Its own loop only refreshes a Date header and looks whether to exit; ours sleeps until `stopping`.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, serving: Callable[[], None], stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._serving = serving
+        self._stopping = stopping
+
+    async def main_loop(self) -> None:
+        """Announce that the doors are open, and wait."""
+        self._serving()
+        await self._stopping.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals alone: uvicorn raises them again at its end, before the store would be closed."""
+        yield
+
+
+def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # nobody stands between us and the client, so nobody may speak for it
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=policy.daemon.keep_alive_seconds,
+        timeout_graceful_shutdown=policy.daemon.grace_seconds,
+    )
+
+
+async def _open(settings: Settings, policy: MemoryPolicy) -> Service | Running:
+    """Open the store, or return the daemon that has it. Waits for one that is on its way in or out."""
+    deadline = time.monotonic() + policy.daemon.handover_seconds
+    while True:
+        try:
+            return await Service.open(
+                settings.store_path,
+                models_dir=settings.models_dir,
+                model=settings.model,
+                policy=policy,
+                endpoint=_endpoint(settings),
+                threads=settings.threads,
+            )
+        except ConflictError:
+            record = Running.of(settings.data_dir)
+            if record is not None and await asyncio.to_thread(_answers, settings.data_dir):
+                return record
+            if time.monotonic() >= deadline:
+                raise
+        await asyncio.sleep(policy.daemon.poll_seconds)
+
+
+def _endpoint(settings: Settings) -> Endpoint | None:
+    """Return the server that embeds, when the model is one of a server's. Its key is read here and kept nowhere."""
+    if not settings.model.startswith(options.HTTP_PREFIX):
+        return None
+    key = os.environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
+    return Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
+
+
+def _answers(data_dir: Path) -> bool:
+    try:
+        client = discover(data_dir)
+    except UnavailableError:
+        return False
+    if client is not None:
+        client.close()
+    return client is not None
+
+
+@contextlib.contextmanager
+def _signals(stopping: asyncio.Event) -> Generator[None, None, None]:
+    """Set `stopping` at SIGTERM, SIGINT and SIGHUP (the terminal of a foreground daemon closes)."""
+    loop = asyncio.get_running_loop()
+    names = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
+    before = {
+        number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(stopping.set))
+        for number in (getattr(signal, name, None) for name in names)
+        if number is not None
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tcp_socket(settings: Settings, warnings: list[str]) -> socket.socket:
+    """Listen on the configured port, or on any free one when a stranger has it, and say so in `warnings`."""
+    host = "127.0.0.1" if settings.host == "localhost" else settings.host
+    try:
+        return _bound(host, settings.port)
+    except OSError as error:
+        listening = _bound(host, 0)
+        port = listening.getsockname()[1]
+        warnings.append(f"port {settings.port} is taken ({error.strerror}); listening on {port} instead")
+        log.warning("port taken wanted=%d got=%d", settings.port, port)
+        return listening
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if sys.platform == "win32":
+            # There, reusing an address means taking it from whoever has it.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(socket.SOMAXCONN)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    """Listen on a Unix socket of mode 0600. What a dead predecessor left is removed; what answers is not."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        try:
+            listening.bind(str(path))
+        except OSError as error:
+            _remove_stale(path, error)
+            listening.bind(str(path))
+        # Before it listens nobody can connect: no moment at which it is open to others.
+        path.chmod(0o600)
+        listening.listen(socket.SOMAXCONN)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _remove_stale(path: Path, reason: OSError) -> None:
+    if not path.is_socket():
+        raise ConflictError(
+            f"{path} cannot become the daemon's socket ({reason.strerror})",
+            hint="remove it, or set SCRUBJAY_SOCKET to another path",
+        ) from reason
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise ConflictError(f"{path} is in use", hint="set SCRUBJAY_SOCKET to another path") from error
+    raise ConflictError(
+        f"{path} belongs to another running daemon", hint="give each data directory its own socket (SCRUBJAY_SOCKET)"
+    )
+
+
+def _token(path: Path) -> str:
+    """Return the bearer token, made once. A file that others can read is closed to them; an empty one is refused."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        _write_private(path, token.encode())
+        return token
+    except (OSError, ValueError) as error:
+        raise CorruptError(
+            f"{path} cannot be read as a token", hint="remove it; the next start makes a new one"
+        ) from error
+    if len(token) < TOKEN_BYTES:
+        raise CorruptError(f"{path} holds no token", hint="remove it; the next start makes a new one")
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+        log.warning("token file was readable by others; closed it")
+    return token
+
+
+def _publish(data_dir: Path, record: Running) -> None:
+    _write_private(data_dir / RECORD_NAME, record.encoded())
+
+
+def _withdraw(data_dir: Path, record: Running) -> None:
+    """Remove what `_publish` wrote, unless a successor has written its own."""
+    found = Running.of(data_dir)
+    if found is not None and found.instance == record.instance:
+        (data_dir / RECORD_NAME).unlink(missing_ok=True)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 in one step: a reader sees all of it or none."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UnavailableError(
+            f"{path} cannot be written ({error.strerror})", hint="check the space on the disk and the permissions"
+        ) from error
+
+
+def _log_to_file(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> None:
+    """Log to the rotating file, only now that this is the daemon: two processes would rotate it under each other.
+
+    In the background stderr already is that file, so the file's handler takes the place of stderr's.
+    """
+    file = logging.handlers.RotatingFileHandler(
+        settings.log_path,
+        maxBytes=policy.daemon.log_bytes,
+        backupCount=policy.daemon.log_files,
+        encoding="utf-8",
+    )
+    if not foreground:
+        for handler in logging.getLogger().handlers[:]:
+            logging.getLogger().removeHandler(handler)
+    _log_to(file, settings.log_level)
+
+
+def _log_to(handler: logging.Handler, level: str) -> None:
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)  # other people's loggers may say what is wrong, not what they see
+    logging.getLogger("scrubjay").setLevel(level.upper())

@@ -1,0 +1,90 @@
+"""What a pronoun or a "that" in a sentence points at: something the sentence itself names, or nothing we can see."""
+
+from __future__ import annotations
+
+import re
+
+from scrubjay.distill.person import KIN
+
+LEADING_PRONOUN = re.compile(
+    r"^(?:and |but |so |also |then |because )*(?:it|it's|its|it'll|it'd|this|that|that's|that'll|these|"
+    r"those|they|they're|they've|they'll|their|"
+    r"she|she's|he|he's|her|his|him|there|there's|here|same|such|both|one|another|some|others|each|"
+    r"neither|either|which|who|whose|nothing|everything|something|none|all|most|what|where|how|why|"
+    r"when(?! (?:i|we|my|our)\b))\b(?!'s\b(?<=one's))"
+)
+
+OPEN_PRONOUN = re.compile(
+    r"\b(it|it's|it'll|its|they|they're|they've|they'll|them|their|theirs|he|he's|him|his|she|she's|her|"
+    r"there(?! (?:was|were|is|are|will|has|have)\b))\b"
+)
+
+OBJECTS = frozenset(("it", "it's", "its", "it'll", "them"))
+
+CLAUSE = re.compile(
+    r"[,;:-]|\b(?:and|but|so|because|since|when|while|to|as|that|which|who|until|after|before|if|where|by|"
+    r"for|with|though)\b"
+)
+
+TRAILING_PREPOSITION = re.compile(r" (?:for|with|by|to|from|of|on|in|at|about|into)\s*$")
+
+MANY = frozenset(("they", "they're", "they've", "they'll", "them", "their", "theirs", "these", "those", "both"))
+
+PERSONAL = frozenset(("he", "he's", "him", "his", "she", "she's", "her"))
+
+ANTECEDENT = re.compile(
+    r"\b(?:an?|the|my|our|some|two|three|four|several|many|new|\w+'s|[a-z]+ing|with|for|of|to) \w+|"
+    r"[^.!?] [A-Z]\w+|^[A-Z]\w+ (?:is|has|was)|`"
+)
+
+PLURAL = re.compile(
+    r"\b(?!is\b|was\b|has\b|as\b|us\b|this\b|always\b|does\b|gets\b|its\b|lots\b|yes\b|ways\b|times\b|"
+    r"things\b|sometimes\b|days\b|years\b|months\b|weeks\b|hours\b)\w{2,}[^\W\ds'i]s\b|\b(?:people|family|"
+    r"team|kids|children|folks|everyone|everybody|anyone|each other|someone|others|crew|staff|band|"
+    r"company|group|men|women|parents|couple)\b|\w+ and (?:my |the |his |her )?\w+",
+)
+
+PERSON = re.compile(
+    rf"(?i)\b(?:{KIN}|man|woman|guy|girl|boy|lady|kid|child|someone|somebody|person|artist|author|writer|"
+    r"player|singer|coach|boss|manager|doctor|physio|teacher|mentor|customer|client|pup|puppy|dog|cat|"
+    r"kitten|baby)\b|(?<=[\w,] )(?-i:[A-Z][a-z]+)|^(?-i:[A-Z][a-z]+) "
+)
+
+POINTING = re.compile(
+    r"\b(?:those|these) (?!days\b|who\b)\w+|\bthe (?:colou?rs?|texture|event|cause|views?|vibes?|"
+    r"characters?|story|plot|situation|feels)\b(?! (?:of|for|to|at|in|with|about|called|that|from|on|"
+    r"behind)\b)|\bthat other\b|\b(?:of|in|about|throughout|through) this (?!week\b|month\b|year\b|"
+    r"morning\b|season\b)\w+|\b(?:with|of|on|in|at|from|for|about|to|like) that \w+|\bthat (?:recipe|one|"
+    r"guy|day)\b|\bthis (?!week\b|month\b|year\b|morning\b|evening\b|weekend\b|summer\b|time\b|"
+    r"afternoon\b|spring\b|fall\b|winter\b|autumn\b|\w+day\b)\w+(?=\W*$|,| and\b)|"
+    r"\bthat (?:\w+ )?(?:color|trip|place|thing|spot|game|book|kind|type|sort|way|feeling|moment|point|"
+    r"photo|stuff|area|part|day|time|experience|event|movie|song)\b|"
+    r"\bthe idea\b(?! (?:of|for|to|that)\b)|the (?:same|whole|rest|other|others|next step|process|"
+    r"situation|experience|moment|results?|changes?|journey|challenge|opportunity|feeling)\b(?! (?:of|for|"
+    r"to|that|behind|with|in|at|from|\w+ing)\b)"
+)
+
+
+def opens_pointing(low: str) -> bool:
+    """Say whether a sentence in lower case begins with a word that stands for what was said before it."""
+    return LEADING_PRONOUN.match(low) is not None
+
+
+def points_outside(low: str) -> bool:
+    """Say whether a "those", "that trip" or "the situation" is used as if it had been told of already."""
+    return POINTING.search(low) is not None
+
+
+def unresolved(low: str, text: str) -> bool:
+    """Say whether a pronoun points at nothing that the sentence names before it. `low` is `text` in lower case.
+
+    The test is of form, not of sense: a noun of the right number and kind must stand before the pronoun, and for "it"
+    and "them" in an earlier clause.
+    """
+    for match in OPEN_PRONOUN.finditer(low):
+        antecedent = PLURAL if match[1] in MANY else PERSON if match[1] in PERSONAL else ANTECEDENT
+        before = TRAILING_PREPOSITION.sub("", text[: match.start()])
+        found = antecedent.search(before)
+        if found is None or (match[1] in OBJECTS and not CLAUSE.search(before, found.start())):
+            return True
+    return False

@@ -1,0 +1,101 @@
+"""When two memories are one: equal text, or nearly equal words with equal specifics. Decides; merges nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from scrubjay.dates import COUNT_OF, MONTH_OF, WEEKDAYS
+from scrubjay.distill.lexicon import words
+from scrubjay.policy import DistillPolicy
+from scrubjay_shared.records import MemoryType, Scope
+from scrubjay_shared.text import analyse
+
+WORDS = re.compile(r"[^\W_]+(?:['.:/-][^\W_]+)*")
+CALENDAR = frozenset((*MONTH_OF, *WEEKDAYS)) - {"mar", "sun", "sat", "jan"}
+COUNTED = frozenset(COUNT_OF) - {"a", "an", "one"}
+CONTRASTS = words(
+    """
+    no not never none nobody nothing neither nor without cannot no-one anymore longer stop stopped quit before
+    after until off up down out more less most least first last all any only always sometimes better worse best
+    worst instead old new may might must should could would will his her hers mine yours yesterday today
+    tomorrow left right over under
+    """
+)
+"""Words of which one changes the meaning while the rest stays: two memories that differ in these are two."""
+
+
+class Said(Protocol):
+    """What is compared: a stored memory or an observation not stored yet."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def type(self) -> MemoryType: ...
+    @property
+    def scope(self) -> Scope: ...
+    @property
+    def resource_id(self) -> str | None: ...
+
+
+SaidT = TypeVar("SaidT", bound=Said)
+
+
+def content_hash(content: str) -> str:
+    """Return the sha256 hex of the text's NFKC case-folded form with runs of white space collapsed."""
+    plain = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def same_memory(candidate: Said, existing: Sequence[SaidT], policy: DistillPolicy) -> SaidT | None:
+    """Return the one of `existing` that already says what `candidate` says, or None: then it is new.
+
+    Only memories of the same scope and resource are compared, exact equals first, then near equals in order. A near
+    equal holds every word of the candidate that carries detail, in the same order, with the same numbers, dates, names
+    and contrasts, and little more: merging into it loses nothing. Order does not count for dates ("on 7 May" may lead).
+    """
+    near = [e for e in existing if e.scope is candidate.scope and e.resource_id == candidate.resource_id]
+    wanted = content_hash(candidate.content)
+    for said in near:
+        if content_hash(said.content) == wanted:
+            return said
+    essence = _essence(candidate.content)
+    if not essence.detail:
+        return None
+    return next((said for said in near if _covers(_essence(said.content), essence, policy.near_overlap)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Essence:
+    """What may not differ between two memories that are one. `stems` are all that count for the overlap."""
+
+    detail: tuple[str, ...]
+    stems: frozenset[str]
+    fixed: tuple[str, ...]
+
+
+def _essence(content: str) -> _Essence:
+    said = WORDS.findall(content.replace("\u2019", "'"))
+    low = [word.lower() for word in said]
+    fixed = [
+        w
+        for w in low
+        if any(c.isdigit() for c in w) or w in CALENDAR or w in COUNTED or w in CONTRASTS or w.endswith("n't")
+    ]
+    fixed += [word for n, word in enumerate(said) if n and word[:1].isupper() and low[n] not in CALENDAR]
+    detail = [stem for word in low if word not in CALENDAR and not word.isdigit() for stem in analyse(word)]
+    return _Essence(tuple(detail), frozenset(detail), tuple(sorted(fixed)))
+
+
+def _covers(fuller: _Essence, essence: _Essence, overlap: float) -> bool:
+    if fuller.fixed != essence.fixed:
+        return False
+    shared = len(fuller.stems & essence.stems)
+    if shared < overlap * len(fuller.stems | essence.stems):
+        return False
+    rest = iter(fuller.detail)
+    return all(stem in rest for stem in essence.detail)

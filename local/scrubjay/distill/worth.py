@@ -1,0 +1,58 @@
+"""How sure a reading is, once the sentence's words are weighed: detail counts for it, loose ends against it."""
+
+from __future__ import annotations
+
+import re
+
+from scrubjay.distill.families import Reading
+from scrubjay.distill.lexicon import VAGUE_STEMS
+from scrubjay.distill.reference import points_outside, unresolved
+from scrubjay.policy import DistillPolicy
+from scrubjay_shared.records import MemoryType
+from scrubjay_shared.text import analyse
+
+_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'&-]+|[A-Z]{2,}\w*|`[^`]+`")
+
+_NUMBERS = re.compile(
+    r"(?<![\w])\d+|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand)\b"
+)
+
+DEFINITE = re.compile(
+    r"\b(?:love|loved|like|liked|enjoy|enjoyed|into|fan of|likes|obsessed with) (?:the|how the|that|this|"
+    r"these|those)\b(?! \w+ (?:of|in|at) )"
+)
+
+VAGUE_END = re.compile(
+    r"\b(?:some|another|an?|new|lots of|more|many) (?:\w+ ){0,2}(?:events?|people|country|skills?|project|"
+    r"solutions?|things?|stuff|places?|goals?|ideas?|opportunit(?:y|ies)|challenges?|changes?|work|"
+    r"progress|fun|breakthrough)(?:\W*$| (?:-|and they|and it)\b)"
+)
+
+HEDGE = re.compile(r"\b(?:i kind of|i sort of|somehow|somewhat|i'd say|as usual|whatever|or something|or so|i guess)\b")
+
+
+def specifics(text: str) -> tuple[int, int]:
+    """Return how many distinct stems carry detail, and how many names, numbers and code words there are."""
+    stems = {stem for stem in analyse(text) if len(stem) > 2 and stem not in VAGUE_STEMS}
+    return len(stems), len(_NAMES.findall(text)) + len(_NUMBERS.findall(text))
+
+
+def confidence(reading: Reading, text: str, policy: DistillPolicy, *, dated: bool) -> float:
+    """Return how sure it is that the sentence is worth keeping and stands on its own, in [0, 1].
+
+    A sentence with too little detail gets 0, whatever it says: its words could be anybody's on any day.
+    """
+    low = text.lower()
+    detail, marks = specifics(text)
+    anchored = bool(marks) or dated or reading.type is MemoryType.PREFERENCE
+    if detail < policy.min_detail and not (detail and anchored):
+        return 0.0
+    score = reading.confidence
+    score += policy.mark_bonus * bool(marks) + policy.date_bonus * dated
+    score += policy.detail_bonus * min(detail - policy.min_detail, policy.max_detail_steps)
+    score -= policy.thin_penalty * (detail <= policy.min_detail) + policy.hedge_penalty * bool(HEDGE.search(low))
+    score -= policy.unresolved_penalty * unresolved(low, text) + policy.pointing_penalty * points_outside(low)
+    score -= policy.vague_penalty * bool(VAGUE_END.search(low))
+    if reading.type is MemoryType.PREFERENCE and DEFINITE.search(low):
+        score -= policy.pointing_penalty
+    return round(min(max(score, 0.0), 1.0), 3)

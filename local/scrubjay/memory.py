@@ -1,0 +1,338 @@
+"""`from scrubjay import Memory`: the verbs of scrubjay, synchronous, on a file. Holds no logic of its own.
+
+mem = Memory("agent_memory.db")
+mem.set_identity("name", "g1itchbot")
+mem.add("We chose SQLite", memory_type="decision")
+mem.search("which database?")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from scrubjay import api, budget, door
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import EventDraft, Json, Kind, Layer, MemoryDraft, MemoryType, Scope
+
+EnumT = TypeVar("EnumT", bound=StrEnum)
+
+
+class Memory:
+    """One store, opened by its file, made when there is none. Any thread may call it.
+
+    It is closed by `close`, by `with`, when it is collected, or when the process ends. When a daemon has the file, the
+    same verbs run there, with the same results; when another process has it that is no daemon, opening raises
+    ConflictError and names it. Methods raise the errors of `scrubjay_shared.errors`; UnavailableError after `close`.
+    """
+
+    def __init__(
+        self, path: str | Path | None = None, *, project: str | None = None, session: str | None = None
+    ) -> None:
+        """Open the store in that file; without one, the store of this machine, which the commands use too.
+
+        `project` and `session` say who is asking: see `scrubjay.api`.
+        """
+        self._project = project
+        self._session = session
+        self._door = door.open_file(None if path is None else Path(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Memory({str(self._door.path)!r}, through={self._door.through!r})"
+
+    def close(self) -> None:
+        """Finish what was begun, and let go of the file. Closing twice is closing once."""
+        self._door.close()
+
+    def call(self, verb: str, request: Any) -> Any:
+        """Run any verb of `scrubjay.api.VERBS` and return its answer. All methods below are this one."""
+        return self._door.call(verb, request)
+
+    # Identity and active context: what an agent loads at its start.
+
+    def set_identity(self, key: str, value: str) -> None:
+        """Set one line of who this agent is and whom it works for; an empty value removes it."""
+        self.call("set_identity", api.SlotRequest(key=key, value=value))
+
+    def get_identity(self) -> dict[str, str]:
+        """Return the identity layer, e.g. `{"name": "g1itchbot"}`."""
+        return self._context().identity
+
+    def get_identity_context(self) -> str:
+        """Return the identity layer as text: a heading, and a line like `- name: g1itchbot` for each key; or ""."""
+        return budget.layer_text(budget.IDENTITY_TITLE, self.get_identity())
+
+    def set_active(self, key: str, value: str) -> None:
+        """Set one line of what is going on now; an empty value removes it."""
+        self.call("set_active", api.SlotRequest(key=key, value=value))
+
+    def get_active(self) -> dict[str, str]:
+        """Return the active layer, e.g. `{"task": "Building memory system"}`."""
+        return self._context().active
+
+    def get_active_context(self) -> str:
+        """Return the active layer as text; "" when it is empty."""
+        return budget.layer_text(budget.ACTIVE_TITLE, self.get_active())
+
+    def get_startup_context(self) -> str:
+        """Return identity and active layer as text, within their budgets; it says so itself when it had to cut."""
+        return self._context().text
+
+    def _context(self) -> api.ContextAnswer:
+        answer: api.ContextAnswer = self.call(
+            "context", api.ContextRequest(project=self._project, session_id=self._session)
+        )
+        return answer
+
+    # Memories.
+
+    def add(
+        self,
+        content: str,
+        memory_type: MemoryType | str = MemoryType.FACT,
+        salience: float | None = None,
+        *,
+        name: str | None = None,
+        aliases: Iterable[str] = (),
+        kind: Kind | str = Kind.STORED,
+        topic: str | None = None,
+        layer: Layer | str = Layer.ARCHIVE,
+        metadata: Json | None = None,
+    ) -> api.Entry:
+        """Remember a text and return it as stored; an equal one that is there already is returned instead.
+
+        `salience` is in [0, 1]; None lets the type decide. In a Memory with a project or session, it belongs to that.
+        """
+        scope, resource = self._scope()
+        draft = MemoryDraft(
+            content=content,
+            name=name,
+            aliases=tuple(aliases),
+            kind=_member(Kind, kind),
+            type=_member(MemoryType, memory_type),
+            scope=scope,
+            resource_id=resource,
+            layer=_member(Layer, layer),
+            salience=salience,
+            topic=topic,
+            metadata=metadata or {},
+        )
+        answer: api.Entry = self.call("add", draft)
+        return answer
+
+    def search(self, query: str, limit: int = 5, min_salience: float = 0.0) -> list[api.Hit]:
+        """Return the memories that answer a question, best first."""
+        return list(self.recall(query, limit=limit, min_salience=min_salience, kinds=("memory",)).hits)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: api.Mode | str = api.Mode.HYBRID,
+        kinds: Iterable[str] = ("memory", "event"),
+        types: Iterable[MemoryType | str] = (),
+        since: Millis | None = None,
+        until: Millis | None = None,
+        min_salience: float = 0.0,
+        max_tokens: int | None = None,
+        neighbours: int = 0,
+        scope: Scope | str | None = None,
+        agent: str | None = None,
+    ) -> api.RecallAnswer:
+        """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`."""
+        request = api.RecallRequest(
+            query=query,
+            limit=limit,
+            mode=_member(api.Mode, mode),
+            project=self._project,
+            session_id=self._session,
+            scope=None if scope is None else _member(Scope, scope),
+            agent=agent,
+            since=since,
+            until=until,
+            types=tuple(_member(MemoryType, each) for each in types),
+            kinds=tuple(kinds),
+            min_salience=min_salience,
+            max_tokens=max_tokens,
+            neighbours=neighbours,
+        )
+        answer: api.RecallAnswer = self.call("recall", request)
+        return answer
+
+    def get(self, ref: str) -> api.Entry:
+        """Return one memory by id, prefix of at least 6 characters, name, or alias."""
+        answer: api.Entry = self.call("get", self._ref(ref))
+        return answer
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        memory_type: MemoryType | str | None = None,
+        kind: Kind | str | None = None,
+        layer: Layer | str | None = None,
+    ) -> api.ListAnswer:
+        """Return a page of memories, newest first."""
+        request = api.ListRequest(
+            limit=limit,
+            cursor=cursor,
+            type=None if memory_type is None else _member(MemoryType, memory_type),
+            kind=None if kind is None else _member(Kind, kind),
+            layer=None if layer is None else _member(Layer, layer),
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.ListAnswer = self.call("list", request)
+        return answer
+
+    def update(
+        self,
+        ref: str,
+        content: str | None = None,
+        *,
+        memory_type: MemoryType | str | None = None,
+        salience: float | None = None,
+        topic: str | None = None,
+        layer: Layer | str | None = None,
+        metadata: Json | None = None,
+    ) -> api.Entry:
+        """Rewrite a memory's words or fields; None leaves a field as it is."""
+        request = api.UpdateRequest(
+            ref=ref,
+            content=content,
+            type=None if memory_type is None else _member(MemoryType, memory_type),
+            salience=salience,
+            topic=topic,
+            layer=None if layer is None else _member(Layer, layer),
+            metadata=metadata,
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.Entry = self.call("update", request)
+        return answer
+
+    def rename(self, ref: str, name: str) -> api.Entry:
+        """Give a memory another name. The old one goes on resolving to it."""
+        answer: api.Entry = self.call("rename", api.RenameRequest(ref=ref, name=name))
+        return answer
+
+    def alias(self, ref: str, alias: str, *, remove: bool = False) -> api.Entry:
+        """Give a memory one more name, or take it away."""
+        answer: api.Entry = self.call("alias", api.AliasRequest(ref=ref, alias=alias, remove=remove))
+        return answer
+
+    def forget(self, ref: str, *, keep_sources: bool = False) -> api.ForgetAnswer:
+        """Erase a memory, or an event by its id, and the words it was read from unless `keep_sources`."""
+        answer: api.ForgetAnswer = self.call("forget", api.ForgetRequest(ref=ref, keep_sources=keep_sources))
+        return answer
+
+    def why(self, ref: str) -> api.WhyAnswer:
+        """Return the passages a memory was read from, and everything that happened to it."""
+        answer: api.WhyAnswer = self.call("why", self._ref(ref))
+        return answer
+
+    # Events, files, and the store as a whole.
+
+    def ingest(self, events: Iterable[EventDraft | Mapping[str, Any]], *, learn: bool = True) -> api.IngestAnswer:
+        """Append what was said; it is durable on return, and learned from in the background (`settle` waits)."""
+        drafts = tuple(each if isinstance(each, EventDraft) else draft(each) for each in events)
+        answer: api.IngestAnswer = self.call("ingest", api.IngestRequest(events=drafts, learn=learn))
+        return answer
+
+    def import_file(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,  # noqa: A002  # the word of the command line and of the record
+        only: str | None = None,
+        dry_run: bool = False,
+    ) -> api.ImportAnswer:
+        """Learn from a transcript, a conversation, notes or an export. Importing the same again adds nothing."""
+        path = Path(path)
+        request = api.ImportRequest(
+            name=path.name, data=path.read_bytes(), format=format, only=only, project=self._project, dry_run=dry_run
+        )
+        answer: api.ImportAnswer = self.call("import_", request)
+        return answer
+
+    def settle(self, timeout_s: float = 60.0) -> api.SettleAnswer:
+        """Wait until everything is learned and embedded, for at most `timeout_s`; returns what is still waiting."""
+        answer: api.SettleAnswer = self.call("settle", api.SettleRequest(timeout_ms=round(timeout_s * 1000)))
+        return answer
+
+    def export(self, path: str | Path) -> int:
+        """Write everything to a new file, one JSON record a line, as `import_file` reads it. Returns the lines."""
+        lines = 0
+        with open(path, "xb", opener=door.private) as file:
+            for line in self._door.export():
+                file.write(line + b"\n")
+                lines += 1
+        return lines
+
+    def backup(self, path: str | Path) -> api.PathAnswer:
+        """Write a checked copy of the store while it is in use."""
+        answer: api.PathAnswer = self.call("backup", api.PathRequest(path=str(Path(path).absolute())))
+        return answer
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts and sizes: `{"memories": 324, "identity_keys": 3, ...}`, the fields of `StatsAnswer`."""
+        counts: dict[str, Any] = msgspec.to_builtins(self.call("stats", api.Nothing()))
+        return counts
+
+    def events(
+        self,
+        *,
+        session_id: str | None = None,
+        since: Millis | None = None,
+        until: Millis | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> api.EventsAnswer:
+        """Return a page of events in time order."""
+        request = api.EventsRequest(
+            session_id=session_id, project=self._project, since=since, until=until, limit=limit, cursor=cursor
+        )
+        answer: api.EventsAnswer = self.call("events", request)
+        return answer
+
+    def _ref(self, ref: str) -> api.RefRequest:
+        return api.RefRequest(ref=ref, project=self._project, session_id=self._session)
+
+    def _scope(self) -> tuple[Scope, str | None]:
+        if self._session is not None:
+            return Scope.SESSION, self._session
+        if self._project is not None:
+            return Scope.PROJECT, self._project
+        return Scope.USER, None
+
+
+def draft(fields: Mapping[str, Any]) -> EventDraft:
+    """Return the event that a mapping describes. Raises InvalidError naming the field that is wrong."""
+    try:
+        return msgspec.convert(fields, EventDraft)
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"not an event: {error}", hint="an event has agent, session_id, type and text") from error
+
+
+def _member(closed: type[EnumT], value: str) -> EnumT:
+    try:
+        return closed(value)
+    except ValueError:
+        allowed = ", ".join(member.value for member in closed)
+        raise InvalidError(f"no {closed.__name__} is called {value!r}", hint=f"one of: {allowed}") from None

@@ -1,0 +1,189 @@
+"""Every weight, threshold and size, with its unit and its reason. Pure values; nothing here acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrubjay_shared.records import MemoryType
+
+TYPE_SALIENCE: dict[MemoryType, float] = {  # initial salience by type, from the specification of the memory types
+    MemoryType.DECISION: 0.8,
+    MemoryType.PREFERENCE: 0.7,
+    MemoryType.INSIGHT: 0.75,
+    MemoryType.GOAL: 0.85,
+    MemoryType.FACT: 0.55,  # the middle of the specified 0.5-0.6
+    MemoryType.LONG_TERM: 0.7,
+    MemoryType.DAILY: 0.5,
+    MemoryType.BELIEF: 0.6,
+    MemoryType.SELF: 0.6,
+    MemoryType.SOCIAL: 0.5,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallPolicy:
+    """How candidates are scored and packed.
+
+    Weights multiply z-scores unless said otherwise. Figures are R@5 on LoCoMo; docs tell how they were measured.
+    """
+
+    event_dense: float = 0.5  # an event's cosine
+    event_bm25: float = 0.25  # its own text
+    event_bm25_prev: float = 0.25  # its text after the turn before: an answer seldom repeats the question's words
+    event_prev: float = 0.2  # score of the turn before
+    event_next: float = 0.1  # score of the turn after
+    event_speaker: float = 0.3  # +1 / -1 when the question names exactly one speaker and it is / is not this one
+    event_session: float = 0.4  # mean of the session's best three
+    session_best: int = 3  # one lucky turn does not make a session relevant
+    event_credit: float = 0.3  # best score of a memory read from the event
+    memory_dense: float = 0.6  # a memory is a sentence that stands alone, so meaning counts for more than in a turn
+    memory_bm25: float = 0.4
+    memory_session: float = 0.2  # best memory of the same session
+    memory_source: float = 1.0  # score of the event it was read from
+    k1: float = 0.9  # BM25: hardly matters between 0.6 and 2
+    b: float = 0.0  # turns of a conversation: length is no fault (b = 0 was best at every k1)
+    b_prev: float = 0.4  # two turns together differ more in length
+    long_tokens: float = 128.0  # tokens; no message of a conversation is longer, tool output is (see scoring.bm25_part)
+    context_dense: float = 0.5  # a turn's score in its neighbours' and its session's features
+    context_bm25: float = 0.5
+    min_cosine_std: float = 0.02  # cosine; smaller differences are noise of the model, not meaning
+    min_match_share: float = 0.05  # of documents; see recall._standardised
+    keyword_k1: float = 1.2  # BM25's customary values, for the mode that anyone can recompute
+    keyword_b: float = 0.75
+    merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them
+    named: float = 1.0  # how far a memory asked for by its name stands above all others
+    date: float = 1.0  # within a date that the question speaks of
+    cosine_weight: float = 0.8  # mode weighted, from its specification
+    token_weight: float = 0.2
+    topic_threshold: float = (
+        0.6  # cosine of query and topic label; unrelated words are at 0.4-0.55 in the default model
+    )
+    min_topic_filter_size: int = 5  # fewer candidates than a usual answer are no choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillPolicy:
+    """What the pattern distiller keeps, and when two memories are one."""
+
+    min_confidence: float = 0.5  # the extraction default of the specification
+    salience_spread: float = 0.05  # keeps each type within its band (facts 0.5-0.6), however sure the reading
+    # How sure the reading of a pattern is before the sentence's words are weighed. The order is what matters: set with
+    # the audit of docs/distiller-audit.md so that a plain fact with three telling words passes, and an aside does not.
+    outright_confidence: float = 0.75  # "I prefer …"
+    family_confidence: float = 0.7  # decisions, goals, insights, likes
+    instruction_confidence: float = 0.65  # "always …", "keep your answers short"
+    fact_confidence: float = 0.6  # told of oneself or of somebody by name
+    project_confidence: float = 0.55  # "the login link uses UTC"
+    loose_confidence: float = 0.5  # told of a thing of one's own, between people
+    aside_confidence: float = 0.44  # told of anything else, between people: passes only with a name, number or date
+    opinion_confidence: float = 0.35  # "my family is great"
+    min_detail: int = 2  # telling stems a memory needs; one is enough beside a name, a number or a date
+    detail_bonus: float = 0.03  # for each telling stem beyond those
+    max_detail_steps: int = 5  # more words do not make a sentence truer
+    mark_bonus: float = 0.1  # a name, a number or code stands in it
+    date_bonus: float = 0.1  # it says when
+    thin_penalty: float = 0.15  # it has no more than `min_detail`
+    hedge_penalty: float = 0.2  # "somehow", "or so"
+    vague_penalty: float = 0.2  # it ends in "some places", "a new skill"
+    pointing_penalty: float = 0.25  # "that trip", "the situation": told of before, perhaps
+    unresolved_penalty: float = 0.5  # a pronoun without its noun: nothing outweighs that
+    max_sentences: int = 4_000  # of one event: a 5 MB paste costs about a second, and nobody says more in one breath
+    max_sentence_chars: int = 400  # about 70 words; longer runs are pasted, not said
+    min_words: int = 4  # shorter sentences seldom stand alone ("I love it.")
+    max_words: int = 45  # longer ones hold several thoughts, and read badly as one memory
+    max_memories: int = (
+        64  # of one event: more than anyone learns from one message is a document, and belongs in import
+    )
+    near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two memories are one: one word in seven
+    directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedactPolicy:
+    """When a run of characters is a secret. Bits are Shannon's, per character, over the run's own frequencies.
+
+    Calibrated on 5 MB of installed Python source and 5,882 turns of talk, where every hit is a mistake: see
+    `tests/test_redact.py` for what must be found and what must not.
+    """
+
+    token_chars: int = 32  # shortest nameless run judged by randomness alone: below, ids and identifiers look the same
+    token_max_chars: int = 128  # longest such run: what is longer is data (images, signatures, source maps)
+    token_bits: float = 4.1  # 32 random base-62 characters have 4.6 +- 0.12; hexadecimal cannot exceed 4.0
+    token_turns: float = 0.42  # share of neighbours of different class (A/a/0): random base 62 has 0.62, names 0.25
+    token_digits: int = 3  # a nameless random run of 32 has five; identifiers have none or a year
+    assigned_chars: int = 12  # shortest value of a key named token, secret or api key; real ones are 16 and up
+    assigned_bits: float = 2.9  # below: repeated or enumerated characters. 12 random base-36 characters have 3.4
+    assigned_turns: float = 0.18  # words and versions joined by punctuation stay below; hexadecimal has 0.47
+    password_chars: int = 5  # shortest value of a key named password: shorter ones are types, flags and numbers
+    prefixed_bits: float = 2.6  # a vendor's prefix followed by less is a placeholder ("xxxx", "1111")
+    password_max_chars: int = 256  # longest value of such a key: the longest that common services accept
+    names_per_value: int = 8  # key names tried before one value (`a_key=b_key=c`): bounds the work, one is usual
+    secret_max_chars: int = 4_096  # longest assigned value looked at: bounds the work at one place
+    key_max_chars: int = 65_536  # longest private key block: a 16,384-bit RSA key in PEM has 13,000
+    passes: int = 16  # rescans until nothing more is found; each pass removes a secret, ordinary text takes two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPolicy:
+    """Sizes beyond which a request is refused, and budgets of what is always loaded."""
+
+    max_text_chars: int = 8_000_000  # one event or memory; above the 5 MB tool outputs that agents really produce
+    max_body_bytes: int = 32 * 1024 * 1024  # one HTTP request: a batch of a few large events
+    max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second
+    max_name_chars: int = 200  # a name is typed by hand
+    max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text
+    max_metadata_depth: int = 32  # deeper nesting is an attack on the parser, not a description
+    max_query_chars: int = 8_000  # about the embedding model's window many times over
+    identity_tokens: int = 200  # the identity layer's budget, from the layer table of the specification
+    active_tokens: int = 500  # the active layer's, likewise
+    recall_tokens: int = 2_000  # what one answer may cost an agent's context unless it asks for more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonPolicy:
+    """How long the daemon waits for what, and how much it logs."""
+
+    start_seconds: float = 15.0  # a cold start with a model to load takes about two; beyond, say what the log says
+    stop_seconds: float = 10.0  # from SIGTERM to SIGKILL: grace, then a checkpoint of the store
+    grace_seconds: int = 5  # for requests in flight at SIGTERM; below stop_seconds, to leave time to close the store
+    handover_seconds: float = 12.0  # for a predecessor to let go of the store; above stop_seconds
+    poll_seconds: float = 0.05  # between looks while starting or stopping; nothing polls in a running daemon
+    keep_alive_seconds: int = 75  # an idle connection costs some kilobytes, opening one a millisecond
+    log_bytes: int = 2 * 1024 * 1024  # one log file: months of a person's use
+    log_files: int = 3  # older logs kept beside it
+    log_lines: int = 50  # what `daemon logs` shows unless asked for more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPolicy:
+    """How much background work is done at a time, and how often it is looked for."""
+
+    learn_events: int = 500  # events distilled in one transaction: about a second of work, then others get their turn
+    learn_context: int = 4  # events before the first new one: enough for "it" and "that" to find what they mean
+    near_candidates: int = 12  # memories with the most words in common that a new one is compared with
+    near_tokens: int = 16  # words of a memory that candidates are looked up by: more cost time and find the same
+    embed_batch: int = 64  # texts embedded between two commits: about half a second, so a query is never kept waiting
+    import_batch: int = 500  # drafts of a file stored in one transaction
+    sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
+    maintain_seconds: int = 3_600  # how often the file is looked after
+    lease_ms: int = 600_000  # a job that has not ended after ten minutes is taken for dead
+    count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour (sync.md §3.7)
+    unload_seconds: int = 900  # the model leaves memory after a quarter of an hour without a question
+    recalled_hits: int = 100  # the most hits of one answer
+    neighbours: int = 10  # the most events to each side of a hit
+    page: int = 500  # the most entries of one page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPolicy:
+    """All of it. A caller who wants other numbers builds another one; there is no global."""
+
+    recall: RecallPolicy = RecallPolicy()
+    distill: DistillPolicy = DistillPolicy()
+    redact: RedactPolicy = RedactPolicy()
+    limits: LimitPolicy = LimitPolicy()
+    daemon: DaemonPolicy = DaemonPolicy()
+    work: WorkPolicy = WorkPolicy()
+
+
+DEFAULT = MemoryPolicy()

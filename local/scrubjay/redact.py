@@ -1,0 +1,851 @@
+"""What must never be stored is taken out here: credentials, private passages, and our own words coming back.
+
+Theory of operation. `clean` runs three removals in an order that matters: our own injected blocks first (one of them
+may speak of `<private>`), private passages next (their secrets need no marker), credentials last. Each is idempotent.
+
+`redact` gathers spans and replaces them in one step, so no rule sees another's output within a pass:
+
+1. anchored shapes (`secret_rules.RULES`): looked for only in the text's long unbroken runs, tried only where their
+   anchor stands;
+2. what the surroundings give away: private key blocks, passwords in URLs, Authorization headers, cookies, and values
+   assigned to keys named password, secret, token or the like;
+3. nameless runs that look random.
+
+Overlapping spans become one, named after the most specific. Taking a secret out may uncover another that it touched,
+so passes repeat until nothing is found. All quantifiers are bounded: no text costs more than a constant per character.
+
+It decides by form alone and asks no issuer, so it errs: a password that is an ordinary word in running prose is missed,
+and a random-looking identifier of 32 characters or more is taken for a key. It holds no secret, and returns none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from scrubjay.policy import DEFAULT, RedactPolicy
+from scrubjay.secret_rules import KINDS, RULES, RUN_RULES, SCANS, SERVICE_KINDS, Rule
+from scrubjay_shared.errors import InvalidError
+
+INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context begins and ends with these, nowhere else
+INJECTED_CLOSE = "</scrubjay-memory>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """A text without its credentials, and how many of each kind were in it, sorted by kind."""
+
+    text: str
+    found: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """A text that may be stored. `private_removed` and `injected_removed` count outermost blocks."""
+
+    text: str
+    redactions: tuple[tuple[str, int], ...] = ()
+    private_removed: int = 0
+    injected_removed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedJson:
+    """A JSON value that may be stored; counts as in `Cleaned`, summed over every string inside."""
+
+    value: Any
+    redactions: tuple[tuple[str, int], ...] = ()
+    private_removed: int = 0
+    injected_removed: int = 0
+
+
+def clean(text: str, policy: RedactPolicy = DEFAULT.redact) -> Cleaned:
+    """Everything that must happen to a text before its first write. `clean` of a cleaned text changes nothing."""
+    removed_injected = removed_private = 0
+    found: Counter[str] = Counter()
+    for _ in range(policy.passes):
+        before = text
+        text, injected = _strip(text, _injected_spans)
+        text, private = _strip(text, _private_spans)
+        redaction = redact(text, policy)
+        text = redaction.text
+        found.update(dict(redaction.found))
+        removed_injected += injected
+        removed_private += private
+        if text == before or not (injected or private):
+            break  # only a removal can bring parts together that mean something new
+    return Cleaned(
+        text=text,
+        redactions=tuple(sorted(found.items())),
+        private_removed=removed_private,
+        injected_removed=removed_injected,
+    )
+
+
+def clean_json(
+    value: Any, policy: RedactPolicy = DEFAULT.redact, *, max_depth: int = DEFAULT.limits.max_metadata_depth
+) -> CleanedJson:
+    """`clean` for every string in a JSON value, names of members included; the value itself is not modified.
+
+    Under a name such as "password" or "api_key" any string goes, however plain, and under a password's also a number:
+    there the name says what it is. Members whose names become equal are told apart by `#2`, `#3`.
+
+    Raises InvalidError when lists and objects are nested deeper than `max_depth`.
+    """
+    found: Counter[str] = Counter()
+    private = injected = 0
+
+    def cleaned(text: str) -> str:
+        nonlocal private, injected
+        done = clean(text, policy)
+        found.update(dict(done.redactions))
+        private += done.private_removed
+        injected += done.injected_removed
+        return done.text
+
+    def named(kind: str, held: Any) -> Any:
+        numeric = kind == "password" and isinstance(held, int | float) and not isinstance(held, bool)
+        if isinstance(held, str):
+            rest = cleaned(held)
+            if not _MARKER.sub("", rest).strip() or _is_placeholder(rest):
+                return rest
+        elif not numeric:
+            return held
+        found[kind] += 1
+        return _marker(kind)
+
+    def walk(held: Any, depth: int) -> Any:
+        if isinstance(held, str):
+            return cleaned(held)
+        if not isinstance(held, dict | list | tuple):
+            return held
+        if depth >= max_depth:
+            raise InvalidError(
+                f"the JSON value is nested deeper than {max_depth} levels", hint="flatten it, or store it as text"
+            )
+        if not isinstance(held, dict):
+            return [walk(item, depth + 1) for item in held]
+        members: dict[str, Any] = {}
+        for name, inner in held.items():
+            kept = key = cleaned(str(name))
+            copies = 1
+            while kept in members:
+                copies += 1
+                kept = f"{key}#{copies}"
+            kind = _kind_of_name(str(name))
+            if kind and isinstance(inner, list | tuple):
+                members[kept] = [
+                    walk(item, depth + 2) if isinstance(item, dict | list | tuple) else named(kind, item)
+                    for item in inner
+                ]
+            elif kind and not isinstance(inner, dict):
+                members[kept] = named(kind, inner)
+            else:
+                members[kept] = walk(inner, depth + 1)
+        return members
+
+    result = walk(value, 0)
+    return CleanedJson(
+        value=result,
+        redactions=tuple(sorted(found.items())),
+        private_removed=private,
+        injected_removed=injected,
+    )
+
+
+def redact(text: str, policy: RedactPolicy = DEFAULT.redact) -> Redaction:
+    """Replace every credential by `[REDACTED:kind]`; all else, line breaks included, stays as it was.
+
+    `redact` of a redacted text changes nothing. Kinds are `secret_rules.KINDS`. Total: any `str` is accepted, lone
+    surrogates and NUL too.
+    """
+    found: Counter[str] = Counter()
+    for _ in range(policy.passes):
+        spans = _merged(_spans(text, policy), text)
+        if not spans:
+            break
+        found.update(span.kind for span in spans)
+        parts: list[str] = []
+        end = 0
+        for span in spans:
+            parts += (text[end : span.start], _marker(span.kind))
+            end = span.end
+        text = "".join([*parts, text[end:]])
+    return Redaction(text=text, found=tuple(sorted(found.items())))
+
+
+def strip_private(text: str) -> str:
+    """Take out `<private>…</private>`, nested ones as one; one that is never closed runs to the end of the text.
+
+    The tags are exact but for case (`<private key>` is prose), and may be escaped as JSON escapes them. Where two words
+    would run together, one space stands in for what was between them.
+    """
+    return _strip(text, _private_spans)[0]
+
+
+def strip_injected(text: str) -> str:
+    """Take out the blocks that `injected` made, and a `<system-reminder>` around them with all it holds.
+
+    A block cut off by the host (opened at the end of a line, never closed) runs to the end of the text. A mere mention
+    of the tag within a line stays.
+    """
+    return _strip(text, _injected_spans)[0]
+
+
+def injected(body: str, **attributes: str) -> str:
+    """Wrap recalled text in the block that `strip_injected` recognises, whatever the text holds.
+
+    A tag of ours within `body` is defused (its `<` becomes `‹`), so that stored text cannot end the block early and
+    speak to the agent from outside it. Attributes are quoted.
+    """
+    quoted = "".join(f' {name}="{_ATTRIBUTE_UNSAFE.sub(" ", value)}"' for name, value in attributes.items())
+    return f"{INJECTED_OPEN}{quoted}>\n{_OWN_TAG.sub('‹', body)}\n{INJECTED_CLOSE}"
+
+
+# ---------------------------------------------------------------------------------------------------- passages
+
+_ATTRIBUTE_UNSAFE = re.compile(r'[<>"\r\n\\]')
+_LT = r"(?:<|\\u003[cC])"  # `<` as such, or as some JSON encoders write it
+_GT = r"(?:>|\\u003[eE])"
+_OWN_TAG = re.compile(rf"{_LT}(?=\\?/?(?:scrubjay-memory|system-reminder))", re.IGNORECASE)
+_PRIVATE_TAG = re.compile(rf"{_LT}(?P<close>\\?/)?private{_GT}", re.IGNORECASE)
+_INJECTED_TAG = re.compile(
+    rf"{_LT}(?:(?P<close>\\?/)(?:scrubjay-memory|(?P<closed_host>system-reminder)){_GT}"
+    rf"|(?:scrubjay-memory(?=[\s>\\])|(?P<host>system-reminder){_GT}))",
+    re.IGNORECASE,
+)
+_REST_OF_OPENING = re.compile(rf"[^<>\n]{{0,1000}}{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
+
+
+class _Cut(NamedTuple):
+    start: int
+    end: int
+
+
+def _strip(text: str, spans_of: Any) -> tuple[str, int]:
+    """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so."""
+    count = 0
+    for _ in range(DEFAULT.redact.passes):
+        spans = _outermost(spans_of(text))
+        if not spans:
+            return text, count
+        count += len(spans)
+        text = _without(text, spans)
+    spans = _outermost(spans_of(text))
+    if spans:  # hostile by now: nothing after the first tag is kept
+        return text[: spans[0].start], count + 1
+    return text, count
+
+
+def _without(text: str, spans: list[_Cut]) -> str:
+    parts: list[str] = []
+    end = 0
+    for span in spans:
+        parts.append(text[end : span.start])
+        glued = 0 < span.start and span.end < len(text)
+        if glued and not text[span.start - 1].isspace() and not text[span.end].isspace():
+            parts.append(" ")
+        end = span.end
+    return "".join([*parts, text[end:]])
+
+
+def _outermost(spans: Iterable[_Cut]) -> list[_Cut]:
+    result: list[_Cut] = []
+    for span in sorted(spans):
+        if result and span.start <= result[-1].end:
+            result[-1] = _Cut(result[-1].start, max(result[-1].end, span.end))
+        else:
+            result.append(span)
+    return result
+
+
+def _private_spans(text: str) -> Iterator[_Cut]:
+    opened: list[int] = []
+    for tag in _PRIVATE_TAG.finditer(text):
+        if not tag["close"]:
+            opened.append(tag.start())
+        elif opened:
+            yield _Cut(opened.pop(), tag.end())
+    if opened:
+        yield _Cut(opened[0], len(text))
+
+
+def _injected_spans(text: str) -> list[_Cut]:
+    own: list[_Cut] = []
+    hosts: list[_Cut] = []
+    own_open: list[re.Match[str]] = []
+    host_open: list[int] = []
+    for tag in _INJECTED_TAG.finditer(text):
+        if tag["host"]:
+            host_open.append(tag.start())
+        elif tag["closed_host"]:
+            if host_open:
+                hosts.append(_Cut(host_open.pop(), tag.end()))
+        elif not tag["close"]:
+            own_open.append(tag)
+        elif own_open:
+            own.append(_Cut(own_open.pop().start(), tag.end()))
+    cut_off = next((tag.start() for tag in own_open if _REST_OF_OPENING.match(text, tag.end())), None)
+    if cut_off is not None:
+        # The host closes its own tag even around a block that it cut off: what follows is not ours.
+        wrap = min((host for host in hosts if host.start < cut_off < host.end), default=None)
+        own.append(wrap or _Cut(cut_off, len(text)))
+        own += [_Cut(start, len(text)) for start in host_open[:1] if start < cut_off and not wrap]
+    if not own:
+        return own
+    own = _outermost(own)
+    starts = [span.start for span in own]
+    return own + [host for host in hosts if _any_within(starts, host)]
+
+
+def _any_within(starts: list[int], host: _Cut) -> bool:
+    from bisect import bisect_left  # noqa: PLC0415
+
+    at = bisect_left(starts, host.start)
+    return at < len(starts) and starts[at] < host.end
+
+
+# ---------------------------------------------------------------------------------------------------- credentials
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    rank: int  # 0 names the issuer, 1 the key it was assigned to, 2 only that it looks random
+    kind: str
+
+
+_MARKER = re.compile(r"\[REDACTED:(?:" + "|".join(sorted(KINDS, key=len, reverse=True)) + r")\]")
+_DENSE = re.compile(r"(?<![A-Za-z0-9_.+/=:~$@%&?;-])[A-Za-z0-9_.+/=:~$@%&?;-]{20,}")
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{32,}")
+
+
+def _marker(kind: str) -> str:
+    return f"[REDACTED:{kind}]"
+
+
+def _spans(text: str, policy: RedactPolicy) -> Iterator[_Span]:
+    lowered = text.replace("İ", "i").lower()  # U+0130 alone changes length in lower case, and would shift all offsets
+    dense = tuple(_DENSE.finditer(text))
+    if dense:
+        yield from _anchored(text, lowered, "\n".join(run[0] for run in dense), policy)
+        yield from _runs(text, dense, policy)
+    yield from _private_keys(text, policy)
+    yield from _urls(text)
+    yield from _headers(text, lowered, policy)
+    yield from _assigned(text, lowered, policy)
+    yield from _cards(text)
+
+
+def _merged(spans: Iterable[_Span], text: str) -> list[_Span]:
+    """Disjoint spans in order; those that only touch a marker of an earlier pass are gone."""
+    result: list[_Span] = []
+    for span in sorted(_outside_escape(span, text) for span in spans):
+        if result and span.start < result[-1].end:
+            last = result[-1]
+            best = min(last, span, key=lambda one: one.rank)
+            result[-1] = _Span(last.start, max(last.end, span.end), best.rank, best.kind)
+        else:
+            result.append(span)
+    if "[REDACTED:" not in text:
+        return result
+    markers = [marker.span() for marker in _MARKER.finditer(text)]
+    return [span for span in result if not any(start <= span.start and span.end <= end for start, end in markers)]
+
+
+_ESCAPE = re.compile(r"(?<=\\)(?:[nrtbf]|u[0-9a-fA-F]{4})")
+
+
+def _outside_escape(span: _Span, text: str) -> _Span:
+    """The span without the letter of an escape like `\\n` that it begins with: JSON must stay JSON."""
+    escape = _ESCAPE.match(text, span.start)
+    return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
+
+
+def _hits(text: str, needle: str) -> Iterator[int]:
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + 1)
+
+
+def _anchored(text: str, lowered: str, dense: str, policy: RedactPolicy) -> Iterator[_Span]:
+    for rule in RULES:
+        for anchor in rule.anchors:
+            if anchor in dense:
+                yield from _tried(rule, anchor, text, lowered, policy)
+    for kind, pattern in SCANS:
+        for match in pattern.finditer(text):
+            if _bits(match[0]) >= policy.prefixed_bits:
+                yield _Span(match.start(), match.end(), 0, kind)
+
+
+def _tried(rule: Rule, anchor: str, text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
+    done = 0  # where the last match ended: one run of characters is judged once, however often it holds the anchor
+    for at in _hits(text, anchor):
+        if at < done:
+            continue
+        for back in rule.back:
+            match = rule.pattern.match(text, at - back) if at >= back else None
+            if match:
+                break
+        else:
+            continue
+        done = match.end()
+        if rule.context and not any(word in lowered[max(0, at - 64) : at] for word in rule.context):
+            continue
+        start, end = match.span("s" if "s" in rule.pattern.groupindex else 0)
+        secret = text[start:end]
+        body = secret[len(anchor) :] if not rule.back[0] and secret.startswith(anchor) else secret
+        if _is_placeholder(secret) or _bits(body) < policy.prefixed_bits:
+            continue
+        if rule.random and not _looks_random(body, policy):
+            continue
+        yield _Span(start, end, 0, rule.kind)
+
+
+# Private keys: from BEGIN to END, or as far as a key goes if the END was cut off.
+
+_KEY_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PUTTY_KEY = re.compile(r"Private-Lines: \d{1,4}")
+_KEY_LINE = re.compile(
+    r"(?:\s|\\[nrt]|[\"'+>|#*,]|\\{1,3}[\"'])*"
+    r"(?P<line>(?:Proc-Type|DEK-Info|Version|Comment|Hash|Private-MAC): [^\n\\]{0,120}|[A-Za-z0-9+/=]{1,16384})"
+)
+_KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")
+
+
+def _private_keys(text: str, policy: RedactPolicy) -> Iterator[_Span]:
+    done = 0
+    for anchor, begin in (("-----BEGIN ", _KEY_BEGIN), ("Private-Lines: ", _PUTTY_KEY)):
+        done = 0
+        for at in _hits(text, anchor):
+            opened = begin.match(text, at) if at >= done else None
+            if not opened:
+                continue
+            limit = min(len(text), opened.end() + policy.key_max_chars)
+            following = text.find("-----BEGIN ", opened.end(), limit)
+            closed = _KEY_END.search(text, opened.end(), limit if following < 0 else following)
+            if begin is _KEY_BEGIN and closed:
+                end = closed.end()
+                key = bool(_KEY_BODY.search(text, opened.end(), closed.start()))
+            else:
+                end = _key_lines(text, opened.end(), limit)
+                key = end > opened.end()
+            done = end
+            if key:
+                yield _Span(at, end, 0, "private-key")
+
+
+def _key_lines(text: str, at: int, limit: int) -> int:
+    """Where the lines of a key end that has no END: the first that is neither base 64 nor a header of the format."""
+    last = 0
+    while line := _KEY_LINE.match(text, at, limit):
+        word = line["line"]
+        tail = last >= 48 and (word.endswith("=") or not word.isalpha())  # noqa: PLR2004
+        if ":" not in word and len(word) < 24 and not tail:  # noqa: PLR2004
+            break
+        last = 0 if ":" in word else len(word)
+        at = line.end()
+        if tail and len(word) < 48:  # noqa: PLR2004
+            break
+    return at
+
+
+# Passwords and tokens in URLs. Query parameters are assignments.
+
+_URL_PASSWORD = re.compile(
+    r"""://(?P<user>[^\s:/?#@"'`<>]{0,128}):(?P<s>[^\s/"'`<>]{1,256})@(?=[A-Za-z0-9\[.$%{_-])"""
+)
+_URL_TOKEN = re.compile(r"""(?<=http)s?://(?P<s>[A-Za-z0-9_.~%-]{20,256})@(?=[A-Za-z0-9\[.-])""")
+
+
+def _urls(text: str) -> Iterator[_Span]:
+    for at in _hits(text, "://"):
+        if match := _URL_PASSWORD.match(text, at):
+            if not _is_template(match["s"]) and not _MARKER.fullmatch(match["s"]):
+                yield _Span(*match.span("s"), 1, "url-password")
+        elif (match := _URL_TOKEN.match(text, at - text.startswith("https", max(0, at - 5)))) and any(map(str.isdigit, match["s"])):
+            yield _Span(*match.span("s"), 1, "url-token")
+
+
+# Headers.
+
+_AUTHORIZATION = re.compile(
+    r"""authorization(?:\\{0,3}["'`])?\s{0,4}[:=,]\s{0,4}(?:\\{0,3}["'`])?"""
+    r"""(?P<scheme>basic|bearer|token|apikey|api-key|key|ssws|bot|negotiate|oauth)?[ \t]{0,4}"""
+    r"""(?P<s>[A-Za-z0-9._~+/=:|-]{8,4096})""",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=|-]{16,4096})", re.IGNORECASE)
+_COOKIE = re.compile(r"cookie(?:\\{0,3}[\"'])?:[ \t]{0,4}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'`\\<>{}()]{1,4096})", re.IGNORECASE)
+_CURL_USER = re.compile(r"curl [^\n]{0,400}?(?:-u|--user)[ =][\"']?[^\s:\"'$]{1,64}:(?P<s>[^\s\"'$]{4,256})")
+_SSHPASS = re.compile(r"sshpass -p[ ]?[\"']?(?P<s>[^\s\"'$]{4,256})")
+_NETRC = re.compile(r"machine[ \t\n]{1,4}\S{1,128}\s{1,8}login\s{1,4}\S{1,128}\s{1,8}password\s{1,4}(?P<s>\S{4,256})")
+
+
+def _headers(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
+    for at in _hits(lowered, "authorization"):
+        match = _AUTHORIZATION.match(text, at)
+        if match and _is_authorization(match["scheme"], match["s"], policy):
+            yield _Span(*match.span("s"), 1, "authorization")
+    for at in _hits(lowered, "bearer"):
+        match = _BEARER.match(text, at)
+        if match and not _is_placeholder(match["s"]) and _looks_random(match["s"], policy):
+            yield _Span(*match.span("s"), 1, "bearer-token")
+    for at in _hits(lowered, "cookie"):
+        match = _COOKIE.match(text, at)
+        if match and "=" in match["s"]:
+            yield from _cookies(text, match.start("s"))
+    for kind, anchor, pattern in (
+        ("password", "curl ", _CURL_USER),
+        ("password", "sshpass -p", _SSHPASS),
+        ("password", "machine", _NETRC),
+    ):
+        for at in _hits(text, anchor):
+            match = pattern.match(text, at)
+            if match and not _is_template(match["s"]):
+                yield _Span(*match.span("s"), 1, kind)
+
+
+def _is_authorization(scheme: str | None, value: str, policy: RedactPolicy) -> bool:
+    if _is_placeholder(value):
+        return False
+    if scheme and scheme.lower() == "basic":
+        try:
+            return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            return False
+    return _looks_random(value, policy) and len(value) >= policy.assigned_chars
+
+
+_COOKIE_PAIR = re.compile(r"[ \t]{0,2}[^\s=;,\"'<>]{1,128}=(?P<s>[^\s;,\"'`\\<>]{1,4096})(?P<more>;)?")
+
+
+def _cookies(text: str, at: int) -> Iterator[_Span]:
+    while pair := _COOKIE_PAIR.match(text, at):
+        value = pair["s"]
+        if _looks_random(value, DEFAULT.redact) and len(value) >= 16:  # noqa: PLR2004
+            yield _Span(*pair.span("s"), 1, "cookie")
+        at = pair.end()
+        if not pair["more"]:
+            return
+
+
+# Assignments: a key whose name says what it holds, an operator, a value that looks the part.
+
+_PASSWORD_WORDS = (
+    "pass", "pwd", "contraseña", "senha", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호",
+)  # fmt: skip
+_SECRET_WORDS = ("secret", "token", "key", "credential")
+_NAME = re.compile(
+    r"(?:(?P<password>(?:(?<![A-Za-z])pass|(?<=[_.-])pass|(?-i:(?<=[a-z])Pass)|(?-i:(?<=[A-Z])PASS))(?:phrase|code|wort)?"
+    r"|passw(?:or)?d|passphrase|passcode|pwd|contraseña|senha|пароль|密码|密碼|口令|パスワード|비밀번호)"
+    r"|(?P<secret>secret)|(?P<token>token)|(?P<credential>credential)|(?P<key>key))"
+    r"s?(?:[_-]?(?:value|base64|b64|production|prod|staging|live|dev|\d{1,2}))?(?![A-Za-z0-9_-])",
+    re.IGNORECASE,
+)
+# Words before "key" that make it secret, and words before "token" or "key" that make it none.
+_KEY_QUALIFIERS = tuple(
+    "api access auth authorization private secret signing sign encryption encrypt decryption master account storage shared"
+    " service admin app application client consumer deploy license hmac jwt crypto webhook subscription server write"
+    " ingest integration project root gpg ssh".split()
+)
+_NOT_SECRET = frozenset(
+    "public publishable page pagination next continuation cursor sync resume no not without cache anon"
+    " eos bos pad unk mask sep cls stop end start special idempotency request host max min num total prompt completion"
+    " input output used cached change lock update sequence upload".split()
+)
+_LAST_WORD = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
+_OPERATOR = re.compile(
+    r"""(?P<close>\\{0,3}["'`]|\*\*)?\]?(?:"""
+    r""",\s{0,40}\\{0,3}["']?[Vv]alue\\{0,3}["']?\s{0,4}[:=]\s{0,4}"""  # {"name": "X", "value": "…"}
+    r"""|[ \t]{0,4}\r?\n[ \t]{0,32}value:[ \t]{1,4}"""  # - name: X, and its value on the next line
+    r"""|[ \t]value=(?=["'])"""  # <add key="X" value="…"/>
+    r"""|[ \t]{0,8}:[ \t]{0,4}(?:str|String|string|Optional\[str\]|str \| None)[ \t]{0,4}=[ \t]{0,4}"""
+    r"""|[ \t]{0,12}(?P<op>:=|=>|->|==|!=|=|:|：|\||>)[ \t]{0,12}(?:\*\*[ \t]{0,2})?"""
+    r"""|[ \t]{1,4}(?P<verb>is now|is|was|to|是)[ \t:]{1,3}"""
+    r"""|(?<=[Ww][Oo][Rr][Dd])[ \t]{1,4}(?=["'][^"'\s]{1,256}["'])"""  # SQL: password 'x'
+    r"""|(?P<verb2>是|为))"""
+)
+_FLAG = re.compile(r"--[A-Za-z][A-Za-z-]{0,40}$")
+_QUOTED = re.compile(r"""(?:[rbfuRBFU]{0,2})(?P<q>\\{0,3}["'`])(?P<v>(?:(?!(?P=q))[^\r\n]){1,4096})(?P=q)""")
+_BARE_CHAR = r"""[^\s"'`<>,;(){}\[\]\\&|，。、；]"""
+_BARE = re.compile(
+    rf"(?P<v>{_BARE_CHAR}{{1,4096}}(?:&(?![A-Za-z_][\w.%-]{{0,40}}=){_BARE_CHAR}{{1,4096}}){{0,8}})(?P<after>.?)", re.DOTALL
+)
+_CODE_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|=)[A-Za-z_$][\w$]*)*\??\Z")
+_WORDS_OF_CODE = re.compile(
+    r"pass|pwd|secret|token|self|this|arg|param|value|user|input|config|env|key|form|data|field|none|null|true|false"
+    r"|request|result|hash|default|string|text|credential|auth|get|raw|new|old|plain|name|type|utf|base64|sha\d|md5",
+    re.IGNORECASE,
+)
+_FAMILY_KIND = {"password": "password", "secret": "secret", "token": "token", "credential": "credential", "key": "api-key"}
+
+
+def _kind_of_name(name: str) -> str:
+    """The kind of secret that a member of this name holds, or "" for a name that promises none."""
+    for match in _NAME.finditer(name):
+        if match.end() == len(name) and (kind := _kind_of_key(name, match)):
+            return kind
+    bare = name.strip().lower()
+    if bare in {"authorization", "proxy-authorization"}:
+        return "authorization"
+    return "cookie" if bare in {"cookie", "set-cookie"} else ""
+
+
+def _kind_of_key(text: str, match: re.Match[str]) -> str:
+    family = match.lastgroup or ""
+    before = text[max(0, match.start() - 32) : match.start()]
+    if family in {"token", "key"}:
+        trimmed = before[:-1] if before[-1:] in ("_", "-", ".", " ") else before
+        last = _LAST_WORD.search(trimmed)
+        word = last[0].lower() if last else ""
+        if word in _NOT_SECRET or "public" in trimmed[-12:].lower():
+            return ""
+        if family == "key" and not word.endswith(_KEY_QUALIFIERS):
+            return ""
+    if family in {"token", "secret", "credential"} and before[-1:].isalpha() and before[-1:].islower():
+        if match[0][0].islower() and family != "token":  # "topsecret" is a word, "authtoken" a key
+            return ""
+    owner = re.split(r"[^\w.\- ]", before)[-1].lower()
+    if family != "password":
+        for word, kind in SERVICE_KINDS:
+            if word in owner:
+                return kind
+    return _FAMILY_KIND[family]
+
+
+def _assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
+    judged: Counter[int] = Counter()
+    for word in _PASSWORD_WORDS + _SECRET_WORDS:
+        for at in _hits(lowered, word):
+            name = _NAME.match(text, at)
+            if name and (kind := _kind_of_key(text, name)):
+                yield from _value_of(text, name, kind, judged, policy)
+
+
+def _value_of(text: str, name: re.Match[str], kind: str, judged: Counter[int], policy: RedactPolicy) -> Iterator[_Span]:
+    before = text[max(0, name.start() - 48) : name.start()]
+    if before.rfind("arn:") > max(map(before.rfind, " \n\t\"'")):
+        return  # the name of a secret, not the secret
+    operator = _OPERATOR.match(text, name.end())
+    is_flag = bool(_FLAG.search(before + name[0]))
+    if operator and (operator["verb"] or operator["verb2"]) and name[0].lower() == "pass":
+        return  # "to pass x to y"
+    if is_flag and text[name.end() : name.end() + 1] == " ":
+        at, op, verb = name.end() + 1, "=", ""
+    elif operator:
+        at, op = operator.end(), operator["op"] or ""
+        verb = operator["verb"] or operator["verb2"] or ""
+    else:
+        return
+    family = name.lastgroup or ""
+    if op == ">":
+        closing = text.find("</", at, at + 512)
+        if closing > at and "<" in before and not re.search(r"[<>\s]", text[at:closing]):
+            yield from _judged(text, at, closing, kind, family, policy, loose=True)
+        return
+    if op in {"==", "!=", "->", "|"} and not (op == "|" and text[at : at + 1].isalnum()):
+        return
+    if quoted := _QUOTED.match(text, at):
+        yield from _judged(text, *quoted.span("v"), kind, family, policy, loose=True)
+        return
+    bare = _BARE.match(text, at)
+    if not bare:
+        return
+    start, end = bare.span("v")
+    judged[end] += 1
+    if end - start >= policy.secret_max_chars or judged[end] > policy.names_per_value:
+        return
+    value = text[start:end].rstrip(".:!?*" if verb else ".:*")
+    end = start + len(value)
+    if bare["after"] in {"(", "[", "{", "<"} and _CODE_NAME.match(value):
+        return
+    # KEY=value without spaces, at the start of a word of capitals: an environment file or a shell, where words stand bare.
+    env = op == "=" and text[name.end() : name.end() + 1] == "=" and name[0].isupper() and (before[-1:].isupper() or before[-1:] in "_ \n;")
+    if not env and not is_flag and not verb and _CODE_NAME.match(value):
+        if _WORDS_OF_CODE.search(value) or "." in value or not any(map(str.isdigit, value)):
+            return
+    yield from _judged(text, start, end, kind, family, policy, loose=env or is_flag)
+
+
+def _judged(text: str, start: int, end: int, kind: str, family: str, policy: RedactPolicy, *, loose: bool) -> Iterator[_Span]:
+    """Whether the value at [start, end) looks like a `family`. `loose`: its form (quoted, env) already speaks for it."""
+    value = _MARKER.sub("", text[start:end])
+    if _is_placeholder(value) or _is_template(value):
+        return
+    good = _is_password(value, policy, loose=loose) if family == "password" else _is_assigned_secret(value, policy)
+    if good:
+        yield _Span(start, end, 1, kind)
+
+
+def _is_password(value: str, policy: RedactPolicy, *, loose: bool) -> bool:
+    if not policy.password_chars <= len(value) <= policy.password_max_chars or any(map(str.isspace, value)):
+        return False
+    if _PATH_OR_URL.match(value) or (loose and re.fullmatch(r"[A-Za-z]+(?:[_.-][A-Za-z]+)+\d?", value)):
+        return False
+    letters = any(map(str.isalpha, value))
+    digits = any(map(str.isdigit, value))
+    symbols = any(char in "!@#$%^&*+~?" for char in value)
+    if letters and (digits or symbols):
+        return True
+    return digits and len(value) >= 6 and loose and value.isascii() and value.isdigit()  # noqa: PLR2004
+
+
+_PATH_OR_URL = re.compile(r"(?:[a-z][a-z0-9+.-]{1,16}://|\.{0,2}/|~/|[A-Za-z]:\\|\d{4}-\d\d-\d\d)")
+
+
+_INDEXED = re.compile(r"[A-Za-z]\[-?\w*\]")
+
+
+def _is_assigned_secret(value: str, policy: RedactPolicy) -> bool:
+    if len(value) < policy.assigned_chars or any(map(str.isspace, value)) or _PATH_OR_URL.match(value):
+        return False
+    if not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)) or not value.isascii():
+        return False
+    if "a-z" in value or "0-9" in value or _INDEXED.search(value):  # a regular expression, an expression
+        return False
+    return _bits(value) >= policy.assigned_bits and _turns(value) >= policy.assigned_turns
+
+
+# Nameless random runs.
+
+_HASH_BEFORE = re.compile(
+    r"(?:sha-?(?:1|224|256|384|512)|md5|h1|blake\w{0,4}|integrity|hash|digest|checksum|sum|fingerprint|etag|public|pubkey"
+    r"|public[_ -]?key|cid|signature|sig|commit|rev|revision|uuid|guid|id|base64|nonce|state|cursor|challenge|(?:next|page|pagination|continuation)[_ -]?token)"
+    r"[\"'\s:=,(_-]{0,6}$",
+    re.IGNORECASE,
+)
+_HARMLESS_RUN = re.compile(
+    r"(?:AAAA|eyJ|MFkwEwYHKoZIzj0|MCowBQYDK2Vw|MIIBIjAN|MIGfMA0G|(?:sha(?:1|224|256|384|512)|md5|h1)[-=:]"
+    r"|(?:toolu|srvtoolu|msg|req|call|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|acct|cs|item|step"
+    r"|vs|batch|gen|org|user|proj|conv|sess|session|rs|fc|ws|bdrk|vrtx)[_-])"
+)
+_NAMED_HASH = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|(?<![A-Za-z0-9])[0-9a-f]{32,}(?![A-Za-z0-9])")
+_RUN_PIECE = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
+
+
+def _runs(text: str, dense: tuple[re.Match[str], ...], policy: RedactPolicy) -> Iterator[_Span]:
+    previous_end = -1
+    long = (span for span in map(re.Match.span, dense) if span[1] - span[0] >= policy.token_chars)
+    for run in chain.from_iterable(_RUN.finditer(text, *span) for span in long):
+        for kind, pattern in RUN_RULES:
+            for match in pattern.finditer(text, *run.span()):
+                if _bits(match[0]) >= policy.prefixed_bits:
+                    yield _Span(match.start(), match.end(), 0, kind)
+        wrapped = 0 <= previous_end and text[previous_end : run.start()].strip("\r\n\t \"'\\+>|#*") in {"", "n"}
+        previous_end = run.end()
+        if wrapped or _wraps_on(text, run.end()):
+            continue
+        for piece in _RUN_PIECE.finditer(text, *run.span()):
+            if _is_nameless_secret(text, piece, policy):
+                yield _Span(piece.start(), piece.end(), 2, "high-entropy")
+
+
+_NEXT_LINE_OF_DATA = re.compile(r"(?:\\[nr]|[\"'\\+\s>|#*])*(?:\n|\\n)[\s\"'>|#*+]{0,80}[A-Za-z0-9+/_=-]{32}")
+
+
+def _wraps_on(text: str, at: int) -> bool:
+    """Whether the next line goes on with as long a run: then this is a block of data, not a credential."""
+    return bool(_NEXT_LINE_OF_DATA.match(text, at, at + 256))
+
+
+def _is_nameless_secret(text: str, piece: re.Match[str], policy: RedactPolicy) -> bool:
+    value = piece[0].rstrip("=")
+    if not policy.token_chars <= len(value) <= policy.token_max_chars or _HARMLESS_RUN.match(value):
+        return False
+    if sum(map(str.isdigit, value)) < policy.token_digits or value.islower() or value.isupper():
+        return False
+    value = _NAMED_HASH.sub("", value)
+    if _turns(value) < policy.token_turns or _bits(value) < policy.token_bits:
+        return False
+    before = text[max(0, piece.start() - 300) : piece.start()]
+    if text.startswith(("...", "…"), piece.end()):
+        return False
+    if _HASH_BEFORE.search(before) or "base64," in before[-8:]:
+        return False
+    word = before[max(map(before.rfind, " \n\t\"'<>`")) + 1 :]
+    return "://" not in word and "arn:" not in word and not _is_placeholder(value)
+
+
+# Cards: grouped as they are printed, of a known issuer, with a valid check digit.
+
+_CARD = re.compile(
+    # the first digit comes first, because a search is fast only where a pattern begins with characters
+    r"[3-6](?:(?<![\w.-].)|(?<=\\[nrt].))(?<![0-9A-F]{4}[ -].)(?:\d{3}([ -])\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d\d([ -])\d{6}\2\d{5})"
+    r"(?!\w|[ -][0-9A-F]{4}(?!\w))"
+)
+
+
+def _cards(text: str) -> Iterator[_Span]:
+    for match in _CARD.finditer(text):
+        digits = [int(char) for char in match[0] if char.isdigit()]
+        doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
+        if (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0:
+            yield _Span(match.start(), match.end(), 1, "card-number")
+
+
+# What a value looks like.
+
+_PLACEHOLDER = re.compile(
+    r"x{4}|\*{3}|\.{3}|…|•{3}|_{4}|-{6}|<[^<>]{0,64}>|your|example|placeholder|change.?me|change.?it|replace|redacted|dummy"
+    r"|insert|goes.?here|todo|not.?set|not.?a.?real|sample|0{8}|1{8}",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r"\$\{|\$\(|\$\$?[A-Za-z_]\w*\}?\Z|\{\{|%\(|%[sdrv]|\{[\w.:!]{0,64}\}|<%|#\{|\A<|@@|\A%\w+%\Z|\A\$\d\Z|\A\*+\Z|\A:\w+\Z"
+    r"|\A(?:user|my|the)?_?(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|none|null|nil|true|false|string|str|undefined)s?\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_placeholder(value: str) -> bool:
+    return bool(_PLACEHOLDER.search(value, 0, 256))
+
+
+def _is_template(value: str) -> bool:
+    return bool(_TEMPLATE.search(value[:256])) or _is_placeholder(value)
+
+
+def _looks_random(value: str, policy: RedactPolicy) -> bool:
+    return any(map(str.isdigit, value)) and _bits(value) >= policy.assigned_bits and _turns(value) >= policy.assigned_turns
+
+
+def _bits(value: str) -> float:
+    """Shannon entropy in bits per character, over the frequencies within the value.
+
+    >>> _bits("abab")
+    1.0
+    """
+    if not value:
+        return 0.0
+    total = len(value)
+    return -sum(count / total * math.log2(count / total) for count in Counter(value).values())
+
+
+_CLASS = {ord(char): char_class for char_class, chars in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789")) for char in chars}
+
+
+def _turns(value: str) -> float:
+    """The share of neighbouring letters and digits that differ in class (lower, upper, digit).
+
+    Words have few turns, random characters many, whatever the alphabet's size; punctuation is not counted.
+    """
+    pairs = turns = 0
+    last = ""
+    for char in value:
+        now = "0" if char.isdigit() else "a" if char.islower() else "A" if char.isupper() else ""
+        if now and last:
+            pairs += 1
+            turns += now != last
+        last = now
+    return turns / pairs if pairs else 0.0

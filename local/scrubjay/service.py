@@ -1,0 +1,1390 @@
+"""The product as verbs. Each takes one request of `api` and returns one answer; doors only translate to them.
+
+Theory of operation. A verb validates, decides with the pure modules, and acts through the store. Writes are durable
+when a verb returns. What they leave to be done (distilling, embedding) is found by looking at the store, never kept in
+memory, so that a crash loses nothing and repeats a step with the same result. The index in memory follows the store's
+commits in their order; `recall` reads only it and the rows of its hits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import hashlib
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scrubjay import api, budget, exchange, intake, models, sources
+from scrubjay.dates import find_dates
+from scrubjay.distill import Observation, distill, same_memory
+from scrubjay.distill.observe import SOURCE
+from scrubjay.index import Index
+from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
+from scrubjay.recall import Filters, Query, Ranking, rank
+from scrubjay.store import Changes, MemoryWrite, Store, Transaction, snapshots, sqlite_version
+from scrubjay.store.rows import MAX_EMBEDDED_CHARS
+from scrubjay.store.sqlite import SAFE_VERSION, version_info
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid
+from scrubjay_shared.errors import (
+    DeniedError,
+    InvalidError,
+    NotFoundError,
+    ScrubjayError,
+    TooLargeError,
+)
+from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.records import (
+    Event,
+    Grip,
+    Kind,
+    Layer,
+    Memory,
+    MemoryDraft,
+    MemoryType,
+    Op,
+    Scope,
+    content_hash,
+)
+from scrubjay_shared.scoring import decode_vector, encode_vector, quantise
+from scrubjay_shared.text import analyse, fts_query, query_tokens
+
+log = logging.getLogger(__name__)
+
+IDENTITY_PREFIX = "identity/"
+ACTIVE_PREFIX = "active/"
+NO_MODEL = "none"
+
+SMALL_CHARS = 4_000
+"""Up to this much text is redacted on the loop: a hop to a thread costs more."""
+
+RETRY_MODEL_SECONDS = 10
+"""How long a model that could not be loaded is left alone: checking 34 MB costs a tenth of a second."""
+
+
+class Service:
+    """An open store with everything around it. Made by `Service.open`."""
+
+    def __init__(
+        self, store: Store, policy: MemoryPolicy, models_dir: Path, model: str, now: Callable[[], Millis]
+    ) -> None:
+        self.store = store
+        self.policy = policy
+        self.on_work: Callable[[str], None] = lambda _job: None
+        """Told the name of a job that has something to do; the scheduler listens."""
+        self.jobs: Callable[[], Awaitable[tuple[api.Job, ...]]] = _no_jobs
+        self._index = Index()
+        self._models_dir = models_dir
+        self._model = model
+        self._now = now
+        self._started = now()
+        self._embedder: models.Embedder | None = None
+        self._embedder_error: ScrubjayError | None = None
+        self._retry_model = 0.0
+        self._space: int | None = None
+        self._used_model = time.monotonic()
+        self._loading = asyncio.Lock()
+        self._learning = asyncio.Lock()
+        self._embedding = asyncio.Lock()
+        self._accessed: dict[str, tuple[int, Millis]] = {}
+        self._endpoint: models.Endpoint | None = None
+        self._threads = models.DEFAULT_THREADS
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        models_dir: Path,
+        model: str,
+        policy: MemoryPolicy = DEFAULT,
+        endpoint: models.Endpoint | None = None,
+        threads: int | None = None,
+        now: Callable[[], Millis] = lambda: Millis(time.time_ns() // 1_000_000),
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> Service:
+        """Open the store at `path` and load its index. Raises what `Store.open` raises.
+
+        `model` names the embedding model; the store's own choice (`use_model`) wins over it. `endpoint` is for models
+        that run elsewhere, `threads` how many texts are embedded at once.
+        """
+        store = await Store.open(path, now=now, entropy=entropy)
+        service = cls(store, policy, models_dir, model, now)
+        service._endpoint = endpoint
+        service._threads = threads or models.DEFAULT_THREADS
+        try:
+            await store.write(Transaction.drop_leases)
+            await service._load_index()
+        except BaseException:
+            await store.close()
+            raise
+        store.on_change = service._follow
+        return service
+
+    async def close(self) -> None:
+        """Write what recall counted, close the store, let go of the model. Closing twice is fine."""
+        await self.flush_accesses()
+        await self.store.close()
+        if self._embedder is not None:
+            self._embedder.close()
+            self._embedder = None
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    async def ingest(self, request: api.IngestRequest) -> api.IngestAnswer:
+        """Redact, normalise and append a batch of events; durable when this returns.
+
+        Raises InvalidError naming the first draft that cannot be an event; then none of the batch is stored.
+        """
+        if len(request.events) > self.policy.limits.max_batch:
+            raise TooLargeError(
+                f"{len(request.events)} events in one request", hint=f"send at most {self.policy.limits.max_batch}"
+            )
+        now = self._now()
+
+        def clean() -> Sequence[intake.Clean]:
+            return [
+                intake.event(draft, place, device=self.store.device, now=now, policy=self.policy)
+                for place, draft in enumerate(request.events)
+            ]
+
+        large = sum(len(draft.text) for draft in request.events) > SMALL_CHARS
+        return await self._append(await asyncio.to_thread(clean) if large else clean(), learn=request.learn)
+
+    async def _append(self, cleaned: Sequence[intake.Clean], *, learn: bool) -> api.IngestAnswer:
+        redactions: Counter[str] = Counter()
+        skipped: Counter[str] = Counter()
+        wanted: builtins.list[Event | None] = []
+        for clean in cleaned:
+            if clean.reason:
+                skipped[clean.reason] += 1
+                wanted.append(None)
+            else:
+                redactions += clean.redactions
+                wanted.append(clean.event)
+
+        def work(tx: Transaction) -> tuple[Sequence[str], int]:
+            known = tx.known_events(event.dedupe_key for event in wanted if event is not None)
+            fresh: builtins.list[Event] = []
+            ids: builtins.list[str] = []
+            for event in wanted:
+                if event is None:
+                    ids.append("")
+                    continue
+                if event.dedupe_key not in known:
+                    known[event.dedupe_key] = event.id or tx.new_id()
+                    fresh.append(replace(event, id=known[event.dedupe_key]))
+                ids.append(known[event.dedupe_key])
+            tx.append_events(fresh, learn=learn)
+            return ids, len(fresh)
+
+        ids, accepted = await self.store.write(work)
+        if accepted:
+            self.on_work("learn")
+            self.on_work("embed")
+        return api.IngestAnswer(
+            accepted=accepted,
+            duplicates=sum(1 for event in wanted if event is not None) - accepted,
+            ids=tuple(ids),
+            redactions=dict(sorted(redactions.items())),
+            skipped=_skipped(skipped),
+        )
+
+    async def events(self, request: api.EventsRequest) -> api.EventsAnswer:
+        """Return a page of events in time order."""
+        clauses, params = _clauses(
+            ("session_id = ?", request.session_id),
+            ("(project = ? or project is null)", request.project),
+            ("ts >= ?", request.since),
+            ("ts < ?", request.until),
+        )
+        found, more = await self.store.page_of_events(
+            clauses, params, after=_cursor(request.cursor), limit=self._page(request.limit)
+        )
+        return api.EventsAnswer(events=tuple(found), next=_cursor_text(more))
+
+    async def sessions(self, _: api.Nothing) -> api.SessionsAnswer:
+        """Return all sessions, newest first."""
+        return api.SessionsAnswer(sessions=tuple(await self.store.sessions()))
+
+    # --- memories -----------------------------------------------------------------------------------------------------
+
+    async def add(self, request: MemoryDraft) -> api.Entry:
+        """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
+        ((memory_id, created),) = await self._add_all([intake.memory(request, self.policy)])
+        return await self._entry(memory_id, created=created)
+
+    async def _add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
+        """Store drafts that were cleaned. Returns the id of each and whether it is new."""
+        vectors = await self._vectors_now([draft.content for draft in drafts])
+        space = self._space
+
+        def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
+            hashes = [content_hash(draft.content) for draft in drafts]
+            known = {(said, scope, resource): found for said, scope, resource, found in tx.said(hashes)}
+            answers: builtins.list[tuple[str, bool]] = []
+            writes: dict[str, MemoryWrite] = {}
+            placed: builtins.list[tuple[str, str, bytes]] = []
+            for place, (draft, said) in enumerate(zip(drafts, hashes, strict=True)):
+                key = (said, draft.scope.value, draft.resource_id)
+                found = known.get(key)
+                names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
+                if found is None:
+                    found = known[key] = tx.new_id(draft.created_at)
+                    writes[found] = MemoryWrite(memory_id=found, fields=_fields(draft, tx.now), names=names)
+                    answers.append((found, True))
+                    if vectors is not None:
+                        placed.append((found, said, vectors[place]))
+                    continue
+                answers.append((found, False))
+                if names:
+                    earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
+                    fields = dict(earlier.fields)
+                    if draft.name is not None and not tx.is_named(found) and Field.NAME not in fields:
+                        fields[Field.NAME] = draft.name
+                    writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
+            tx.write_memories(list(writes.values()))
+            if placed and space is not None:
+                tx.put_vectors(space, placed)
+            return answers
+
+        async with self._learning:
+            answers = await self.store.write(work)
+        if vectors is not None and space == self._space:
+            self._place([(found, vectors[place]) for place, (found, created) in enumerate(answers) if created])
+        elif any(created for _, created in answers):
+            self.on_work("embed")
+        return answers
+
+    async def list(self, request: api.ListRequest) -> api.ListAnswer:
+        """Return a page of memories, newest first."""
+        clauses, params = _clauses(
+            ("m.type = ?", request.type),
+            ("m.kind = ?", request.kind),
+            ("m.layer = ?", request.layer),
+            ("m.scope = ?", request.scope),
+            ("m.created_at >= ?", request.since),
+            ("m.created_at < ?", request.until),
+        )
+        if request.project is not None or request.session_id is not None:
+            clauses += " and (m.scope = 'user' or m.resource_id in (?, ?))"
+            params += (request.project, request.session_id)
+        found, more = await self.store.page_of_memories(
+            clauses, params, after=_cursor(request.cursor), limit=self._page(request.limit)
+        )
+        names = await self.store.aliases([memory.id for memory in found])
+        return api.ListAnswer(
+            entries=tuple(
+                api.Entry(memory=memory, aliases=tuple(alias.name for alias in names.get(memory.id, ())))
+                for memory in found
+            ),
+            next=_cursor_text(more),
+        )
+
+    async def get(self, request: api.RefRequest) -> api.Entry:
+        """Return one memory."""
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
+        return await self._entry(memory_id)
+
+    async def update(self, request: api.UpdateRequest) -> api.Entry:
+        """Write new values for some fields of a memory. Raises InvalidError when none is given."""
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
+        intake.check_salience(request.salience)
+        fields: dict[Field, Any] = {}
+        if request.content is not None:
+            fields[Field.CONTENT] = intake.content(self.policy, request.content)
+        if request.type is not None:
+            fields[Field.TYPE] = request.type.value
+        if request.salience is not None:
+            fields[Field.SALIENCE] = float(request.salience)
+        if request.topic is not None:
+            fields[Field.TOPIC] = intake.valid(request.topic)[: self.policy.limits.max_name_chars] or None
+        if request.layer is not None:
+            intake.check_layer(request.layer, (await self.store.memory(memory_id)).trust)
+            fields[Field.LAYER] = request.layer.value
+        if request.metadata is not None:
+            fields[Field.METADATA] = intake.metadata(request.metadata, "memory", self.policy).value
+        if not fields:
+            raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
+        await self.store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields)]))
+        if Field.CONTENT in fields:
+            self.on_work("embed")
+        return await self._entry(memory_id)
+
+    async def rename(self, request: api.RenameRequest) -> api.Entry:
+        """Give a memory another canonical name; the old one stays as an alias."""
+        memory_id = await self.store.resolve(intake.valid(request.ref))
+        name = intake.name(self.policy, request.name)
+        write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))
+        await self.store.write(lambda tx: tx.write_memories([write]))
+        return await self._entry(memory_id)
+
+    async def alias(self, request: api.AliasRequest) -> api.Entry:
+        """Bind an additional name, or with `remove` take it away."""
+        memory_id = await self.store.resolve(intake.valid(request.ref))
+        name = intake.name(self.policy, request.alias)
+        if request.remove:
+            await self.store.write(lambda tx: tx.unclaim(memory_id, name))
+        else:
+            write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
+            await self.store.write(lambda tx: tx.write_memories([write]))
+        return await self._entry(memory_id)
+
+    async def why(self, request: api.RefRequest) -> api.WhyAnswer:
+        """Return the passages a memory was read from, with their events, and everything that happened to it."""
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
+        grips = (await self.store.grips([memory_id])).get(memory_id, ())
+        return api.WhyAnswer(
+            entry=await self._entry(memory_id),
+            sources=tuple(
+                [
+                    api.Source(
+                        grip=grip, events=tuple(await self.store.run_of_events(grip.event_id_start, grip.event_id_end))
+                    )
+                    for grip in grips
+                ]
+            ),
+            history=tuple(_change(row) for row in await self.store.history(memory_id)),
+        )
+
+    async def forget(self, request: api.ForgetRequest) -> api.ForgetAnswer:
+        """Erase a memory or an event: rows, full text, vector, log; unless told otherwise, its source passages too.
+
+        A memory that rests on erased words alone goes with them. Copies that migrations left beside the store go too;
+        backups made by the person are theirs to remove.
+        """
+        ref = intake.valid(request.ref)
+        event = (await self.store.events([ref])).get(ref)
+        if event is not None:
+            answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
+        else:
+            memory_id = await self.store.resolve(ref)
+            answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
+        await self._erase_log()
+        log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
+        if answer.sources:
+            self.on_work("embed")
+        return answer
+
+    async def _erase_log(self) -> None:
+        """Leave nothing of what was erased in the log file or in copies that migrations made."""
+        for path in snapshots(self.store.path):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        for wait_ms in (0, 10, 50, 100, 200, 400, 800):  # a long read may hold the log; it ends
+            await asyncio.sleep(wait_ms / 1000)
+            if await self.store.checkpoint(truncate=True):
+                return
+        log.warning("the log could not be cut back while a long read runs; the next maintenance does it")
+
+    # --- recall -------------------------------------------------------------------------------------------------------
+
+    async def recall(self, request: api.RecallRequest) -> api.RecallAnswer:
+        """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
+        began = time.perf_counter()
+        text = self._check_recall(request)
+        notes: builtins.list[str] = []
+        vector = None
+        if request.mode is not api.Mode.KEYWORD and text.strip():
+            vector, note = await self._embed_query(text)
+            notes += [note] if note else []
+        now = self._now()
+        query = Query(
+            text=text,
+            tokens=tuple(query_tokens(text)),
+            vector=vector,
+            named=tuple(await self._named(text)),
+            dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
+        )
+        filters = Filters(
+            caller_project=request.project,
+            caller_session=request.session_id,
+            kinds=frozenset(request.kinds),
+            types=frozenset(kind.value for kind in request.types) or None,
+            min_salience=request.min_salience,
+            agent=request.agent,
+            scope=None if request.scope is None else request.scope.value,
+            resource_id=request.resource_id,
+            since=request.since,
+            until=request.until,
+        )
+
+        def ranked() -> Ranking:
+            return rank(
+                self._index,
+                query,
+                filters,
+                self.policy.recall,
+                limit=request.limit,
+                mode=request.mode.value,
+                neighbours=request.neighbours,
+            )
+
+        ranking = await asyncio.to_thread(ranked)
+        hits = await self._hits(ranking)
+        budgeted = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
+        kept, tokens, left_out = budget.fit(hits, budgeted)
+        for hit in kept:
+            if hit.kind == "memory":
+                count, _ = self._accessed.get(hit.id, (0, now))
+                self._accessed[hit.id] = (count + 1, now)
+        return api.RecallAnswer(
+            hits=kept,
+            mode=ranking.mode if vector is not None or request.mode is not api.Mode.HYBRID else "lexical",
+            tokens=tokens,
+            elapsed_ms=round((time.perf_counter() - began) * 1000, 3),
+            left_out=left_out,
+            notes=tuple(dict.fromkeys([*notes, *ranking.notes])),
+        )
+
+    def _check_recall(self, request: api.RecallRequest) -> str:
+        work = self.policy.work
+        if not 1 <= request.limit <= work.recalled_hits:
+            raise InvalidError(f"limit {request.limit} is out of range", hint=f"1 to {work.recalled_hits}")
+        if not 0 <= request.neighbours <= work.neighbours:
+            raise InvalidError(f"neighbours {request.neighbours} is out of range", hint=f"0 to {work.neighbours}")
+        intake.check_salience(request.min_salience)
+        if request.max_tokens is not None and request.max_tokens < 1:
+            raise InvalidError(f"max_tokens {request.max_tokens} is out of range", hint="1 or more")
+        if len(request.query) > self.policy.limits.max_query_chars:
+            raise TooLargeError(
+                f"a question of {len(request.query)} characters", hint=f"at most {self.policy.limits.max_query_chars}"
+            )
+        if not request.kinds or not set(request.kinds) <= {"memory", "event"}:
+            raise InvalidError("kinds names something else than memory and event", hint="memory, event or both")
+        caller = {request.project, request.session_id} - {None}
+        if caller and request.resource_id is not None and request.resource_id not in caller:
+            raise DeniedError(
+                f"{request.resource_id} is not the caller's own project or session", hint="leave out resource_id"
+            )
+        return intake.valid(request.query)
+
+    async def _named(self, text: str) -> Sequence[str]:
+        name = " ".join(text.split())
+        if not name or len(name) > self.policy.limits.max_name_chars:
+            return []
+        return await self.store.named(name)
+
+    async def _hits(self, ranking: Ranking) -> tuple[api.Hit, ...]:
+        memory_ids = [hit.id for hit in ranking.hits if hit.kind == "memory"]
+        memories = await self.store.memories(memory_ids)
+        grips = await self.store.grips(memory_ids)
+        ends = {grip.event_id_start for found in grips.values() for grip in found}
+        around = {event_id for hit in ranking.hits for event_id in hit.neighbours}
+        events = await self.store.events([*ends, *around, *(hit.id for hit in ranking.hits if hit.kind == "event")])
+        found: builtins.list[api.Hit] = []
+        for hit in ranking.hits:
+            neighbours = tuple(_quote(events[at]) for at in hit.neighbours if at in events)
+            if hit.kind == "event" and hit.id in events:
+                event = events[hit.id]
+                found.append(
+                    api.Hit(
+                        id=hit.id,
+                        kind="event",
+                        text=event.text or str(event.metadata.get("caption", "")),
+                        score=hit.score,
+                        ts=event.ts,
+                        type=event.type.value,
+                        parts=hit.parts,
+                        trust=event.trust.value,
+                        sources=(replace(_quote(event), text=""),),
+                        neighbours=neighbours,
+                    )
+                )
+            elif hit.kind == "memory" and hit.id in memories:
+                found.append(
+                    _memory_hit(hit.score, hit.parts, memories[hit.id], grips.get(hit.id, ()), events, neighbours)
+                )
+        return tuple(found)
+
+    async def flush_accesses(self) -> int:
+        """Write how often memories were recalled since the last time. Returns how many memories that were."""
+        counted, self._accessed = self._accessed, {}
+        if counted:
+            await self.store.write(lambda tx: tx.count_accesses(counted, log_after_ms=self.policy.work.count_log_ms))
+        return len(counted)
+
+    # --- the layers that are always loaded ----------------------------------------------------------------------------
+
+    async def context(self, request: api.ContextRequest) -> api.ContextAnswer:
+        """Return the startup context: who the agent is and what it is at, within their budgets."""
+        identity = await self._slots(Layer.IDENTITY, request.project, request.session_id)
+        active = await self._slots(Layer.ACTIVE, request.project, request.session_id)
+        limits = self.policy.limits
+        return budget.context(
+            identity, active, identity_tokens=limits.identity_tokens, active_tokens=limits.active_tokens
+        )
+
+    async def set_identity(self, request: api.SlotRequest) -> api.ContextAnswer:
+        """Set one line of the identity layer."""
+        return await self._set_slot(Layer.IDENTITY, IDENTITY_PREFIX, request)
+
+    async def set_active(self, request: api.SlotRequest) -> api.ContextAnswer:
+        """Set one line of the active layer."""
+        return await self._set_slot(Layer.ACTIVE, ACTIVE_PREFIX, request)
+
+    async def _set_slot(self, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
+        name = prefix + intake.name(self.policy, request.key)
+        held = await self.store.named(name)
+        if not request.value.strip():
+            if not held:
+                raise NotFoundError(f"no {layer} line {request.key!r}", hint="scrubjay context shows them")
+            await self.forget(api.ForgetRequest(ref=held[0]))
+            return await self.context(api.ContextRequest())
+        content = intake.content(self.policy, request.value)
+
+        def work(tx: Transaction) -> None:
+            if held:
+                tx.write_memories([MemoryWrite(memory_id=held[0], fields={Field.CONTENT: content})])
+            else:
+                draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
+                write = MemoryWrite(memory_id=tx.new_id(), fields=_fields(draft, tx.now), names=(name,))
+                tx.write_memories([write])
+
+        await self.store.write(work)
+        self.on_work("embed")
+        return await self.context(api.ContextRequest())
+
+    async def _slots(self, layer: Layer, project: str | None, session_id: str | None) -> dict[str, str]:
+        lines: dict[str, str] = {}
+        for memory in await self.store.layer(layer.value):
+            if _visible(memory, project, session_id) and memory.superseded_by is None:
+                name = memory.name or memory.id[-6:]
+                lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content
+        return lines
+
+    # --- in and out ---------------------------------------------------------------------------------------------------
+
+    async def import_(self, request: api.ImportRequest) -> api.ImportAnswer:
+        """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated."""
+        if exchange.is_export(request.data) and request.format in {None, exchange.FORMAT}:
+            return await self._import_export(request)
+        parsed = await asyncio.to_thread(
+            sources.parse,
+            intake.valid(request.name),
+            request.data,
+            request.format,
+            only=request.only,
+            project=request.project,
+        )
+        skipped: Counter[str] = Counter(dict(parsed.skipped))
+        if request.dry_run:
+            return api.ImportAnswer(
+                format=parsed.format.value,
+                events=len(parsed.events),
+                memories=len(parsed.memories),
+                duplicates=0,
+                skipped=_skipped(skipped),
+            )
+        events = memories = duplicates = 0
+        redactions: Counter[str] = Counter()
+        for batch in _batches(parsed.events, self.policy.work.import_batch):
+            answer = await self.ingest(api.IngestRequest(events=batch))
+            events += answer.accepted
+            duplicates += answer.duplicates
+            redactions.update(answer.redactions)
+            skipped.update({line.reason: line.count for line in answer.skipped})
+        for drafts in _batches(parsed.memories, self.policy.work.import_batch):
+            created, same, refused = await self._import_notes(drafts)
+            memories += created
+            duplicates += same
+            skipped.update(refused)
+        return api.ImportAnswer(
+            format=parsed.format.value,
+            events=events,
+            memories=memories,
+            duplicates=duplicates,
+            redactions=dict(sorted(redactions.items())),
+            skipped=_skipped(skipped),
+        )
+
+    async def _import_notes(self, drafts: Sequence[MemoryDraft]) -> tuple[int, int, Counter[str]]:
+        """Store drafts of a file. Returns how many are new or changed, how many were there, and what was left out."""
+        refused: Counter[str] = Counter()
+        known = await self.store.from_sources(
+            [key for draft in drafts if isinstance(key := draft.metadata.get("source_key"), str)]
+        )
+        fresh: builtins.list[MemoryDraft] = []
+        changed: builtins.list[MemoryWrite] = []
+        same = 0
+        for draft in drafts:
+            try:
+                cleaned = intake.memory(draft, self.policy)
+            except InvalidError:
+                refused["empty"] += 1
+                continue
+            key = cleaned.metadata.get("source_key")
+            earlier = known.get(key) if isinstance(key, str) else None
+            if earlier is None:
+                fresh.append(cleaned)
+            elif earlier[1] == content_hash(cleaned.content):
+                same += 1
+            else:
+                changed.append(MemoryWrite(memory_id=earlier[0], fields={Field.CONTENT: cleaned.content}))
+        if changed:
+            await self.store.write(lambda tx: tx.write_memories(changed))
+        taken = await self.store.taken(
+            [name for draft in fresh for name in (draft.name, *draft.aliases) if name is not None]
+        )
+        seen = set(taken)
+        named: builtins.list[MemoryDraft] = []
+        for draft in fresh:
+            names = [name for name in (draft.name, *draft.aliases) if name is not None and name not in seen]
+            if len(names) < len(draft.aliases) + (draft.name is not None):
+                refused["name_taken"] += 1  # the note is kept, without the name that another memory has
+            seen.update(names)
+            named.append(replace(draft, name=names[0] if names else None, aliases=tuple(names[1:])))
+        added = await self._add_all(named) if named else []
+        created = sum(1 for _, new in added if new)
+        return created + len(changed), same + len(added) - created, refused
+
+    async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
+        lines = await asyncio.to_thread(lambda: list(exchange.read(request.name, request.data)))
+        skipped: Counter[str] = Counter()
+        events = [line.event for line in lines if line is not None and line.event is not None]
+        kept = [line.memory for line in lines if line is not None and line.memory is not None]
+        skipped["bad_line"] += sum(1 for line in lines if line is None)
+        if request.dry_run:
+            return api.ImportAnswer(
+                format=exchange.FORMAT, events=len(events), memories=len(kept), duplicates=0, skipped=_skipped(skipped)
+            )
+        taken = duplicates = memories = 0
+        for batch in _batches(events, self.policy.work.import_batch):
+            # They were cleaned when they were first stored, and already distilled: their memories stand in the file.
+            cleaned = [intake.Clean(event=event, redactions=Counter(), reason=None) for event in batch]
+            answer = await self._append(cleaned, learn=False)
+            taken += answer.accepted
+            duplicates += answer.duplicates
+        for group in _batches(kept, self.policy.work.import_batch):
+            added, refused = await self.store.write(partial(_restore_memories, group=group))
+            memories += added
+            duplicates += len(group) - added - sum(refused.values())
+            skipped.update(refused)
+        self.on_work("embed")
+        return api.ImportAnswer(
+            format=exchange.FORMAT, events=taken, memories=memories, duplicates=duplicates, skipped=_skipped(skipped)
+        )
+
+    async def export(self) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of an export: everything that is not derived."""
+        yield exchange.header(self.store.store_id, self._now())
+        after = None
+        while True:
+            events, after = await self.store.page_of_events("", (), after=after, limit=self.policy.work.page)
+            for event in events:
+                yield exchange.line(event)
+            if after is None:
+                break
+        while True:
+            found, after = await self.store.page_of_memories("", (), after=after, limit=self.policy.work.page)
+            ids = [memory.id for memory in found]
+            names, grips = await self.store.aliases(ids), await self.store.grips(ids)
+            for memory in found:
+                yield exchange.line(
+                    exchange.Kept(
+                        memory=memory,
+                        aliases=tuple(alias.name for alias in names.get(memory.id, ())),
+                        grips=grips.get(memory.id, ()),
+                    )
+                )
+            if after is None:
+                return
+
+    async def backup(self, request: api.PathRequest) -> api.PathAnswer:
+        """Write a checked copy of the store to an absolute path, while it runs."""
+        target = Path(request.path)
+        if not target.is_absolute():
+            raise InvalidError(f"{request.path} is not an absolute path", hint="give the whole path")
+        if target == self.store.path:
+            raise InvalidError("that is the store itself", hint="name another file")
+        size, digest = await self.store.backup(target)
+        return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
+
+    async def rebuild(self, request: api.RebuildRequest) -> api.RebuildAnswer:
+        """Make everything derived again, from events and ops alone."""
+
+        def work(tx: Transaction) -> tuple[int, int, str, str]:
+            before = tx.view_digest()
+            memories, events = tx.rebuild(vectors=request.vectors)
+            return memories, events, before, tx.view_digest()
+
+        memories, events, before, after = await self.store.write(work)
+        await self._load_index()
+        self.on_work("embed")
+        return api.RebuildAnswer(memories=memories, events=events, before=before, after=after)
+
+    # --- how it is ----------------------------------------------------------------------------------------------------
+
+    async def stats(self, _: api.Nothing) -> api.StatsAnswer:
+        """Return counts and sizes."""
+        counts = await self.store.counts()
+        oldest, newest = await self.store.bounds()
+        embedded = 0 if self._space is None else await self.store.embedded(self._space)
+        return api.StatsAnswer(
+            memories=counts["memories"],
+            events=counts["events"],
+            sessions=counts["sessions"],
+            aliases=counts["aliases"],
+            grips=counts["grips"],
+            ops=counts["ops"],
+            identity_keys=counts["identity_keys"],
+            active_keys=counts["active_keys"],
+            by_type=await self.store.grouped("type"),
+            by_kind=await self.store.grouped("kind"),
+            file_bytes=self.store.path.stat().st_size,
+            schema_version=self.store.schema_version,
+            embedded=embedded,
+            to_embed=await self.to_embed(),
+            to_learn=await self.to_learn(),
+            space=None if self._embedder is None else self._embedder.space,
+            oldest=oldest,
+            newest=newest,
+        )
+
+    async def status(self, _: api.Nothing) -> api.StatusAnswer:
+        """Return how this process is."""
+        warnings = []
+        if version_info < SAFE_VERSION:
+            warnings.append(
+                f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is; upgrade when you can"
+            )
+        if self._embedder_error is not None:
+            warnings.append(f"{self._embedder_error.message}: recall is lexical. {self._embedder_error.hint}")
+        return api.StatusAnswer(
+            version=version("scrubjay"),
+            pid=os.getpid(),
+            started=self._started,
+            file=str(self.store.path),
+            sqlite_version=sqlite_version,
+            schema_version=self.store.schema_version,
+            device=self.store.device,
+            model=await self._chosen(),
+            model_state=self._model_state(await self._chosen()),
+            jobs=await self.jobs(),
+            warnings=tuple(warnings),
+        )
+
+    async def settle(self, request: api.SettleRequest) -> api.SettleAnswer:
+        """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
+        try:
+            async with asyncio.timeout(request.timeout_ms / 1000):
+                await self.learn()
+                await self.embed()
+        except TimeoutError:
+            log.info("settle gave up after ms=%d", request.timeout_ms)
+        stats = await self.stats(api.Nothing())
+        return api.SettleAnswer(to_learn=stats.to_learn, to_embed=stats.to_embed)
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    async def learn(self) -> int:
+        """Distil every event that was not yet, session by session. Returns how many memories are new."""
+        made = 0
+        async with self._learning:
+            names = await self._slots(Layer.IDENTITY, None, None)
+            while waiting := await self.store.to_learn():
+                for session_id, _ in waiting:
+                    made += await self._learn_session(session_id, names)
+        if made:
+            self.on_work("embed")
+        return made
+
+    async def to_learn(self) -> int:
+        """Return how many events wait to be distilled."""
+        return sum(count for _, count in await self.store.to_learn())
+
+    async def to_embed(self) -> int:
+        """Return how many owners have no vector in the space in use; 0 without a model."""
+        name = await self._chosen()
+        if name == NO_MODEL or (self._embedder is None and self._model_state(name) not in {"idle", "loaded"}):
+            return 0
+        space = self._space
+        counts = await self.store.counts()
+        return counts["vectored"] - (0 if space is None else await self.store.embedded(space))
+
+    async def to_count(self) -> int:
+        """Return how many memories were recalled since that was last written down."""
+        return len(self._accessed)
+
+    async def to_maintain(self) -> int:
+        """Return 1: there is always something to look after, at the pace of the schedule."""
+        return 1
+
+    async def maintain(self) -> None:
+        """Keep the file small and quick, and the process too: let an idle model go."""
+        await self.unload_idle()
+        await self.store.write(Transaction.tidy)
+        await self.store.checkpoint(truncate=True)
+
+    async def _learn_session(self, session_id: str, names: Mapping[str, str]) -> int:
+        """Distil the next events of one session and store what they say, in one transaction."""
+        began = time.perf_counter()
+        work_policy = self.policy.work
+        events, new, upto = await self.store.session_events(
+            session_id, context=work_policy.learn_context, limit=work_policy.learn_events
+        )
+        found = await asyncio.to_thread(
+            distill,
+            events,
+            new,
+            policy=self.policy.distill,
+            user_name=names.get("human") or names.get("user"),
+            assistant_name=names.get("name"),
+        )
+        by_id = {event.id: event for event in events}
+        pending: dict[str, tuple[Observation, builtins.list[Grip]]] = {}
+        grown: dict[str, builtins.list[Grip]] = {}
+        for observation in found.observations:
+            known = await self._known(observation, [kept for kept, _ in pending.values()])
+            if isinstance(known, Memory):
+                grown.setdefault(known.id, []).append(_grip(known.id, observation, by_id))
+            elif known is not None:
+                memory_id = _observation_id(known, by_id)
+                pending[memory_id][1].append(_grip(memory_id, observation, by_id))
+            else:
+                memory_id = _observation_id(observation, by_id)
+                pending[memory_id] = (observation, [_grip(memory_id, observation, by_id)])
+
+        def work(tx: Transaction) -> int:
+            gone = tx.forgotten([*pending, *grown])
+            writes = [
+                MemoryWrite(memory_id=memory_id, fields=_observed(kept, by_id), grips=tuple(grips))
+                for memory_id, (kept, grips) in pending.items()
+                if memory_id not in gone
+            ]
+            anchored = tx.anchored(grown)
+            writes += [
+                MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
+                for memory_id, grips in grown.items()
+                if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
+            ]
+            if writes:
+                tx.write_memories(writes)
+            tx.learned(session_id, upto)
+            return len(pending)
+
+        made = await self.store.write(work)
+        log.info(
+            "distilled events=%d memories=%d merged=%d ms=%d",
+            len(new),
+            made,
+            len(grown),
+            (time.perf_counter() - began) * 1000,
+        )
+        return made
+
+    async def _known(self, observation: Observation, pending: Sequence[Observation]) -> Memory | Observation | None:
+        """Return the stored memory or the earlier observation that already says this, if any."""
+        earlier = same_memory(observation, pending, self.policy.distill)
+        if earlier is not None:
+            return earlier
+        exact = await self.store.memories_said([content_hash(observation.content)])
+        tokens = list(dict.fromkeys(analyse(observation.content)))[: self.policy.work.near_tokens]
+        like = await self.store.memories_like(fts_query(tokens), self.policy.work.near_candidates) if tokens else []
+        return same_memory(observation, [*exact, *like], self.policy.distill)
+
+    # --- embedding ----------------------------------------------------------------------------------------------------
+
+    async def embed(self) -> int:
+        """Embed every owner that has no vector in the space in use. Returns how many were embedded; 0 without a model."""
+        done = 0
+        async with self._embedding:
+            while True:
+                embedder = await self._load_model()
+                if embedder is None or self._space is None:
+                    return done
+                space = self._space
+                waiting = await self.store.to_embed(space, self.policy.work.embed_batch)
+                if not waiting:
+                    return done
+                vectors = await self._encode(embedder, [words for _, _, words in waiting])
+                if vectors is None:
+                    return done
+                rows = [(owner, said, blob) for (owner, said, _), blob in zip(waiting, vectors, strict=True)]
+                kept = set(await self.store.write(partial(Transaction.put_vectors, space=space, vectors=rows)))
+                if space == self._space:
+                    self._place([(owner, blob) for owner, _, blob in rows if owner in kept])
+                done += len(rows)
+
+    async def _encode(self, embedder: models.Embedder, texts: Sequence[str]) -> Sequence[bytes] | None:
+        """Return the stored form of the vectors of some texts; None when the model fails, which status then says."""
+
+        def run() -> Sequence[bytes]:
+            rows, scales = quantise(embedder.embed(texts))
+            return [encode_vector(row, float(scale)) for row, scale in zip(rows, scales, strict=True)]
+
+        self._used_model = time.monotonic()
+        try:
+            return await asyncio.to_thread(run)
+        except ScrubjayError as error:
+            self._fail_model(error)
+            return None
+
+    async def _vectors_now(self, texts: Sequence[str]) -> Sequence[bytes] | None:
+        """Return the vectors of a few texts when the model is in memory, so that they are found by meaning at once."""
+        if self._embedder is None or not texts or len(texts) > self.policy.work.embed_batch:
+            return None
+        return await self._encode(self._embedder, [text[:MAX_EMBEDDED_CHARS] for text in texts])
+
+    async def _embed_query(self, text: str) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
+        embedder = await self._load_model()
+        if embedder is None:
+            error = self._embedder_error
+            return None, "no model in use: lexical only" if error is None else f"{error.message}: lexical only"
+        self._used_model = time.monotonic()
+        try:
+            return (await asyncio.to_thread(embedder.embed, [text]))[0], ""
+        except ScrubjayError as error:
+            self._fail_model(error)
+            return None, f"{error.message}: lexical only"
+
+    def _fail_model(self, error: ScrubjayError) -> None:
+        log.warning("model failed code=%s", error.code)
+        self._embedder_error = error
+
+    async def _load_model(self) -> models.Embedder | None:
+        """Return the model in use, loading it if need be; None when there is none or it cannot be loaded."""
+        if self._embedder is not None:
+            return self._embedder
+        async with self._loading:
+            if self._embedder is not None:
+                return self._embedder
+            name = await self._chosen()
+            if name == NO_MODEL or time.monotonic() < self._retry_model:
+                return None
+            try:
+                embedder = await asyncio.to_thread(
+                    models.load, self._models_dir, name, threads=self._threads, endpoint=self._endpoint
+                )
+            except ScrubjayError as error:
+                self._embedder_error = error
+                self._retry_model = time.monotonic() + RETRY_MODEL_SECONDS
+                return None
+            await self._enter_space(embedder.space)
+            self._embedder, self._embedder_error = embedder, None
+            self._used_model = time.monotonic()
+        self.on_work("embed")
+        return self._embedder
+
+    async def unload_idle(self) -> bool:
+        """Let go of the model when nobody has used it for a while. Returns whether it did."""
+        idle = time.monotonic() - self._used_model
+        if self._embedder is None or idle < self.policy.work.unload_seconds or self._embedding.locked():
+            return False
+        embedder, self._embedder = self._embedder, None
+        await asyncio.to_thread(embedder.close)
+        return True
+
+    async def _enter_space(self, name: str) -> None:
+        """Search in the space of this name from now on."""
+        space = await self.store.write(lambda tx: tx.space(name))
+        if space != self._space:
+            self._space = space
+            await self._load_vectors()
+
+    async def _chosen(self) -> str:
+        return await self.store.meta("model") or self._model
+
+    def _model_state(self, name: str) -> str:
+        if name == NO_MODEL:
+            return NO_MODEL
+        if self._embedder is not None:
+            return "loaded"
+        if self._embedder_error is not None:
+            return self._embedder_error.code
+        return "idle"
+
+    async def models(self, _: api.Nothing) -> api.ModelsAnswer:
+        """Return the models that can be used and how far embedding has come."""
+        chosen = await self._chosen()
+        found = await asyncio.to_thread(models.installed, self._models_dir, in_use=chosen)
+        stats = await self.stats(api.Nothing())
+        error = self._embedder_error
+        return api.ModelsAnswer(
+            models=tuple(
+                api.ModelState(
+                    name=model.name,
+                    state=model.state.value,
+                    bytes=model.size,
+                    licence=model.licence,
+                    in_use=model.in_use,
+                    error=error.message if error is not None and model.in_use else None,
+                )
+                for model in found
+            ),
+            space=stats.space,
+            embedded=stats.embedded,
+            to_embed=stats.to_embed,
+        )
+
+    async def use_model(self, request: api.ModelRequest) -> api.ModelsAnswer:
+        """Embed with another model from now on. Recall goes on, lexically until its vectors are there.
+
+        The vectors of the model before stay in the file until every owner has one of the new model, so that going back
+        costs nothing. Raises what loading the model raises, and changes nothing then.
+        """
+        if request.name == NO_MODEL:
+            await self.store.write(lambda tx: tx.set_meta("model", NO_MODEL))
+            await self._drop_model()
+            self._space = None
+            self._index.clear_vectors()
+            return await self.models(api.Nothing())
+        embedder = await asyncio.to_thread(
+            models.load, self._models_dir, request.name, threads=self._threads, endpoint=self._endpoint
+        )
+        async with self._loading:
+            await self.store.write(lambda tx: tx.set_meta("model", request.name))
+            await self._drop_model()
+            await self._enter_space(embedder.space)
+            self._embedder = embedder
+            self._used_model = time.monotonic()
+        self.on_work("embed")
+        return await self.models(api.Nothing())
+
+    async def _drop_model(self) -> None:
+        embedder, self._embedder, self._embedder_error = self._embedder, None, None
+        if embedder is not None:
+            await asyncio.to_thread(embedder.close)
+
+    # --- the index ----------------------------------------------------------------------------------------------------
+
+    async def _load_index(self) -> None:
+        """Fill a new index from the store, and put it in the old one's place."""
+        fresh = Index()
+        async for events in self.store.event_docs():
+            await asyncio.to_thread(fresh.add_events, events)
+        async for memories in self.store.memory_docs():
+            await asyncio.to_thread(fresh.add_memories, memories)
+        self._index = fresh
+        chosen = await self._chosen()
+        if self._space is None and chosen in models.MODELS:
+            self._space = await self.store.space_number(models.MODELS[chosen].space)
+        await self._load_vectors()
+
+    async def _load_vectors(self) -> None:
+        self._index.clear_vectors()
+        if self._space is not None:
+            async for rows in self.store.vectors(self._space):
+                await asyncio.to_thread(self._place, rows)
+
+    def _follow(self, changes: Changes) -> None:
+        """Bring the index up to one commit."""
+        for stale in (False, True):
+            events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
+            memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
+            if events:
+                self._index.add_events(events, keep_vectors=not stale)
+            if memories:
+                self._index.add_memories(memories, keep_vectors=not stale)
+        if changes.removed:
+            self._index.remove(changes.removed)
+
+    def _place(self, rows: Sequence[tuple[str, bytes]]) -> None:
+        if rows:
+            vectors, scales = zip(*(decode_vector(blob) for _, blob in rows), strict=True)
+            self._index.set_vectors([owner for owner, _ in rows], np.stack(vectors), np.asarray(scales, np.float32))
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    async def _resolve(self, ref: str, project: str | None, session_id: str | None) -> str:
+        memory_id = await self.store.resolve(intake.valid(ref))
+        if (project is not None or session_id is not None) and not _visible(
+            await self.store.memory(memory_id), project, session_id
+        ):
+            raise NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+        return memory_id
+
+    async def _entry(self, memory_id: str, *, created: bool = False) -> api.Entry:
+        memory = await self.store.memory(memory_id)
+        names = (await self.store.aliases([memory_id])).get(memory_id, ())
+        return api.Entry(memory=memory, aliases=tuple(alias.name for alias in names), created=created)
+
+    def _page(self, limit: int) -> int:
+        if not 1 <= limit <= self.policy.work.page:
+            raise InvalidError(f"limit {limit} is out of range", hint=f"1 to {self.policy.work.page}")
+        return limit
+
+
+async def _no_jobs() -> tuple[api.Job, ...]:
+    return ()
+
+
+# --- forgetting -------------------------------------------------------------------------------------------------------
+
+
+def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.ForgetAnswer:
+    """Forget a memory and, unless `keep`, the passages it was read from and the memories that rest on them alone."""
+    if keep:
+        tx.forget_memory(memory_id)
+        return _forgotten(tx, [memory_id])
+    gone = [memory_id]
+    passages = tx.passages(tx.grips_of(memory_id))
+    tx.forget_memory(memory_id)
+    for event_id, spans in passages.items():
+        for grip in tx.grips_over(event_id, spans):
+            tx.forget_grip(grip)
+            if not tx.grips_of(grip.memory_id) and tx.is_observation(grip.memory_id):
+                tx.forget_memory(grip.memory_id)
+                gone.append(grip.memory_id)
+        tx.blank_event(event_id, spans)
+    return _forgotten(tx, gone, sources=sum(len(spans) for spans in passages.values()))
+
+
+def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetAnswer:
+    """Forget whole events, the grips on them, and the memories that rest on them alone."""
+    gone: list[str] = []
+    for event_id in event_ids:
+        for grip in tx.grips_over(event_id, None):
+            tx.forget_grip(grip)
+            if not tx.grips_of(grip.memory_id) and tx.is_observation(grip.memory_id):
+                tx.forget_memory(grip.memory_id)
+                gone.append(grip.memory_id)
+        tx.forget_event(event_id)
+    return _forgotten(tx, gone, events=event_ids)
+
+
+def _forgotten(
+    tx: Transaction, memories: Sequence[str], *, events: Sequence[str] = (), sources: int = 0
+) -> api.ForgetAnswer:
+    tx.erase_traces()
+    return api.ForgetAnswer(forgotten=tuple(memories), events=tuple(events), sources=sources)
+
+
+# --- what a memory is made of -----------------------------------------------------------------------------------------
+
+
+def _fields(draft: MemoryDraft, now: Millis) -> dict[Field, Any]:
+    """Return the registers of a new memory. Absent ones show their default."""
+    salience = TYPE_SALIENCE[draft.type] if draft.salience is None else float(draft.salience)
+    return _present(
+        {
+            Field.CONTENT: draft.content,
+            Field.KIND: draft.kind.value,
+            Field.TYPE: draft.type.value,
+            Field.SCOPE: draft.scope.value,
+            Field.RESOURCE_ID: draft.resource_id,
+            Field.LAYER: draft.layer.value,
+            Field.SALIENCE: salience,
+            Field.TOPIC: draft.topic,
+            Field.TRUST: draft.trust.value,
+            Field.VALID_FROM: draft.valid_from,
+            Field.VALID_TO: draft.valid_to,
+            Field.CREATED_AT: now if draft.created_at is None else draft.created_at,
+            Field.METADATA: draft.metadata or None,
+            Field.NAME: draft.name,
+        }
+    )
+
+
+def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Field, Any]:
+    """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
+    event = events[observation.event_id_start]
+    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
+    return _present(
+        {
+            Field.CONTENT: observation.content,
+            Field.KIND: Kind.OBSERVATION.value,
+            Field.TYPE: observation.type.value,
+            Field.SCOPE: observation.scope.value,
+            Field.RESOURCE_ID: observation.resource_id,
+            Field.SALIENCE: observation.salience,
+            Field.CONFIDENCE: observation.confidence,
+            Field.TOPIC: observation.topic,
+            Field.TRUST: observation.trust.value,
+            Field.VALID_FROM: observation.valid_from,
+            Field.VALID_TO: observation.valid_to,
+            Field.CREATED_AT: event.ts,
+            Field.METADATA: {key: value for key, value in sorted(where.items()) if value is not None},
+        }
+    )
+
+
+def _present(fields: Mapping[Field, Any]) -> dict[Field, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _observation_id(observation: Observation, events: Mapping[str, Event]) -> str:
+    """Return the id of what is read at a place: the same on every device and on every repetition of a crashed job."""
+    return _id_of(
+        events[observation.event_id_start].ts,
+        observation.event_id_start,
+        observation.event_id_end,
+        observation.span_start,
+        observation.span_end,
+        SOURCE,
+    )
+
+
+def _grip(memory_id: str, observation: Observation, events: Mapping[str, Event]) -> Grip:
+    event = events[observation.event_id_start]
+    return Grip(
+        id=_id_of(event.ts, memory_id, observation.event_id_start, observation.span_start, observation.span_end),
+        memory_id=memory_id,
+        event_id_start=observation.event_id_start,
+        event_id_end=observation.event_id_end,
+        span_start=observation.span_start,
+        span_end=observation.span_end,
+        excerpt=observation.excerpt,
+        source=SOURCE,
+        created_at=event.ts,
+    )
+
+
+def _id_of(ts: Millis, *parts: object) -> str:
+    return ulid(ts, hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:10])
+
+
+def _restore_memories(tx: Transaction, group: Sequence[exchange.Kept]) -> tuple[int, Counter[str]]:
+    """Write memories of an export under their own ids. Returns how many are new, and what was left out by reason."""
+    refused: Counter[str] = Counter()
+    ids = [kept.memory.id for kept in group]
+    gone, known = tx.forgotten(ids), tx.existing(ids)
+    taken = tx.holders([name for kept in group for name in (kept.memory.name, *kept.aliases) if name is not None])
+    writes: list[MemoryWrite] = []
+    for kept in group:
+        memory = kept.memory
+        if memory.id in gone:
+            refused["forgotten"] += 1
+        elif memory.id not in known:
+            names = [name for name in (memory.name, *kept.aliases) if name is not None]
+            free = tuple(name for name in names if taken.setdefault(name, memory.id) == memory.id)
+            if len(free) < len(names):
+                refused["name_taken"] += 1
+            draft = MemoryDraft(
+                content=memory.content,
+                name=memory.name if memory.name in free else None,
+                kind=memory.kind,
+                type=memory.type,
+                scope=memory.scope,
+                resource_id=memory.resource_id,
+                layer=memory.layer,
+                salience=memory.salience,
+                topic=memory.topic,
+                trust=memory.trust,
+                valid_from=memory.valid_from,
+                valid_to=memory.valid_to,
+                created_at=memory.created_at,
+                metadata=memory.metadata,
+            )
+            fields = _fields(draft, tx.now) | _present(
+                {Field.CONFIDENCE: memory.confidence, Field.SUPERSEDED_BY: memory.superseded_by}
+            )
+            writes.append(MemoryWrite(memory_id=memory.id, fields=fields, grips=kept.grips, names=free))
+    tx.write_memories(writes)
+    return len(writes), refused
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _quote(event: Event, text: str | None = None) -> api.Quote:
+    return api.Quote(
+        event_id=event.id,
+        session_id=event.session_id,
+        ts=event.ts,
+        utc_offset=event.utc_offset,
+        speaker=event.speaker,
+        text=event.text if text is None else text,
+    )
+
+
+def _memory_hit(
+    score: float,
+    parts: dict[str, float],
+    memory: Memory,
+    grips: Sequence[Grip],
+    events: Mapping[str, Event],
+    neighbours: tuple[api.Quote, ...],
+) -> api.Hit:
+    return api.Hit(
+        id=memory.id,
+        kind="memory",
+        text=memory.content,
+        score=score,
+        ts=memory.created_at,
+        type=memory.type.value,
+        parts=parts,
+        name=memory.name,
+        scope=memory.scope.value,
+        resource_id=memory.resource_id,
+        salience=memory.salience,
+        trust=memory.trust.value,
+        superseded_by=memory.superseded_by,
+        valid_from=memory.valid_from,
+        valid_to=memory.valid_to,
+        sources=tuple(
+            _quote(events[grip.event_id_start], grip.excerpt) for grip in grips if grip.event_id_start in events
+        ),
+        neighbours=neighbours,
+    )
+
+
+_CHANGES: dict[int, str] = {
+    OpType.MEMORY: "write",
+    OpType.CLAIM: "name",
+    OpType.UNCLAIM: "unname",
+    OpType.COUNT: "recalled",
+    OpType.GRIP: "source",
+    OpType.FORGET: "forget",
+}
+
+
+def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
+    op, op_type, device, seq = row
+    fields: tuple[str, ...] = ()
+    if op is not None and op_type == OpType.MEMORY:
+        fields = tuple(key.name.lower() for key in ops.fields_of(op))
+    return api.Change(
+        ts=Millis(0) if op is None else millis_of(Hlc(op.hlc)),
+        device=device,
+        seq=seq,
+        change=_CHANGES.get(op_type, str(op_type)),
+        fields=fields,
+    )
+
+
+def _visible(memory: Memory, project: str | None, session_id: str | None) -> bool:
+    if project is None and session_id is None:
+        return True
+    return memory.scope is Scope.USER or memory.resource_id in {project, session_id}
+
+
+def _skipped(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:
+    return tuple(api.Skipped(reason=reason, count=count) for reason, count in sorted(reasons.items()) if count)
+
+
+def _clauses(*parts: tuple[str, Any]) -> tuple[str, tuple[Any, ...]]:
+    given = [(sql, value) for sql, value in parts if value is not None]
+    return " and ".join(["1", *(sql for sql, _ in given)]), tuple(value for _, value in given)
+
+
+def _cursor(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        at, n = text.split("-")
+        return int(at), int(n)
+    except ValueError as error:
+        raise InvalidError("that cursor is not one of ours", hint="pass the `next` of the page before") from error
+
+
+def _cursor_text(at: tuple[int, int] | None) -> str | None:
+    return None if at is None else f"{at[0]}-{at[1]}"
+
+
+def _batches(items: Sequence[Any], size: int) -> Iterable[tuple[Any, ...]]:
+    return (tuple(items[at : at + size]) for at in range(0, len(items), size))
+
+
+def _local_offset(now: Millis) -> int:
+    """Return this machine's minutes east of UTC: "yesterday" in a question is the person's."""
+    return time.localtime(now / 1000).tm_gmtoff // 60

@@ -1,0 +1,474 @@
+"""Where scrubjay keeps its files and how it is reached: flags > `SCRUBJAY_*` > `config.toml` > defaults.
+
+Reads one small file and the environment it is given; creates folders only in `ensure_dirs`. Every command loads this
+module, so what costs start-up time (platformdirs, tomllib) is imported only where it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DEFAULT_MODEL = "bge-small-en-v1.5"
+NO_MODEL = "none"
+"""The value of `model` that means: lexical recall only."""
+
+HTTP_PREFIX = "http:"
+"""Before the name of a model that an embeddings server runs: `http:nomic-embed-text`."""
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+EMBED_APIS = ("ollama", "openai")
+
+MAX_SOCKET_PATH_BYTES = 103  # sun_path is 104 bytes on macOS and 108 on Linux, the closing NUL included
+MAX_CONFIG_BYTES = 1_048_576  # a settings file is some lines; this bounds what a wrong path can make us read
+MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One installation's settings, all resolved: absolute paths, values checked.
+
+    `socket` is None where the platform has no Unix sockets; `threads` is how many texts are embedded at once, None for
+    the model's own default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that
+    holds the key) matter only when `model` begins with `http:`.
+    """
+
+    config_path: Path
+    data_dir: Path
+    state_dir: Path
+    models_dir: Path
+    host: str
+    port: int
+    socket: Path | None
+    model: str
+    threads: int | None
+    embed_url: str
+    embed_api: str
+    embed_key_env: str
+    log_level: str
+
+    @property
+    def store_path(self) -> Path:
+        """The SQLite file that holds every memory."""
+        return self.data_dir / "memory.db"
+
+    @property
+    def token_path(self) -> Path:
+        """The file with the daemon's bearer token, mode 0600."""
+        return self.data_dir / "token"
+
+    @property
+    def log_path(self) -> Path:
+        """The daemon's log."""
+        return self.state_dir / "daemon.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One setting: its key in `config.toml`, what it means, what it may be, and how its raw value is read.
+
+    The flag's value arrives under `key`, the environment's as `SCRUBJAY_` + the key in upper case. `read` returns the
+    value or raises ValueError; it gets a str from the environment, a TOML value from the file.
+    """
+
+    key: str
+    meaning: str
+    allowed: str
+    read: Callable[[object], Any]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"SCRUBJAY_{self.key.upper()}"
+
+
+def load(
+    flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None, *, platform: str = sys.platform
+) -> Settings:
+    """Return the settings in force. Keys of `flags` are those of `OPTIONS`, and `config`; None means not given.
+
+    `SCRUBJAY_HOME` moves everything (config, data, state, models) under one folder; `SCRUBJAY_CONFIG`, or the flag
+    `config`, names another config file, which must exist. An empty environment variable counts as unset. Paths are
+    absolute or begin with `~`; only a flag may be relative, to the working folder. Raises InvalidError, naming the
+    source, the key and what is allowed.
+    """
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    environ = {} if environ is None else environ
+    if unknown := given.keys() - OPTIONS.keys() - {"config"}:
+        raise InvalidError(f"no setting is called {min(unknown)}", hint=f"settings: {', '.join(OPTIONS)}")
+    folders = _folders(environ, platform)
+    config_path, named = _config_path(given, environ, folders["config"])
+    config = read_config(config_path, required=named)
+
+    chosen: dict[str, Any] = {}
+    for option in OPTIONS.values():
+        if option.key in given:
+            chosen[option.key] = _checked(option, _from_cwd(given[option.key], option), f"--{_dashed(option.key)}")
+        elif environ.get(option.variable):
+            chosen[option.key] = _checked(option, environ[option.variable], option.variable)
+        elif option.key in config:
+            chosen[option.key] = _checked(option, config[option.key], f"{config_path}: {option.key}")
+
+    data_dir = chosen.get("data_dir", folders["data"])
+    defaults = {
+        "data_dir": data_dir,
+        "state_dir": folders["state"],
+        "models_dir": folders["models"],
+        "socket": None if platform == "win32" else _socket_path(data_dir),
+        "host": "127.0.0.1",
+        "port": 7377,
+        "model": DEFAULT_MODEL,
+        "threads": None,
+        "embed_url": "",
+        "embed_api": "ollama",
+        "embed_key_env": "",
+        "log_level": "info",
+    }
+    settings = Settings(config_path=config_path, **(defaults | chosen))
+    if settings.model.startswith(HTTP_PREFIX) and not settings.embed_url:
+        raise InvalidError(
+            f"model {settings.model} needs embed_url", hint="set embed_url to the embeddings server's address"
+        )
+    return settings
+
+
+def read_config(path: Path, *, required: bool = False) -> dict[str, object]:
+    """Return the keys and raw values of a config file; {} when there is no file and none is required.
+
+    A byte-order mark is tolerated. Raises InvalidError for what is not UTF-8, not TOML, or not a setting.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_CONFIG_BYTES + 1)
+    except FileNotFoundError:
+        if required:
+            raise InvalidError(f"{path}: no such config file", hint="create it, or drop the option naming it") from None
+        return {}
+    except OSError as e:
+        raise InvalidError(f"{path}: cannot be read ({e.strerror})", hint="check its permissions") from e
+    if len(raw) > MAX_CONFIG_BYTES:
+        raise InvalidError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes", hint="is it the config file?")
+    return _parsed(raw, path)
+
+
+def assign(path: Path, key: str, value: str | int) -> None:
+    """Set one key of a config file, leaving every other line as it stands; the file is created (0600) when absent.
+
+    The new file replaces the old one in one step. Raises InvalidError for a key or value that `load` would refuse, and
+    for a file that is not a valid config before or after the change; then the file is untouched.
+    """
+    if key not in OPTIONS:
+        raise InvalidError(f"no setting is called {key}", hint=f"settings: {', '.join(OPTIONS)}")
+    _checked(OPTIONS[key], value, key)
+    read_config(path)
+    line = f"{key} = {value if isinstance(value, int) else _quoted(value)}\n"
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+    except FileNotFoundError:
+        lines = []
+    place = next((i for i, old in enumerate(lines) if old.split("=", 1)[0].strip(" \t\"'") == key), None)
+    if place is None:
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        lines.append(line)
+    else:
+        lines[place] = line
+    text = "".join(lines)
+    _parsed(text.encode(), path)
+    path = path.resolve()  # a config that is a link into a dotfiles folder stays one
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(partial, "w", encoding="utf-8", opener=_private) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as e:
+        partial.unlink(missing_ok=True)
+        raise UnavailableError(f"{path}: cannot be written ({e.strerror})", hint="check space and permissions") from e
+
+
+def ensure_dirs(settings: Settings) -> None:
+    """Create the folders that are missing, for their owner alone (0700). A folder that exists is left as it is.
+
+    The socket's folder outside `data_dir` lies where other users may write, so one that is not ours alone is refused.
+    Raises UnavailableError when a folder cannot be made, DeniedError when the socket's folder is not safe.
+    """
+    folders = [settings.data_dir, settings.state_dir, settings.models_dir]
+    if settings.socket is not None:
+        folders.append(settings.socket.parent)
+    for folder in folders:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as e:
+            raise UnavailableError(
+                f"{folder}: cannot be created ({e.strerror})", hint="SCRUBJAY_HOME moves everything to another folder"
+            ) from e
+    if settings.socket is not None and settings.socket.parent == _shared_socket_dir():
+        found = settings.socket.parent.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise DeniedError(
+                f"{settings.socket.parent}: not a folder of this user alone",
+                hint="set socket (SCRUBJAY_SOCKET) to a path in a folder of your own",
+            )
+
+
+def _parsed(raw: bytes, path: Path) -> dict[str, object]:
+    import tomllib  # noqa: PLC0415 10 ms, and most installations have no config file
+
+    try:
+        config = tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as e:
+        raise InvalidError(f"{path}: not UTF-8 at byte {e.start}", hint="save the file as UTF-8") from e
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
+        raise InvalidError(f"{path}: not TOML: {e}", hint='a line is: key = "text", or: key = 1') from e
+    for key in config:
+        if key not in OPTIONS:
+            raise InvalidError(f"{path}: no setting is called {key}", hint=f"settings: {', '.join(OPTIONS)}")
+    return config
+
+
+def _folders(environ: Mapping[str, str], platform: str) -> dict[str, Path]:
+    if home := environ.get("SCRUBJAY_HOME"):
+        try:
+            base = _path(home)
+        except ValueError as e:
+            raise InvalidError(f"SCRUBJAY_HOME: {e}", hint=f"allowed: {PATHS}") from e
+        return {"config": base, "data": base / "data", "state": base / "state", "models": base / "models"}
+    if platform in {"darwin", "win32"}:
+        from platformdirs import PlatformDirs  # noqa: PLC0415 40 ms; elsewhere the XDG rules are the five lines below
+
+        dirs = PlatformDirs("scrubjay", appauthor=False)
+        data = dirs.user_data_path
+        return {"config": dirs.user_config_path, "data": data, "state": dirs.user_log_path, "models": data / "models"}
+
+    def xdg(variable: str, fallback: str) -> Path:
+        named = environ.get(variable, "")  # the specification: a relative path is invalid and to be ignored
+        return (Path(named) if named.startswith("/") else _home(environ) / fallback) / "scrubjay"
+
+    data = xdg("XDG_DATA_HOME", ".local/share")
+    return {
+        "config": xdg("XDG_CONFIG_HOME", ".config"),
+        "data": data,
+        "state": xdg("XDG_STATE_HOME", ".local/state"),
+        "models": data / "models",
+    }
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or Path("~").expanduser())
+
+
+def _config_path(given: Mapping[str, object], environ: Mapping[str, str], folder: Path) -> tuple[Path, bool]:
+    """Return the config file's path, and whether the user named it."""
+    for source, value in (("--config", given.get("config")), ("SCRUBJAY_CONFIG", environ.get("SCRUBJAY_CONFIG"))):
+        if value:
+            try:
+                return _path(os.path.abspath(_expanded(value)) if source == "--config" else value), True  # noqa: PTH100 resolve() would follow links
+            except ValueError as e:
+                raise InvalidError(f"{source}: {e}", hint=f"allowed: {PATHS}") from e
+    return folder / "config.toml", False
+
+
+def _from_cwd(value: object, option: Option) -> object:
+    """Make a path given as a flag absolute: a person at a prompt means the folder they stand in."""
+    if option.read not in {_path, _socket} or not isinstance(value, str | Path) or not str(value):
+        return value
+    return os.path.abspath(_expanded(value))  # noqa: PTH100 resolve() would follow links
+
+
+def _checked(option: Option, value: object, source: str) -> Any:
+    try:
+        return option.read(value)
+    except ValueError as e:
+        raise InvalidError(f"{source}: {e}", hint=f"allowed: {option.allowed}") from e
+
+
+def _socket_path(data_dir: Path) -> Path:
+    """Return the socket's default path: in the data folder, or where that is too long, short and derived from it.
+
+    Not in XDG_RUNTIME_DIR or TMPDIR: a login shell, a hook and cron must all meet the daemon, and these differ there.
+    """
+    path = data_dir / "scrubjay.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        return path
+    import hashlib  # noqa: PLC0415 4 ms, for the few whose data folder has a long path
+
+    return _shared_socket_dir() / f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}.sock"
+
+
+def _shared_socket_dir() -> Path:
+    uid = os.getuid() if sys.platform != "win32" else 0
+    return Path(f"/tmp/scrubjay-{uid}")  # noqa: S108 ensure_dirs refuses a folder there that is not ours alone
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _dashed(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if not escaped.isprintable():
+        raise InvalidError("a setting holds no control characters", hint="remove the line breaks")
+    return f'"{escaped}"'
+
+
+def _expanded(value: object) -> str:
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        raise ValueError(f"{value!r} is not a path")
+    try:
+        return str(Path(value).expanduser())
+    except RuntimeError:
+        raise ValueError(f"{str(value)!r} names an unknown home folder") from None
+
+
+def _path(value: object) -> Path:
+    path = Path(_expanded(value))
+    if not path.is_absolute():
+        raise ValueError(f"{str(value)!r} is a relative path")
+    return path
+
+
+def _socket(value: object) -> Path:
+    path = _path(value)
+    if (length := len(os.fsencode(path))) > MAX_SOCKET_PATH_BYTES:
+        raise ValueError(f"a path of {length} bytes is too long for a socket")
+    return path
+
+
+def _whole(low: int, high: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value) if len(value) <= 9 else high + 1
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 one kind for every wrong value
+        if not low <= value <= high:
+            raise ValueError(f"{value} is out of range")
+        return value
+
+    return read
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value.lower() not in allowed:
+            raise ValueError(f"{value!r} is not one of them")
+        return value.lower()
+
+    return read
+
+
+def _loopback(value: object) -> str:
+    # TLS is not offered, so nothing but this machine may be spoken to.
+    if isinstance(value, str):
+        parts = value.split(".")
+        if value in {"localhost", "::1"}:
+            return value
+        if len(parts) == 4 and parts[0] == "127" and all(p.isascii() and p.isdigit() and int(p) < 256 for p in parts):
+            return value
+    raise ValueError(f"{value!r} is not a loopback address")
+
+
+def _model(value: object) -> str:
+    # A model's name becomes a folder's name, so it may hold nothing that leads out of the models folder.
+    if isinstance(value, str):
+        if value.startswith(HTTP_PREFIX) and value[len(HTTP_PREFIX) :].strip() and value.isprintable():
+            return value
+        if value[:1].isalnum() and all(c.isascii() and (c.isalnum() or c in "-_.") for c in value):
+            return value
+    raise ValueError(f"{value!r} is not a model's name")
+
+
+def _url(value: object) -> str:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")) or not value.isprintable():
+        raise ValueError(f"{value!r} is not a web address")
+    if "@" in value:
+        # The value itself stays out of the message: it holds a password.
+        raise ValueError("an address with a password in it")
+    return value.rstrip("/")
+
+
+def _variable(value: object) -> str:
+    if not isinstance(value, str) or not value.isidentifier() or not value.isascii():
+        # The value itself stays out of the message: a key pasted here by mistake must not reach a log.
+        raise ValueError("not the name of an environment variable")
+    return value
+
+
+PATHS = "an absolute path, or one that begins with ~"
+
+OPTIONS: dict[str, Option] = {
+    option.key: option
+    for option in (
+        Option(key="data_dir", meaning="the store, the token and the socket", allowed=PATHS, read=_path),
+        Option(key="state_dir", meaning="logs", allowed=PATHS, read=_path),
+        Option(key="models_dir", meaning="embedding models", allowed=PATHS, read=_path),
+        Option(
+            key="host",
+            meaning="the address the daemon listens on",
+            allowed="127.0.0.1 (or another 127.*), ::1, localhost",
+            read=_loopback,
+        ),
+        Option(
+            key="port",
+            meaning="the port the daemon listens on; 0 takes a free one",
+            allowed="0 to 65535",
+            read=_whole(0, 65_535),
+        ),
+        Option(
+            key="socket",
+            meaning="the Unix socket the daemon listens on",
+            allowed=f"{PATHS}, at most {MAX_SOCKET_PATH_BYTES} bytes",
+            read=_socket,
+        ),
+        Option(
+            key="model",
+            meaning="the embedding model",
+            allowed=f"{DEFAULT_MODEL}, another installed model's name, {HTTP_PREFIX}<model>, or {NO_MODEL}",
+            read=_model,
+        ),
+        Option(
+            key="threads",
+            meaning="texts embedded at once",
+            allowed=f"1 to {MAX_THREADS}",
+            read=_whole(1, MAX_THREADS),
+        ),
+        Option(
+            key="embed_url",
+            meaning="address of the embeddings server, for a model that begins with http:",
+            allowed="http://… or https://…, without a password",
+            read=_url,
+        ),
+        Option(
+            key="embed_api",
+            meaning="what that server speaks",
+            allowed=" or ".join(EMBED_APIS),
+            read=_one_of(EMBED_APIS),
+        ),
+        Option(
+            key="embed_key_env",
+            meaning="the environment variable that holds that server's key",
+            allowed="the name of an environment variable",
+            read=_variable,
+        ),
+        Option(key="log_level", meaning="what the log holds", allowed=", ".join(LOG_LEVELS), read=_one_of(LOG_LEVELS)),
+    )
+}
+
+# A setting without an option could never be set, an option without a setting never be read.
+if OPTIONS.keys() != {field.name for field in fields(Settings)} - {"config_path"}:
+    raise TypeError("OPTIONS and Settings differ")

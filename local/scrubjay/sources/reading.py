@@ -1,0 +1,169 @@
+"""From bytes to lines, JSON objects, valid text and times, and what a source gave. Knows nothing of any one format."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
+
+from scrubjay_shared.clock import MAX_MILLIS, Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import EventDraft, MemoryDraft
+
+UTF8_BOM = b"\xef\xbb\xbf"
+UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+SURROGATE = re.compile("[\ud800-\udfff]")
+SECONDS_BELOW = 100_000_000_000  # a number below this is epoch seconds (until the year 5138), above it milliseconds
+
+
+class SourceFormat(StrEnum):
+    """What can be imported. The value is the word a person types after `--format`."""
+
+    CLAUDE_CODE = "claude-code"
+    LOCOMO = "locomo"
+    MARKDOWN = "markdown"
+    MCP_MEMORY = "mcp-memory"
+    TEXT = "text"
+
+
+FORMATS_HINT = f"--format takes one of: {', '.join(SourceFormat)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """What a source holds, in its own order. `skipped` counts what was left out by reason, sorted by reason.
+
+    Events carry a `dedupe_key` and memories a `metadata["source_key"]`; both come from ids of the source, or from
+    content where it has none, so that the same source gives the same keys on every import.
+    """
+
+    format: SourceFormat
+    events: tuple[EventDraft, ...] = ()
+    memories: tuple[MemoryDraft, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+
+
+def counted(skipped: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Return the reasons and their counts, sorted by reason."""
+    return tuple(sorted((+skipped).items()))
+
+
+def as_utf8(name: str, data: bytes, *, whole: bool) -> bytes:
+    """Return `data` without its byte order mark, and in UTF-8 where the mark says UTF-16 (PowerShell writes that).
+
+    Raises InvalidError when the mark promises UTF-16 and the bytes break the promise; not when `data` is only the
+    beginning of a file, which may end amid a character.
+    """
+    if data.startswith(UTF8_BOM):
+        return data[len(UTF8_BOM) :]
+    if data.startswith(UTF16_BOMS):
+        try:
+            return data.decode("utf-16", errors="strict" if whole else "ignore").encode()
+        except UnicodeDecodeError as e:
+            raise InvalidError(f"{name}: starts like UTF-16 text and is not", hint="save it as UTF-8") from e
+    return data
+
+
+def prose(name: str, data: bytes) -> str:
+    """Return a text file as a string whose lines end in a line feed alone.
+
+    Raises InvalidError when it is not UTF-8 or holds NUL bytes: guessing an encoding would store wrong words.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as e:
+        raise InvalidError(
+            f"{name}: not UTF-8 text (byte {e.start})",
+            hint="save it as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8",
+        ) from e
+    if "\0" in text:
+        raise InvalidError(f"{name}: binary, not text", hint=FORMATS_HINT)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of `data` stripped of white space, without copying the whole."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        if end < 0:
+            end = len(data)
+        yield data[start:end].strip()
+        start = end + 1
+
+
+def json_value(data: bytes) -> Any:
+    """Return the JSON value in `data`; bytes that are not UTF-8 become U+FFFD. Raises ValueError for anything else."""
+    try:
+        return json.loads(data.decode(errors="replace"))
+    except RecursionError as e:
+        raise ValueError("nested too deeply") from e
+
+
+def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON object of each line; what is none is counted: `torn_line` at the very end, else `bad_json`."""
+    torn = False
+    for line in lines(data):
+        if not line:
+            continue
+        torn = False
+        try:
+            value = json_value(line)
+        except ValueError:
+            skipped["bad_json"] += 1
+            torn = not data.endswith(b"\n")
+            continue
+        if isinstance(value, dict):
+            yield value
+        else:
+            skipped["not_object"] += 1
+    if torn:
+        skipped["bad_json"] -= 1
+        skipped["torn_line"] += 1
+
+
+def clean(value: Any) -> str:
+    """Return a string as valid Unicode, outer white space removed; anything that is no string is the empty string."""
+    return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value).strip() if isinstance(value, str) else ""
+
+
+def first(found: dict[str, Any], *keys: str) -> str:
+    """Return the first of `keys` that holds a string with something in it, cleaned; else the empty string."""
+    return next((text for key in keys if (text := clean(found.get(key)))), "")
+
+
+def millis(value: Any) -> Millis | None:
+    """Return a time as UTC milliseconds: ISO 8601 (naive is UTC), epoch seconds, or epoch milliseconds; else None."""
+    if isinstance(value, str):
+        try:
+            when = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        return bounded(seconds * 1000)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return bounded(value * 1000 if abs(value) < SECONDS_BELOW else value)
+
+
+def bounded(ms: float) -> Millis | None:
+    """Return whole milliseconds when a ULID can hold them (from 1970 on), else None: such a time is not known."""
+    return Millis(round(ms)) if 0 <= ms <= MAX_MILLIS else None
+
+
+def digest(*parts: str) -> str:
+    """Return 128 bits of SHA-256 over the parts, in hex: the same parts give the same key on every machine."""
+    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:32]
+
+
+def path_of(name: str) -> PurePosixPath:
+    """Return a file's name as a path with forward slashes, whichever system it came from."""
+    return PurePosixPath(clean(name).replace("\\", "/").replace("\0", ""))

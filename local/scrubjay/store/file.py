@@ -1,0 +1,298 @@
+"""The store as a file: making, checking, migrating, copying, putting back. Never overwrites what is not ours."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from scrubjay.store.lock import StoreLock
+from scrubjay.store.sqlite import driver, translated
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, UnavailableError
+
+APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+QUICK_CHECK_BYTES = 64 * 1024 * 1024
+"""Files up to this size are checked whole when opened (about 0.1 s); larger ones by `scrubjay doctor`."""
+
+RESTORE_HINT = "scrubjay restore FILE brings back a backup; this file is untouched"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of the schema, run in a transaction of its own."""
+
+    version: int
+    name: str
+    sql: str
+
+
+def migrations() -> tuple[Migration, ...]:
+    """Return the migrations that ship with the package, in order, numbered from 1 without gaps."""
+    found = []
+    for entry in resources.files("scrubjay.store").joinpath("migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, name = entry.name.removesuffix(".sql").partition("_")
+            found.append(Migration(int(number), name, entry.read_text(encoding="utf-8")))
+    return tuple(sorted(found, key=lambda step: step.version))
+
+
+def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str, str]]) -> int:
+    """Make the file ready to open: create it, check that it is ours and whole, migrate it. Returns its version.
+
+    The caller holds the lock. `seed` gives the rows of `meta` for a new file. A new file appears complete or not at
+    all. Before a migration the file is copied to `<name>.v<old version>.bak`.
+    """
+    steps = tuple(steps)
+    if not path.exists() or path.stat().st_size == 0:
+        _refuse_orphan_log(path)
+        _create(path, steps, seed())
+        return steps[-1].version
+    _refuse_foreign(path)
+    with translated(path), _opened(path) as connection:
+        version = int(connection.execute("pragma user_version").fetchone()[0])
+        if version > steps[-1].version:
+            raise ConflictError(
+                f"{path.name} was written by a newer scrubjay (schema {version}, this one knows {steps[-1].version})",
+                hint="upgrade scrubjay; the file is untouched",
+            )
+        _refuse_damaged(path, connection)
+        pending = [step for step in steps if step.version > version]
+        if pending and version:
+            copy_to(connection, path, snapshot_path(path, version))
+        for step in pending:
+            _migrate(connection, step)
+    return steps[-1].version
+
+
+def snapshot_path(path: Path, version: int) -> Path:
+    """Return where the copy from before the migration away from `version` is kept."""
+    return path.with_name(f"{path.name}.v{version}.bak")
+
+
+def snapshots(path: Path) -> list[Path]:
+    """Return the copies that migrations have left beside the store."""
+    return sorted(path.parent.glob(f"{path.name}.v*.bak"))
+
+
+def check(path: Path) -> list[str]:
+    """Return what is wrong with a file as a store, in words; nothing when it is whole. Opens it for reading only."""
+    try:
+        _refuse_foreign(path)
+        with translated(path), _opened(path, read_only=True) as connection:
+            found = [row[0] for row in connection.execute("pragma integrity_check(20)").fetchall()]
+            return [] if found == ["ok"] else found
+    except (CorruptError, NotFoundError, UnavailableError) as error:
+        return [error.message]
+
+
+def copy_to(connection: Any, source: Path, target: Path) -> None:
+    """Copy an open store to `target`, which appears complete, checked and 0600, or not at all."""
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        with translated(target):
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            copy = driver.connect(str(part), isolation_level=None)
+            try:
+                connection.backup(copy)
+                copy.execute("pragma journal_mode = delete")
+            finally:
+                copy.close()
+        if wrong := check(part):
+            raise CorruptError(f"the copy of {source.name} does not check out: {wrong[0]}", hint="scrubjay doctor")
+        _sync(part)
+        part.replace(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another place") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None:
+    """Put a backup in the store's place. Returns where the old file was kept, None when there was none.
+
+    Raises ConflictError while another process has the store open, CorruptError when the backup does not check out.
+    """
+    if not source.is_file():
+        raise NotFoundError(f"no file {source}", hint="scrubjay backup FILE writes one")
+    if source.resolve() == path.resolve():
+        raise ConflictError("that is the store itself", hint="name the backup file")
+    if wrong := check(source):
+        raise CorruptError(f"{source.name} cannot be restored: {wrong[0]}", hint="try an older backup")
+    newest = max(step.version for step in steps)
+    with _opened(source, read_only=True) as connection:
+        version = int(connection.execute("pragma user_version").fetchone()[0])
+    if version > newest:
+        raise ConflictError(
+            f"{source.name} was written by a newer scrubjay (schema {version})", hint="upgrade scrubjay"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = StoreLock(path)
+    lock.acquire()
+    try:
+        part = path.with_name(path.name + ".part")
+        shutil.copyfile(source, part)
+        part.chmod(0o600)
+        _sync(part)
+        kept = _set_aside(path)
+        part.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be written: {error.strerror}", hint="check disk and rights") from error
+    finally:
+        lock.release()
+    return kept
+
+
+def digest(path: Path) -> tuple[int, str]:
+    """Return a file's size in bytes and its SHA-256 in hex."""
+    with path.open("rb") as stream:
+        return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# --- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _opened(path: Path, *, read_only: bool = False) -> contextlib.closing[Any]:
+    connection = driver.connect(str(path), isolation_level=None)
+    if read_only:
+        connection.execute("pragma query_only = on")
+    return contextlib.closing(connection)
+
+
+def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> None:
+    """Build the file aside and rename it into place, so that a crash leaves no half-made store."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise UnavailableError(
+            f"{path} cannot be created: {error.strerror}", hint="choose another folder with --data-dir"
+        ) from error
+    with translated(path), _opened(part) as connection:
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+        connection.execute("pragma auto_vacuum = incremental")
+        connection.execute("pragma secure_delete = on")
+        for step in steps:
+            _migrate(connection, step)
+        connection.executemany("insert into meta (key, value) values (?, ?)", sorted(seed.items()))
+        connection.execute(
+            "insert into event_fts (event_fts, rank) values ('secure-delete', 1)"
+        ) if fts_erases() else None
+        connection.execute(
+            "insert into memory_fts (memory_fts, rank) values ('secure-delete', 1)"
+        ) if fts_erases() else None
+    _sync(part)
+    part.replace(path)
+    _sync(path.parent)
+
+
+def fts_erases() -> bool:
+    """Say whether this SQLite's FTS5 can erase deleted terms at once (3.42 and later)."""
+    return bool(driver.sqlite_version_info >= (3, 42, 0))
+
+
+def _migrate(connection: Any, step: Migration) -> None:
+    connection.execute("begin immediate")
+    try:
+        for statement in _statements(step.sql):
+            connection.execute(statement)
+        connection.execute(f"pragma user_version = {step.version}")
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
+def _statements(sql: str) -> list[str]:
+    """Split a script where SQLite says a statement is complete; executescript would commit the transaction."""
+    statements, current = [], ""
+    for line in sql.splitlines(keepends=True):
+        current += line
+        if ";" in line and driver.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements
+
+
+def _refuse_orphan_log(path: Path) -> None:
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise CorruptError(f"{path.name} is gone but its log {log.name} is there", hint=RESTORE_HINT)
+
+
+def _refuse_foreign(path: Path) -> None:
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_HEADER_BYTES)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"no file {path}", hint="scrubjay init makes a store") from error
+    except IsADirectoryError as error:
+        raise CorruptError(f"{path} is a folder, not a store", hint="name a file") from error
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise CorruptError(f"{path.name} is not a scrubjay store, or its beginning is damaged", hint=RESTORE_HINT)
+    if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise CorruptError(
+            f"{path.name} is a SQLite file, but not a scrubjay store", hint="choose another file; this one is untouched"
+        )
+    log = path.with_name(path.name + "-wal")
+    if not log.exists() or log.stat().st_size == 0:  # with a log, the missing pages may stand there
+        page = int.from_bytes(header[16:18], "big")
+        pages = int.from_bytes(header[28:32], "big")
+        size = 65_536 if page == 1 else page
+        if path.stat().st_size < pages * size:
+            raise CorruptError(
+                f"{path.name} is cut short: {pages * size - path.stat().st_size} bytes are missing", hint=RESTORE_HINT
+            )
+
+
+def _refuse_damaged(path: Path, connection: Any) -> None:
+    if path.stat().st_size <= QUICK_CHECK_BYTES:
+        found = connection.execute("pragma quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise CorruptError(f"{path.name} is damaged: {found}", hint=RESTORE_HINT)
+
+
+def _set_aside(path: Path) -> Path | None:
+    """Rename a store and its log to a name of the time; the two belong together."""
+    if not path.exists():
+        return None
+    kept = path.with_name(f"{path.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
+    for suffix in ("-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.replace(kept.with_name(kept.name + suffix))
+    path.replace(kept)
+    return kept
+
+
+def _sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def created(now: Millis, store_id: str, device: str) -> dict[str, str]:
+    """Return the rows of `meta` that a new store starts with."""
+    return {"store_id": store_id, "device": device, "created": str(now)}

@@ -1,0 +1,269 @@
+"""Rows and records: which columns stand for which fields. Knows no connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from scrubjay.index import EventDoc, MemoryDoc
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import (
+    Event,
+    EventType,
+    Grip,
+    Json,
+    Kind,
+    Layer,
+    Memory,
+    MemoryType,
+    Role,
+    Scope,
+    Session,
+    Trust,
+)
+from scrubjay_shared.text import analyse
+
+EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
+MEMORY_COLUMNS = (
+    "id, name, content, kind, type, scope, resource_id, layer, salience, confidence, topic, trust, valid_from, valid_to,"
+    " superseded_by, created_at, updated_at, content_hash, metadata"
+)
+GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
+SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
+
+COVERED = (
+    "select e.id from event e, event a, event b where a.id = ? and b.id = ? and e.session_id = a.session_id"
+    " and (e.ts, e.n) between (a.ts, a.n) and (b.ts, b.n) order by e.ts, e.n"
+)
+"""The events of one session from one to another, inclusive, in order."""
+
+SEARCHED_TYPES = frozenset(
+    {
+        EventType.USER_MESSAGE,
+        EventType.ASSISTANT_MESSAGE,
+        EventType.ASSISTANT_STOP,
+        EventType.TOOL_RESULT,
+        EventType.COMPACTION,
+        EventType.NOTE,
+    }
+)
+"""Events that recall can return: those that hold words. Starts and stops only open and close a session."""
+
+EMBEDDED_TYPES = SEARCHED_TYPES - {EventType.TOOL_RESULT}
+"""Events that get a vector. Tool output is found by its words; its sense is in the turns around it."""
+
+MAX_INDEXED_CHARS = 20_000
+"""How much of one text is tokenized: beyond about 3,000 words a text is a file, and is found by its beginning."""
+
+MAX_EMBEDDED_CHARS = 4_000
+"""How much of one text is given to the model, whose window is 512 tokens."""
+
+
+def placeholders(columns: str) -> str:
+    """Return as many question marks as there are columns."""
+    return ", ".join("?" * (columns.count(",") + 1))
+
+
+def event_row(event: Event) -> tuple[Any, ...]:
+    """Return the values of an event in the order of `EVENT_COLUMNS`."""
+    return (
+        event.id,
+        event.device,
+        event.agent,
+        event.session_id,
+        event.project,
+        event.ts,
+        event.utc_offset,
+        event.type.value,
+        event.role.value,
+        event.text,
+        json(event.metadata),
+        event.dedupe_key,
+        event.trust.value,
+    )
+
+
+def event_of(row: tuple[Any, ...]) -> Event:
+    """Return the event of a row of `EVENT_COLUMNS`."""
+    return Event(
+        id=row[0],
+        device=row[1],
+        agent=row[2],
+        session_id=row[3],
+        project=row[4],
+        ts=Millis(row[5]),
+        utc_offset=row[6],
+        type=EventType(row[7]),
+        role=Role(row[8]),
+        text=row[9],
+        metadata=unjson(row[10]),
+        dedupe_key=row[11],
+        trust=Trust(row[12]),
+    )
+
+
+def memory_row(memory: Memory) -> tuple[Any, ...]:
+    """Return the values of a memory in the order of `MEMORY_COLUMNS`."""
+    return (
+        memory.id,
+        memory.name,
+        memory.content,
+        memory.kind.value,
+        memory.type.value,
+        memory.scope.value,
+        memory.resource_id,
+        memory.layer.value,
+        memory.salience,
+        memory.confidence,
+        memory.topic,
+        memory.trust.value,
+        memory.valid_from,
+        memory.valid_to,
+        memory.superseded_by,
+        memory.created_at,
+        memory.updated_at,
+        memory.content_hash,
+        json(memory.metadata),
+    )
+
+
+def memory_of(row: tuple[Any, ...]) -> Memory:
+    """Return the memory of a row of `MEMORY_COLUMNS`, then `total, last` of its accesses (both may be None)."""
+    return Memory(
+        id=row[0],
+        name=row[1],
+        content=row[2],
+        kind=Kind(row[3]),
+        type=MemoryType(row[4]),
+        scope=Scope(row[5]),
+        resource_id=row[6],
+        layer=Layer(row[7]),
+        salience=row[8],
+        confidence=row[9],
+        topic=row[10],
+        trust=Trust(row[11]),
+        valid_from=_millis(row[12]),
+        valid_to=_millis(row[13]),
+        superseded_by=row[14],
+        created_at=Millis(row[15]),
+        updated_at=Millis(row[16]),
+        content_hash=row[17],
+        metadata=unjson(row[18]),
+        access_count=row[19] or 0,
+        accessed_at=_millis(row[20]),
+    )
+
+
+def grip_row(grip: Grip) -> tuple[Any, ...]:
+    """Return the values of a grip in the order of `GRIP_COLUMNS`."""
+    return (
+        grip.id,
+        grip.memory_id,
+        grip.event_id_start,
+        grip.event_id_end,
+        grip.span_start,
+        grip.span_end,
+        grip.excerpt,
+        grip.source,
+        grip.created_at,
+    )
+
+
+def grip_of(row: tuple[Any, ...]) -> Grip:
+    """Return the grip of a row of `GRIP_COLUMNS`."""
+    return Grip(
+        id=row[0],
+        memory_id=row[1],
+        event_id_start=row[2],
+        event_id_end=row[3],
+        span_start=row[4],
+        span_end=row[5],
+        excerpt=row[6],
+        source=row[7],
+        created_at=Millis(row[8]),
+    )
+
+
+def session_of(row: tuple[Any, ...]) -> Session:
+    """Return the session of a row of `SESSION_COLUMNS`."""
+    return Session(
+        id=row[0], agent=row[1], project=row[2], start=Millis(row[3]), end=_millis(row[4]), title=row[5], events=row[6]
+    )
+
+
+def event_tokens(event: Event) -> str:
+    """Return the tokens an event is found by, joined by spaces; "" for one that recall never returns."""
+    if event.type not in SEARCHED_TYPES or not event.text:
+        return ""
+    return " ".join(analyse(f"[{event.speaker}] {event.text[:MAX_INDEXED_CHARS]}"))
+
+
+def memory_tokens(memory: Memory) -> str:
+    """Return the tokens a memory is found by: those of its content and its name, not of its aliases."""
+    return " ".join(analyse(f"{memory.content[:MAX_INDEXED_CHARS]}\n{memory.name or ''}"))
+
+
+def event_words(event: Event) -> str:
+    """Return the text an event is embedded as; "" when it gets no vector."""
+    if event.type not in EMBEDDED_TYPES or not event.text.strip():
+        return ""
+    return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
+
+
+def event_doc(event: Event, n: int, tokens: str) -> EventDoc:
+    """Return an event as the index holds it. Its place in the session is its time, then its arrival."""
+    return EventDoc(
+        id=event.id,
+        session_id=event.session_id,
+        agent=event.agent,
+        project=event.project,
+        ts=event.ts,
+        order=(event.ts << 20) + (n & 0xFFFFF),
+        speaker=event.speaker,
+        type=event.type.value,
+        tokens=tokens,
+    )
+
+
+def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryDoc:
+    """Return a memory as the index holds it, with the events its grips cover."""
+    return MemoryDoc(
+        id=memory.id,
+        scope=memory.scope.value,
+        resource_id=memory.resource_id,
+        type=memory.type.value,
+        kind=memory.kind.value,
+        layer=memory.layer.value,
+        topic=memory.topic,
+        salience=memory.salience,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        valid_from=memory.valid_from,
+        valid_to=memory.valid_to,
+        superseded=memory.superseded_by is not None,
+        agent=_text(memory.metadata.get("agent")),
+        session_id=_text(memory.metadata.get("session_id")),
+        project=_text(memory.metadata.get("project")),
+        tokens=tokens,
+        sources=sources,
+    )
+
+
+def json(value: Json) -> str:
+    """Return a JSON object as stored."""
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
+def unjson(text: str) -> Json:
+    """Return the object of stored JSON."""
+    value: Json = msgspec.json.decode(text)
+    return value
+
+
+def _millis(value: int | None) -> Millis | None:
+    return None if value is None else Millis(value)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,119 @@
+"""The SQLite driver: which one, how a connection is set up, and what its errors mean. Knows no table."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+
+from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
+
+driver: Any
+try:
+    driver = importlib.import_module("pysqlite3.dbapi2")
+except ImportError:  # no wheel for this platform: the interpreter's own SQLite serves, with one writer connection
+    driver = sqlite3
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Params = Sequence[Any]
+
+SAFE_VERSION = (3, 51, 3)
+"""From here on SQLite cannot corrupt a WAL file that two connections checkpoint at once (sync.md, D10)."""
+
+version: str = driver.sqlite_version
+version_info: tuple[int, ...] = driver.sqlite_version_info
+
+BUSY_TIMEOUT_MS = 5_000  # readers never wait in WAL mode; this covers recovery of the log after a crash
+WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log file is cut back to this after a checkpoint
+
+
+class Connection(aiosqlite.Connection):
+    """A connection in a thread of its own that can also run a whole function there.
+
+    A hop between threads costs more than a statement does, so a transaction makes one instead of one a statement.
+    """
+
+    async def call(self, work: Callable[[Any], T]) -> T:
+        """Run `work(connection)`, the driver's own connection, in the connection's thread."""
+        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
+        return result
+
+
+def connect(path: Path, *, read_only: bool) -> Connection:
+    """Return a connection to an existing store, to be awaited. A reader can never write, whatever it is told."""
+
+    def open_() -> Any:
+        connection = driver.connect(str(path), isolation_level=None, cached_statements=256)
+        try:
+            connection.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("pragma trusted_schema = off")
+            connection.execute("pragma cell_size_check = on")
+            connection.execute("pragma secure_delete = on")
+            connection.execute("pragma synchronous = full")
+            connection.execute(f"pragma journal_size_limit = {WAL_LIMIT_BYTES}")
+            if read_only:
+                connection.execute("pragma query_only = on")
+            else:
+                connection.execute("pragma journal_mode = wal")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return Connection(open_, 64)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into ours, with what to do about each."""
+    try:
+        yield
+    except (driver.Error, sqlite3.Error) as error:
+        raise translate(error, path) from error
+
+
+def translate(error: Exception, path: Path) -> ScrubjayError:
+    """Return our error for one of the driver's. The driver's words never hold a person's text."""
+    text = str(error)
+    for words, kind, message, hint in _MEANINGS:
+        if any(word in text.lower() for word in words):
+            return kind(message.format(name=path.name, text=text), hint=hint.format(path=path))
+    return ScrubjayError(f"{path.name}: {text}", hint="scrubjay doctor looks for the cause")
+
+
+_MEANINGS: tuple[tuple[tuple[str, ...], type[ScrubjayError], str, str], ...] = (
+    (
+        ("is full",),
+        UnavailableError,
+        "no space left to write {name}",
+        "free some disk space and try again; nothing was changed",
+    ),
+    (("readonly", "read-only"), UnavailableError, "{name} cannot be written", "check the permissions of {path}"),
+    (
+        ("disk i/o", "unable to open"),
+        UnavailableError,
+        "{name} cannot be read or written: {text}",
+        "check the disk and the permissions of {path}",
+    ),
+    (
+        ("malformed", "not a database", "corrupt"),
+        CorruptError,
+        "{name} is damaged: {text}",
+        "scrubjay restore FILE brings back a backup; the file is untouched",
+    ),
+    (
+        ("locked", "busy"),
+        ConflictError,
+        "{name} is locked by another program",
+        "close what has it open and try again",
+    ),
+    (("append-only",), InvalidError, "events are append-only", "scrubjay forget ID is the only way to erase one"),
+    (("too big", "too large"), InvalidError, "the text is larger than SQLite can hold", "split it"),
+)
+"""What the driver's words mean, the first that fits; {name}, {path} and {text} are filled in."""

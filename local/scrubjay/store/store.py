@@ -1,0 +1,580 @@
+"""The SQLite file: opened once, read by many, written by one. All SQL of the product is in this package.
+
+Theory of operation. `Store.write` runs a plain function over a `Transaction` inside the writer's next group commit. A
+transaction appends an op for every change to what is not derived, and makes the projections of what it touched again
+from the ops of that one entity (`ops.fold`), so that the tables never say anything that the log does not. What the
+in-memory index must learn is handed to `on_change` after the commit, in the order of the commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from scrubjay.index import EventDoc, MemoryDoc
+from scrubjay.store import file, rows, sqlite
+from scrubjay.store.lock import StoreLock
+from scrubjay.store.transaction import Transaction
+from scrubjay.store.writer import Writer
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
+from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
+
+# aiosqlite logs statements with their parameters at DEBUG; memory text never goes to a log.
+logging.getLogger("aiosqlite").setLevel(logging.WARNING)
+
+T = TypeVar("T")
+READERS = 3
+"""Read connections: two cores' worth of queries and one long export beside them."""
+PAGE = 500
+"""Rows that a scan reads at a time, so that no read transaction holds the log back for long."""
+MIN_PREFIX = 6
+"""Characters of an id that may stand for it."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one commit changed, for whoever keeps a copy in memory."""
+
+    events: list[EventDoc] = field(default_factory=list)
+    memories: list[MemoryDoc] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    stale: set[str] = field(default_factory=set)
+    """Owners whose text changed, so that their vector no longer stands for it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.memories or self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a background job has gone. Times in UTC milliseconds; `last_error` is an error's code."""
+
+    runs: int
+    failures: int
+    last_start: Millis | None
+    last_ms: int | None
+    last_error: str | None
+
+
+class Store:
+    """An open store. Made by `Store.open`; every method may raise the kinds that `sqlite.translate` names."""
+
+    def __init__(self, path: Path, lock: StoreLock, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> None:
+        self.path = path
+        self.schema_version = 0
+        self.device = ""
+        self.store_id = ""
+        self.last_hlc = Hlc(0)
+        self.last_seq = 0
+        self.on_change: Callable[[Changes], None] = lambda _: None
+        self._lock = lock
+        self._now = now
+        self._entropy = entropy
+        self._writer: Writer
+        self._connection: sqlite.Connection
+        self._readers: asyncio.Queue[sqlite.Connection] = asyncio.Queue()
+        self._open: list[sqlite.Connection] = []
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, *, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
+        """Open the store at `path`, making it when there is none. `entropy(n)` gives n random bytes.
+
+        Raises ConflictError when another process has it or wrote a newer schema, CorruptError when the file is damaged
+        or not ours, UnavailableError when it cannot be read or written. The file is untouched by a refusal.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise UnavailableError(
+                f"{path.parent} cannot be made: {error.strerror}", hint="choose another folder"
+            ) from error
+        lock = StoreLock(path)
+        try:
+            lock.acquire()
+        except OSError as error:
+            raise UnavailableError(
+                f"{path.parent} cannot be written: {error.strerror}", hint="check its permissions"
+            ) from error
+        store = cls(path, lock, now, entropy)
+        try:
+            seed = file.created(now(), entropy(16).hex(), entropy(16).hex())
+            store.schema_version = await asyncio.to_thread(file.prepare, path, file.migrations(), lambda: seed)
+            await store._connect()
+        except BaseException:
+            await store._disconnect()
+            lock.release()
+            raise
+        return store
+
+    async def _connect(self) -> None:
+        with sqlite.translated(self.path):
+            self._connection = await self._attach(read_only=False)
+            for _ in range(READERS):
+                self._readers.put_nowait(await self._attach(read_only=True))
+            meta = {row[0]: row[1] for row in await self._connection.execute_fetchall("select key, value from meta")}
+            self.device, self.store_id = str(meta["device"]), str(meta["store_id"])
+            ((seq, hlc),) = await self._connection.execute_fetchall(
+                "select coalesce(max(seq), 0), (select coalesce(max(hlc), 0) from op) from op where device = ?",
+                (self.device,),
+            )
+        self.last_seq, self.last_hlc = int(seq), Hlc(int(hlc))
+        self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore)
+
+    async def _attach(self, *, read_only: bool) -> sqlite.Connection:
+        connection = sqlite.connect(self.path, read_only=read_only)
+        await connection
+        self._open.append(connection)
+        return connection
+
+    def _save(self) -> tuple[Hlc, int]:
+        return self.last_hlc, self.last_seq
+
+    def _restore(self, held: tuple[Hlc, int]) -> None:
+        self.last_hlc, self.last_seq = held
+
+    async def close(self) -> None:
+        """Finish the writes under way, put the log into the file, and give the lock back. Closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._writer.close()
+        await self._disconnect()
+        self._lock.release()
+
+    async def _disconnect(self) -> None:
+        for connection in reversed(self._open):
+            await connection.close()
+        self._open.clear()
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
+
+        `work` runs in the writer's thread: it may use the transaction and its own arguments, and must not wait.
+        """
+
+        def run(connection: Any) -> T:
+            changes = Changes()
+            result = work(Transaction(self, connection, changes, self._now(), self._entropy))
+            self._writer.after_commit(lambda: self.on_change(changes))
+            return result
+
+        return await self._writer.submit(run)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[sqlite.Connection]:
+        if self._closed:
+            raise UnavailableError("the store is closed", hint="open it again")
+        connection = await self._readers.get()
+        try:
+            with sqlite.translated(self.path):
+                yield connection
+        finally:
+            self._readers.put_nowait(connection)
+
+    async def fetch(self, sql: str, params: sqlite.Params = ()) -> list[sqlite.Row]:
+        """Return the rows of a query, as of the last commit."""
+        async with self._reading() as connection:
+            return [tuple(row) for row in await connection.execute_fetchall(sql, params)]
+
+    # --- memories -----------------------------------------------------------------------------------------------------
+
+    async def resolve(self, ref: str) -> str:
+        """Return the id of the memory that `ref` names: an id, a name, an alias, or the beginning of an id.
+
+        Raises NotFoundError, or ConflictError when a beginning fits several.
+        """
+        found = await self.fetch("select id from memory where id = ?", (ref,))
+        found = found or await self.fetch("select memory_id from name where name = ?", (ref,))
+        if not found and len(ref) >= MIN_PREFIX and ref.isalnum():
+            low = ref.upper()
+            found = await self.fetch("select id from memory where id >= ? and id < ? limit 2", (low, low + "["))
+            if len(found) > 1:
+                raise ConflictError(f"several memories begin with {ref}", hint="give more characters of the id")
+        if not found:
+            raise NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+        return str(found[0][0])
+
+    async def named(self, name: str) -> list[str]:
+        """Return the id of the memory that a name or alias resolves to, or nothing."""
+        return [str(row[0]) for row in await self.fetch("select memory_id from name where name = ?", (name,))]
+
+    async def taken(self, names: Sequence[str]) -> set[str]:
+        """Return which of some names resolve to a memory."""
+        return {
+            str(row[0])
+            for row in await self.fetch(
+                "select name from name where name in (select value from json_each(?))", (_json(names),)
+            )
+        }
+
+    async def from_sources(self, source_keys: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Return the (id, content hash) of memories that came from some places of imported files, by place."""
+        return {
+            str(row[0]): (str(row[1]), str(row[2]))
+            for row in await self.fetch(
+                "select json_extract(metadata, '$.source_key'), id, content_hash from memory"
+                " where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
+                (_json(source_keys),),
+            )
+        }
+
+    async def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """Return the memories of some ids, by id; unknown ids are absent."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last from memory m"
+            " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))",
+            (_json(ids),),
+        )
+        return {row[0]: rows.memory_of(row) for row in found}
+
+    async def memory(self, memory_id: str) -> Memory:
+        """Return one memory by its id. Raises NotFoundError."""
+        found = await self.memories([memory_id])
+        if memory_id not in found:
+            raise NotFoundError(f"no memory {memory_id}", hint="scrubjay list shows what there is")
+        return found[memory_id]
+
+    async def aliases(self, ids: Sequence[str]) -> dict[str, tuple[Alias, ...]]:
+        """Return the names, other than the canonical one, that resolve to each of some memories."""
+        found: dict[str, list[Alias]] = {}
+        for name, memory_id, created_at in await self.fetch(
+            "select name, memory_id, created_at from name"
+            " where not canonical and memory_id in (select value from json_each(?)) order by created_at, name",
+            (_json(ids),),
+        ):
+            found.setdefault(memory_id, []).append(Alias(name=name, memory_id=memory_id, created_at=Millis(created_at)))
+        return {memory_id: tuple(names) for memory_id, names in found.items()}
+
+    async def page_of_memories(
+        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int
+    ) -> tuple[list[Memory], tuple[int, int] | None]:
+        """Return a page, newest first, and where the next one starts. `where` is a clause over the columns of `m`."""
+        clause, values = where or "1", list(params)
+        if after:
+            clause += " and (m.created_at, m.n) < (?, ?)"
+            values += after
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last, m.n from memory m"
+            f" left join access a on a.memory_id = m.id where {clause} order by m.created_at desc, m.n desc limit ?",
+            (*values, limit + 1),
+        )
+        page = [rows.memory_of(row) for row in found[:limit]]
+        return page, (found[limit - 1][15], found[limit - 1][21]) if len(found) > limit else None
+
+    async def layer(self, layer: str) -> list[Memory]:
+        """Return the memories of a layer that is always loaded, in the order they were made."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last from memory m"
+            " left join access a on a.memory_id = m.id where m.layer = ? and m.layer <> 'archive' order by m.n",
+            (layer,),
+        )
+        return [rows.memory_of(row) for row in found]
+
+    async def memories_said(self, content_hashes: Iterable[str]) -> list[Memory]:
+        """Return the memories whose content is one of these, by content hash."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory m"
+            " where m.content_hash in (select value from json_each(?)) order by m.n",
+            (_json(list(content_hashes)),),
+        )
+        return [rows.memory_of(row) for row in found]
+
+    async def memories_like(self, fts_query: str, limit: int) -> list[Memory]:
+        """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory_fts f join memory m on m.n = f.rowid"
+            " where memory_fts match ? order by bm25(memory_fts), m.n limit ?",
+            (fts_query, limit),
+        )
+        return [rows.memory_of(row) for row in found]
+
+    async def grips(self, ids: Sequence[str]) -> dict[str, tuple[Grip, ...]]:
+        """Return the grips of some memories, in the order of their making."""
+        found: dict[str, list[Grip]] = {}
+        for row in await self.fetch(
+            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?)) order by created_at, id",
+            (_json(ids),),
+        ):
+            found.setdefault(row[1], []).append(rows.grip_of(row))
+        return {memory_id: tuple(grips) for memory_id, grips in found.items()}
+
+    async def history(self, entity: str) -> list[tuple[Op | None, int, str, int]]:
+        """Return what the log says of an entity, oldest first: (op, or None when it was erased; type; device; seq)."""
+        return [
+            (ops.decode(body, device=device, seq=seq) if body is not None else None, op_type, device, seq)
+            for device, seq, op_type, body in await self.fetch(
+                "select device, seq, type, body from op where entity = ? order by hlc, device, seq", (entity,)
+            )
+        ]
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    async def events(self, ids: Sequence[str]) -> dict[str, Event]:
+        """Return the events of some ids, by id; unknown ids are absent."""
+        found = await self.fetch(
+            f"select {rows.EVENT_COLUMNS} from event where id in (select value from json_each(?))", (_json(ids),)
+        )
+        return {row[0]: rows.event_of(row) for row in found}
+
+    async def run_of_events(self, start: str, end: str) -> list[Event]:
+        """Return the events of one session from one to another, inclusive, in order."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.EVENT_COLUMNS, 'e')} from event e, event a, event b where a.id = ? and b.id = ?"
+            " and e.session_id = a.session_id and (e.ts, e.n) between (a.ts, a.n) and (b.ts, b.n) order by e.ts, e.n",
+            (start, end),
+        )
+        return [rows.event_of(row) for row in found]
+
+    async def page_of_events(
+        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int
+    ) -> tuple[list[Event], tuple[int, int] | None]:
+        """Return a page in time order and where the next one starts. `where` is a clause over the columns of `event`."""
+        clause, values = where or "1", list(params)
+        if after:
+            clause += " and (ts, n) > (?, ?)"
+            values += after
+        found = await self.fetch(
+            f"select {rows.EVENT_COLUMNS}, n from event where {clause} order by ts, n limit ?", (*values, limit + 1)
+        )
+        page = [rows.event_of(row) for row in found[:limit]]
+        return page, (found[limit - 1][5], found[limit - 1][13]) if len(found) > limit else None
+
+    async def sessions(self) -> list[Session]:
+        """Return all sessions, newest first."""
+        return [
+            rows.session_of(row)
+            for row in await self.fetch(f"select {rows.SESSION_COLUMNS} from session order by start desc, id")
+        ]
+
+    # --- what is waiting ----------------------------------------------------------------------------------------------
+
+    async def to_learn(self) -> list[tuple[str, int]]:
+        """Return the sessions with events that were not distilled yet, and how many, oldest first."""
+        return [
+            (str(row[0]), int(row[1]))
+            for row in await self.fetch(
+                "select s.id, (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0))"
+                " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)"
+                " order by s.last_n"
+            )
+        ]
+
+    async def session_events(self, session_id: str, *, context: int, limit: int) -> tuple[list[Event], set[str], int]:
+        """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
+
+        Also the ids of those to distil (not the context, not those stored with learn = false), and the arrival number
+        up to which this covers the session.
+        """
+        fresh = await self.fetch(
+            f"select {rows.EVENT_COLUMNS}, n, n in (select n from unlearned) from event where session_id = ?1"
+            " and n > coalesce((select n from learned where session_id = ?1), 0) order by n limit ?2",
+            (session_id, limit),
+        )
+        if not fresh:
+            return [], set(), 0
+        first = min((row[5], row[13]) for row in fresh)
+        before = await self.fetch(
+            f"select {rows.EVENT_COLUMNS}, n from event where session_id = ? and (ts, n) < (?, ?)"
+            " order by ts desc, n desc limit ?",
+            (session_id, *first, context),
+        )
+        new = {row[0] for row in fresh if not row[14]}
+        ordered = sorted({row[13]: row for row in (*before, *fresh)}.values(), key=lambda row: (row[5], row[13]))
+        return [rows.event_of(row) for row in ordered], new, max(row[13] for row in fresh)
+
+    async def to_embed(self, space: int, limit: int) -> list[tuple[str, str, str]]:
+        """Return (owner, content hash, text) of owners without a vector in a space: memories first, newest first."""
+        found = await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory m where not exists"
+            " (select 1 from embedding x where x.space = ? and x.owner = m.id) order by m.n desc limit ?",
+            (space, limit),
+        )
+        waiting = [(row[0], row[17], row[2][: rows.MAX_EMBEDDED_CHARS]) for row in found]
+        if len(waiting) < limit:
+            types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
+            for row in await self.fetch(
+                f"select {_prefixed(rows.EVENT_COLUMNS, 'e')}, e.erased from event e where e.type in ({types})"
+                " and trim(e.text, char(32, 9, 10, 13)) <> ''"
+                " and not exists (select 1 from embedding x where x.space = ? and x.owner = e.id)"
+                " order by e.n desc limit ?",
+                (space, limit - len(waiting)),
+            ):
+                event = rows.event_of(row)
+                waiting.append((event.id, str(row[13]), rows.event_words(event)))
+        return waiting
+
+    async def counts(self) -> dict[str, int]:
+        """Return how many of each there are."""
+        types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
+        names = {
+            "memories": "select count(*) from memory where layer not in ('identity', 'active')",
+            "identity_keys": "select count(*) from memory where layer = 'identity'",
+            "active_keys": "select count(*) from memory where layer = 'active'",
+            "events": "select count(*) from event",
+            "sessions": "select count(*) from session",
+            "aliases": "select count(*) from name where not canonical",
+            "grips": "select count(*) from grip",
+            "ops": "select count(*) from op",
+            "vectored": f"select (select count(*) from memory) + (select count(*) from event where type in ({types})"
+            " and trim(text, char(32, 9, 10, 13)) <> '')",
+        }
+        row = (await self.fetch("select " + ", ".join(f"({sql})" for sql in names.values())))[0]
+        return dict(zip(names, row, strict=True))
+
+    async def grouped(self, column: str) -> dict[str, int]:
+        """Return how many memories there are of each type or kind."""
+        if column not in {"type", "kind"}:
+            raise InvalidError(f"memories are not counted by {column}")
+        return {
+            str(key): int(count)
+            for key, count in await self.fetch(f"select {column}, count(*) from memory group by 1 order by 1")
+        }
+
+    async def bounds(self) -> tuple[Millis | None, Millis | None]:
+        """Return the times of the oldest and the newest event."""
+        low, high = (await self.fetch("select min(ts), max(ts) from event"))[0]
+        return (None if low is None else Millis(low)), (None if high is None else Millis(high))
+
+    async def meta(self, key: str) -> str | None:
+        """Return a setting of the file itself."""
+        found = await self.fetch("select value from meta where key = ?", (key,))
+        return str(found[0][0]) if found else None
+
+    async def space_number(self, name: str) -> int | None:
+        """Return the number of an embedding space, None when nothing was ever embedded in it."""
+        found = await self.fetch("select id from space where name = ?", (name,))
+        return int(found[0][0]) if found else None
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
+
+    async def take_lease(self, job: str, holder: str, lease_ms: int) -> bool:
+        """Take the lease of a job. Returns False while somebody else holds it and it has not run out."""
+        return await self.write(lambda tx: tx.take_lease(job, holder, lease_ms))
+
+    async def end_lease(self, job: str, took_ms: int, error: str | None) -> None:
+        """Give a lease back and note how the job went; `error` is a code, never a text."""
+        await self.write(lambda tx: tx.end_lease(job, took_ms, error))
+
+    async def jobs(self) -> dict[str, Ran]:
+        """Return how each job that ever ran has gone."""
+        return {
+            str(row[0]): Ran(runs=row[1], failures=row[2], last_start=row[3], last_ms=row[4], last_error=row[5])
+            for row in await self.fetch("select name, runs, failures, last_start, last_ms, last_error from job")
+        }
+
+    # --- vectors ------------------------------------------------------------------------------------------------------
+
+    async def vectors(self, space: int) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Yield all (owner, vector) of a space, some thousand at a time."""
+        last = ""
+        while found := await self.fetch(
+            "select owner, vector from embedding where space = ? and owner > ? order by owner limit 5000", (space, last)
+        ):
+            yield [(str(owner), bytes(vector)) for owner, vector in found]
+            last = str(found[-1][0])
+
+    async def embedded(self, space: int) -> int:
+        """Return how many owners have a vector in a space."""
+        return int((await self.fetch("select count(*) from embedding where space = ?", (space,)))[0][0])
+
+    # --- whole scans --------------------------------------------------------------------------------------------------
+
+    async def event_docs(self) -> AsyncIterator[list[EventDoc]]:
+        """Yield every searchable event as the index holds it."""
+        last = 0
+        while found := await self.fetch(
+            f"select {_prefixed(_DOC_EVENT, 'e')}, e.n, f.tokens from event_fts f join event e on e.n = f.rowid"
+            " where f.rowid > ? order by f.rowid limit 5000",
+            (last,),
+        ):
+            yield [
+                EventDoc(
+                    id=row[0],
+                    session_id=row[1],
+                    agent=row[2],
+                    project=row[3],
+                    ts=Millis(row[4]),
+                    order=(row[4] << 20) + (row[8] & 0xFFFFF),
+                    type=row[5],
+                    speaker=rows.unjson(row[7]).get("speaker") or row[6] if row[7] != "{}" else row[6],
+                    tokens=row[9],
+                )
+                for row in found
+            ]
+            last = int(found[-1][8])
+
+    async def memory_docs(self) -> AsyncIterator[list[MemoryDoc]]:
+        """Yield every memory as the index holds it."""
+        last = 0
+        while found := await self.fetch(
+            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null, m.n, f.tokens from memory_fts f"
+            " join memory m on m.n = f.rowid where f.rowid > ? order by f.rowid limit 5000",
+            (last,),
+        ):
+            memories = [rows.memory_of(row) for row in found]
+            sources = await self.sources([memory.id for memory in memories])
+            yield [
+                rows.memory_doc(memory, row[22], sources.get(memory.id, ()))
+                for memory, row in zip(memories, found, strict=True)
+            ]
+            last = int(found[-1][21])
+
+    async def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the events that the grips of some memories cover."""
+        found: dict[str, dict[str, None]] = {}
+        for memory_id, start, end in await self.fetch(
+            "select memory_id, event_id_start, event_id_end from grip where memory_id in (select value from json_each(?))",
+            (_json(ids),),
+        ):
+            covered = found.setdefault(memory_id, {})
+            if start == end:
+                covered[start] = None
+            else:
+                covered.update((row[0], None) for row in await self.fetch(rows.COVERED, (start, end)))
+        return {memory_id: tuple(covered) for memory_id, covered in found.items()}
+
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    async def backup(self, target: Path) -> tuple[int, str]:
+        """Write a checked copy of the store to `target`. Returns its size and SHA-256. Readers and writers go on."""
+
+        def copy() -> tuple[int, str]:
+            with file._opened(self.path, read_only=True) as connection:  # noqa: SLF001 - of this package
+                file.copy_to(connection, self.path, target)
+            return file.digest(target)
+
+        return await asyncio.to_thread(copy)
+
+    async def checkpoint(self, *, truncate: bool = False) -> bool:
+        """Put the log into the file; with `truncate`, leave nothing in the log. Only the writer ever does this.
+
+        Returns whether all of it was done: a reader in the middle of a scan keeps what it still needs.
+        """
+        rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
+        busy, log, done = rows_[0]
+        return not busy and log == done
+
+    def clock(self) -> Millis:
+        """Return the time that the store goes by, in UTC milliseconds."""
+        return max(self._now(), millis_of(self.last_hlc))
+
+
+_DOC_EVENT = "id, session_id, agent, project, ts, type, role, metadata"
+
+
+def _prefixed(columns: str, table: str = "m") -> str:
+    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
+
+
+def _json(values: Iterable[str]) -> str:
+    return msgspec.json.encode(list(values)).decode()

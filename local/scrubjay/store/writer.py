@@ -1,0 +1,170 @@
+"""One writer, group commit: many small writes share one transaction and one fsync, and are answered after it.
+
+Each write runs in a savepoint of its own, so that one that fails takes nobody else's with it. Nothing is acknowledged
+before the commit that holds it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from scrubjay.store.sqlite import Connection, driver, translate
+from scrubjay_shared.errors import UnavailableError
+
+T = TypeVar("T")
+
+MAX_GROUP = 128
+"""Writes in one transaction: enough to share an fsync among all waiting clients, few enough to keep p99 low."""
+
+
+@dataclass(slots=True)
+class _Pending(Generic[T]):
+    work: Callable[[Any], T]
+    done: asyncio.Future[T]
+    alone: bool = False  # outside any transaction, between two groups
+
+
+class Writer:
+    """Runs writes one after another on the one connection that may write."""
+
+    def __init__(
+        self, connection: Connection, path: Path, *, save: Callable[[], Any], restore: Callable[[Any], None]
+    ) -> None:
+        """`save`/`restore` carry what the owner keeps in memory about the file across a rollback."""
+        self._connection = connection
+        self._path = path
+        self._save = save
+        self._restore = restore
+        self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
+        self._closed = False
+        self._after: list[Callable[[], None]] = []
+        self._task = asyncio.create_task(self._run(), name="store-writer")
+
+    async def submit(self, work: Callable[[Any], T]) -> T:
+        """Run `work(connection)` in the next transaction, in the connection's thread; return its result once durable.
+
+        Raises what `work` raised; then nothing of it was written. Raises UnavailableError after `close`.
+        """
+        if self._closed:
+            raise UnavailableError("the store is closed", hint="open it again")
+        pending = _Pending(work, asyncio.get_running_loop().create_future())
+        self._queue.put_nowait(pending)
+        # A caller that goes away does not take its write back: the transaction may already hold it.
+        return await asyncio.shield(pending.done)
+
+    async def outside(self, sql: str) -> list[Any]:
+        """Run a statement that may not stand in a transaction, between two groups, and return its rows."""
+        if self._closed:
+            raise UnavailableError("the store is closed", hint="open it again")
+
+        pending = _Pending(
+            lambda connection: connection.execute(sql).fetchall(),
+            asyncio.get_running_loop().create_future(),
+            alone=True,
+        )
+        self._queue.put_nowait(pending)
+        found: list[Any] = await asyncio.shield(pending.done)
+        return found
+
+    def after_commit(self, act: Callable[[], None]) -> None:
+        """Call `act` once the transaction under way is durable, in the order of the writes; never if it failed."""
+        self._after.append(act)
+
+    async def close(self) -> None:
+        """Finish what was submitted, then stop."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put_nowait(None)
+        await self._task
+
+    async def _run(self) -> None:
+        open_ = True
+        while open_:
+            group: list[_Pending[Any]] = []
+            first = await self._queue.get()
+            if first is None:
+                return
+            if first.alone:
+                await self._alone(first)
+                continue
+            group.append(first)
+            alone = None
+            while len(group) < MAX_GROUP and alone is None and not self._queue.empty():
+                more = self._queue.get_nowait()
+                if more is None:
+                    open_ = False
+                    break
+                if more.alone:
+                    alone = more
+                else:
+                    group.append(more)
+            await self._commit(group)
+            if alone is not None:
+                await self._alone(alone)
+
+    async def _alone(self, pending: _Pending[Any]) -> None:
+        try:
+            result = await self._connection.call(pending.work)
+        except Exception as error:  # noqa: BLE001 - it is the submitter's, and is raised there
+            _fail(pending, self._ours(error))
+        else:
+            pending.done.set_result(result)
+
+    async def _commit(self, group: list[_Pending[Any]]) -> None:
+        outcomes, acts, error = await self._connection.call(lambda connection: self._run_group(connection, group))
+        if error is not None:
+            for pending in group:
+                _fail(pending, self._ours(error))
+            return
+        for act in acts:
+            act()
+        for pending, result, failure in outcomes:
+            if failure is not None:
+                _fail(pending, self._ours(failure))
+            elif not pending.done.done():
+                pending.done.set_result(result)
+
+    def _run_group(
+        self, connection: Any, group: list[_Pending[Any]]
+    ) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], list[Callable[[], None]], Exception | None]:
+        """Run a group in the connection's thread: each work in a savepoint, all in one transaction."""
+        outcomes: list[tuple[_Pending[Any], Any, Exception | None]] = []
+        acts: list[Callable[[], None]] = []
+        before = self._save()
+        try:
+            connection.execute("begin immediate")
+            for pending in group:
+                held = self._save()
+                self._after = []
+                connection.execute("savepoint work")
+                try:
+                    result = pending.work(connection)
+                except Exception as error:  # noqa: BLE001 - it is the submitter's, and is raised there
+                    self._restore(held)
+                    connection.execute("rollback to work")
+                    connection.execute("release work")
+                    outcomes.append((pending, None, error))
+                else:
+                    connection.execute("release work")
+                    acts.extend(self._after)
+                    outcomes.append((pending, result, None))
+            connection.execute("commit")
+        except Exception as error:  # noqa: BLE001 - every waiting writer is told
+            self._restore(before)
+            if connection.in_transaction:  # on a full disk SQLite may have rolled back by itself
+                connection.execute("rollback")
+            return [], [], error
+        return outcomes, acts, None
+
+    def _ours(self, error: Exception) -> Exception:
+        return translate(error, self._path) if isinstance(error, driver.Error | sqlite3.Error) else error
+
+
+def _fail(pending: _Pending[Any], error: Exception) -> None:
+    if not pending.done.done():
+        pending.done.set_exception(error)

@@ -1,0 +1,84 @@
+"""Hybrid logical clock and the ids minted from it. Pure: wall time and randomness come in as arguments.
+
+A stamp is one unsigned 64-bit number: 48 bits of UTC milliseconds, then a 16-bit counter that carries into the
+milliseconds when it overflows (sync.md §3.8). Stamps of one device only ever rise, also when its clock jumps back.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+Millis = NewType("Millis", int)
+"""UTC milliseconds since 1970-01-01."""
+
+Hlc = NewType("Hlc", int)
+"""A hybrid logical clock stamp: `milliseconds << 16 | counter`."""
+
+COUNTER_BITS = 16
+MAX_LEAD_MS = 600_000
+"""A remote stamp further ahead than this (10 minutes) does not move the device clock; it is merged all the same."""
+
+MAX_MILLIS = (1 << 48) - 1
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ULID_LENGTH = 26
+
+
+def tick(last: Hlc, now: Millis) -> Hlc:
+    """Return the next stamp of this device: above `last`, and not below the wall clock `now`."""
+    return Hlc(max(last + 1, now << COUNTER_BITS))
+
+
+def receive(last: Hlc, remote: Hlc, now: Millis) -> Hlc:
+    """Return the device clock after seeing `remote`: advanced only when that leads `now` by at most `MAX_LEAD_MS`."""
+    return remote if remote > last and millis_of(remote) <= now + MAX_LEAD_MS else last
+
+
+def field_stamp(clock: Hlc, replaced: Hlc) -> Hlc:
+    """Return the stamp of a field write: above the value it replaces. The floor does not move the device clock."""
+    return Hlc(max(clock, replaced + 1))
+
+
+def millis_of(stamp: Hlc) -> Millis:
+    """Return the wall-clock part of a stamp, in UTC milliseconds."""
+    return Millis(stamp >> COUNTER_BITS)
+
+
+def ulid(ms: Millis, entropy: bytes) -> str:
+    """Return the ULID of a time and 10 bytes of entropy: 26 characters that sort by time.
+
+    `ms` outside 0 … 2^48-1 is clamped, so that a nonsense clock still yields a valid id.
+
+    >>> ulid(Millis(1469918176385), bytes(10))
+    '01ARYZ6S410000000000000000'
+    """
+    if len(entropy) != 10:
+        raise ValueError(f"a ULID takes 10 bytes of entropy, not {len(entropy)}")
+    number = (min(max(ms, 0), MAX_MILLIS) << 80) | int.from_bytes(entropy, "big")
+    return "".join(CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def ulid_bytes(text: str) -> bytes:
+    """Return the 16 bytes of a ULID. Raises ValueError when it is not one."""
+    if len(text) != ULID_LENGTH or text[0] > "7":
+        raise ValueError("not a ULID")
+    number = 0
+    for character in text:
+        digit = CROCKFORD.find(character)
+        if digit < 0:
+            raise ValueError("not a ULID")
+        number = number << 5 | digit
+    return number.to_bytes(16, "big")
+
+
+def ulid_text(data: bytes) -> str:
+    """Return the 26 characters of 16 ULID bytes; the inverse of `ulid_bytes`."""
+    number = int.from_bytes(data, "big")
+    return "".join(CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def uuid7(ms: Millis, entropy: bytes) -> bytes:
+    """Return the 16 bytes of a version-7 UUID of a time and 10 bytes of entropy (RFC 9562 §5.7)."""
+    number = (min(max(ms, 0), MAX_MILLIS) << 80) | int.from_bytes(entropy, "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    return number.to_bytes(16, "big")

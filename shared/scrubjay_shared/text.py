@@ -1,0 +1,208 @@
+"""One analyser for index and query, in every language, and the sizes that language models count in.
+
+Tokens hold letters, digits, marks and emoji only: no white space, no quotation mark. A document's tokens joined by
+spaces, stored in an FTS5 table made with `FTS5_TOKENIZE`, are split back into exactly these tokens: the `ascii`
+tokenizer takes every character beyond ASCII as part of a word, and within ASCII splits at what is not a letter or digit.
+
+English is stemmed (Snowball) after its stop words are dropped; Cyrillic, Greek, Arabic and Devanagari words are stemmed
+by their own Snowball stemmers; Chinese, Japanese and Korean become overlapping pairs of characters; Thai, Lao, Khmer and
+Burmese, which put no space between words, overlapping pairs of a consonant with its marks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+
+import Stemmer
+
+FTS5_TOKENIZE = "ascii"
+"""The `tokenize=` clause of an FTS5 table over our tokens: `create virtual table … using fts5(tokens, tokenize='ascii')`."""
+
+MAX_TOKEN_CHARS = 64
+"""Longer words are cut here, at index and query alike: keys, hashes and base64 are still found by their beginning."""
+
+STOP_WORDS: frozenset[str] = frozenset(
+    # articles, pronouns, prepositions, conjunctions; question words; auxiliaries; and their contractions
+    """
+    a about above after again against all also am an and any are aren't as at be because been before being below between
+    both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from
+    further had hadn't has hasn't have haven't having he he'd he'll he's her here here's hers herself him himself his how
+    how's i i'd i'll i'm i've if in into is isn't it it'd it'll it's its itself just let's me might more most must mustn't
+    my myself needn't no nor not of off on once only or other ought our ours ourselves out over own same shall shan't she
+    she'd she'll she's should shouldn't so some such than that that'd that'll that's the their theirs them themselves then
+    there there's these they they'd they'll they're they've this those through to too under until up us very was wasn't we
+    we'd we'll we're we've were weren't what what's when when's where where's which while who who's whom whose why why's
+    will with won't would wouldn't you you'd you'll you're you've your yours yourself yourselves
+    """.split()
+)
+
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\uff07\u0060\u00b4\u2032"), "'")
+_LETTERS = str.maketrans(  # letters that NFD does not take apart, as people without that keyboard type them
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ł": "l", "þ": "th", "ё": "е"}
+)
+_ENGLISH = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+_ELISION = re.compile(r"^[dln]'(?=[a-z]{3})")  # l'ami is found by ami; no English word begins so
+
+# One letter for each class of characters; a word is a pattern over these letters, whatever its script.
+_WORD, _DIGIT, _MARK, _HAN, _KANA, _UNSPACED, _EMOJI, _FLAG, _QUOTE, _BREAK = "wdmhkueF' "
+_STEMMED = {"CYRILLIC": "c", "GREEK": "g", "ARABIC": "a", "DEVANAGARI": "n"}
+_UNSPACED_SCRIPTS = frozenset({"THAI", "LAO", "KHMER", "MYANMAR"})
+_RUNS = re.compile(r"(?P<cjk>[hk][hkm]*)|(?P<unspaced>u[um]*)|(?P<emoji>FF|F|e)|(?P<word>[wdcgan][wdmcgan]*(?:'[w]+)?)")
+
+
+class _Classes(dict[int, str]):
+    """Character → class letter, worked out once for each character met."""
+
+    def __missing__(self, code: int) -> str:
+        found = self[code] = _class_of(chr(code))
+        return found
+
+
+def _class_of(char: str) -> str:
+    category = unicodedata.category(char)
+    if char == "'":
+        return _QUOTE
+    if category == "Nd":
+        return _DIGIT
+    if category[0] == "M":
+        return _MARK
+    script = unicodedata.name(char, "").split(" ", 1)[0]
+    if category[0] == "L" or category in {"Nl", "No"}:
+        if script in {"CJK", "HANGUL"}:
+            return _HAN
+        if script in {"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO"}:
+            return _KANA
+        return _UNSPACED if script in _UNSPACED_SCRIPTS else _STEMMED.get(script, _WORD)
+    if script == "REGIONAL":
+        return _FLAG
+    return _EMOJI if category == "So" else _BREAK
+
+
+class _Folds(dict[int, str]):
+    """Character → what it is found by: without accents in Latin and Greek, without points in Arabic and Hebrew."""
+
+    def __missing__(self, code: int) -> str:
+        found = self[code] = _folded(chr(code))
+        return found
+
+
+def _folded(char: str) -> str:
+    category = unicodedata.category(char)
+    if category[0] == "C":
+        return " " if category == "Cc" else ""
+    if category == "Nd":
+        return str(unicodedata.digit(char))
+    name = unicodedata.name(char, "")
+    if category[0] == "M" and name.startswith(("COMBINING", "ARABIC", "HEBREW", "VARIATION")):
+        return ""
+    if char == "\u0640":  # tatweel only stretches the line
+        return ""
+    if name.startswith(("LATIN", "GREEK")):
+        return "".join(c for c in unicodedata.normalize("NFD", char) if not unicodedata.combining(c)).translate(
+            _LETTERS
+        )
+    return char.translate(_LETTERS)
+
+
+_CLASSES = _Classes()
+_FOLDS = _Folds()
+# Shared between threads: a stemmer keeps a C buffer, but holds the interpreter lock from the call to the copied result.
+_STEMMERS: dict[str, Callable[[list[str]], list[str]]] = {
+    letter: Stemmer.Stemmer(language).stemWords
+    for letter, language in {"w": "english", "c": "russian", "g": "greek", "a": "arabic", "n": "hindi"}.items()
+}
+
+
+def analyse(text: str) -> list[str]:
+    """Return the tokens a document is found by, in order, repetitions kept.
+
+    Any string is accepted; control characters separate, lone surrogates vanish. Source of the English rules: recall.md
+    §5. A run of Chinese, Japanese or Korean gives each pair of neighbours and each Han or Hangul character.
+
+    >>> analyse("What did Caroline’s friends paint?")
+    ['carolin', 'friend', 'paint']
+    >>> analyse("Café Müller, 東京")
+    ['cafe', 'muller', '東京', '東', '京']
+    """
+    return _tokens(text, single=True)
+
+
+def query_tokens(text: str) -> list[str]:
+    """Return the tokens a query is made of: as `analyse`, each once, and a single character only where it stands alone.
+
+    So 東京 asks for the pair, and does not also match every 京.
+
+    >>> query_tokens("東京 or 猫")
+    ['東京', '猫']
+    """
+    return list(dict.fromkeys(_tokens(text, single=False)))
+
+
+def _tokens(text: str, *, single: bool) -> list[str]:
+    if text.isascii():
+        return _english(_ENGLISH.findall(text.lower()))
+    plain = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold().translate(_FOLDS)
+    found: list[str] = []
+    for run in _RUNS.finditer(plain.translate(_CLASSES)):
+        piece = plain[run.start() : run.end()]
+        if run.lastgroup == "word":
+            found += _words(piece, run.group())
+        elif run.lastgroup == "emoji":
+            found.append(piece)
+        else:
+            clusters = _clusters(piece, run.group())
+            found += [a + b for a, b in zip(clusters, clusters[1:], strict=False)] or clusters
+            if single and run.lastgroup == "cjk" and len(clusters) > 1:
+                found += [c for c in clusters if _CLASSES[ord(c[0])] == _HAN]
+    return found
+
+
+def _english(words: list[str]) -> list[str]:
+    kept = [_ELISION.sub("", word).removesuffix("'s")[:MAX_TOKEN_CHARS] for word in words if word not in STOP_WORDS]
+    return [stem.replace("'", "") for stem in _STEMMERS[_WORD](kept)]
+
+
+def _words(piece: str, classes: str) -> list[str]:
+    if piece.isascii():
+        return _english(_ENGLISH.findall(piece))
+    word = piece.replace("'", "")[:MAX_TOKEN_CHARS]
+    return _STEMMERS[classes[0]]([word]) if classes[0] in _STEMMERS and classes[0] != _WORD else [word]
+
+
+def _clusters(piece: str, classes: str) -> list[str]:
+    starts = [at for at, kind in enumerate(classes) if kind != _MARK] + [len(piece)]
+    return [piece[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+
+
+def fts_query(tokens: Iterable[str]) -> str:
+    """Return the FTS5 query that matches any of these tokens, each quoted so that no operator is read in it.
+
+    No tokens give `""`, which matches nothing in FTS5.
+
+    >>> fts_query(["near", "or"])
+    '"near" OR "or"'
+    """
+    return " OR ".join('"' + token.replace('"', '""') + '"' for token in tokens) or '""'
+
+
+_PIECES = re.compile(r"[A-Za-z]+|[ \t]{2,}|[\n\r]|[^\sA-Za-z]")
+_LETTERS_PER_TOKEN = 5
+
+
+def estimate_tokens(text: str) -> int:
+    """Return how many language-model tokens a text may cost: an upper estimate, for budgets that must not be exceeded.
+
+    Counts one for each five letters of an English word (rounded up), for each digit, sign, line break and run of
+    spaces, and by UTF-8 length for the rest: one for a two-byte letter, two for a Chinese, Japanese, Korean or Thai
+    character, three for an emoji. Tokenizers of 100,000 entries and more need two thirds of this on English and on
+    Chinese; only random bytes and invented scripts can cost more.
+    """
+    total = 0
+    for piece in _PIECES.findall(text):
+        if piece.isascii():
+            total += -(-len(piece) // _LETTERS_PER_TOKEN) if piece.isalpha() else 1
+        else:
+            total += 1 if piece < "\u0800" else 2 if piece <= "\uffff" else 3
+    return total

@@ -1,0 +1,932 @@
+"""The HTTP door in process, and the daemon as a real process: what comes in, who may come in, what survives."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import logging
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from starlette.responses import StreamingResponse
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrubjay import settings as options
+from scrubjay.api import VERBS
+from scrubjay.client import Client, Running, discover, path_of
+from scrubjay.daemon import control
+from scrubjay.daemon.app import create_app
+from scrubjay.daemon.guard import Guard
+from scrubjay.daemon.reading import decoded
+from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
+from scrubjay.service import Service
+from scrubjay.settings import Settings
+from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
+
+TOKEN = "t" * 43
+SMALL = MemoryPolicy(limits=LimitPolicy(max_body_bytes=100_000))
+HOST = "127.0.0.1:7377"
+
+
+class Late:
+    """An ASGI app that is given after its event loop runs: the service belongs to the loop that serves it."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            for step in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{step}.complete"})
+        elif self.app is not None:
+            await self.app(scope, receive, send)
+
+
+@contextlib.contextmanager
+def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
+    late = Late()
+    client = TestClient(late, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
+    with client:
+        assert client.portal is not None
+        open_service = partial(Service.open, folder / "memory.db", models_dir=folder / "models", model="none")
+        service = client.portal.call(open_service)
+        late.app = create_app(service, token=TOKEN, version="1.2.3", instance="this-run", **changes)
+        try:
+            yield client
+        finally:
+            client.portal.call(service.close)
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A door with a body limit of 100 kB and one memory called `cat`."""
+    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=("port 7377 is taken",)) as client:
+        added = client.post("/v1/memories", json={"content": "The cat is called Mog", "name": "cat"})
+        assert added.status_code == 201
+        yield client
+
+
+def event(number: int = 0, **changes: Any) -> dict[str, Any]:
+    fields = {"agent": "test", "session_id": "s1", "type": "user_message", "text": f"note {number}"}
+    return fields | {"dedupe_key": f"k{number}"} | changes
+
+
+def assert_problem(response: Any, status: int, code: str) -> dict[str, Any]:
+    """Check that an answer is a whole problem document of this status and code, and return it."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    fields: dict[str, Any] = response.json()
+    assert set(fields) == {"type", "title", "status", "detail", "instance", "code", "hint"}
+    assert (fields["status"], fields["code"], fields["type"]) == (status, code, f"urn:scrubjay:error:{code}")
+    assert fields["instance"].endswith(response.headers["x-request-id"])
+    assert fields["detail"]
+    return fields
+
+
+# What comes in
+
+
+def test_a_memory_goes_in_and_comes_back_by_its_name(door: TestClient) -> None:
+    answer = door.get("/v1/memories/cat")
+
+    assert answer.status_code == 200
+    assert answer.json()["memory"]["content"] == "The cat is called Mog"
+
+
+@pytest.mark.parametrize("name", ["work/ideas", "100% sure?", "ünïcode 猫 #1", "a b+c", "x/why"])
+def test_a_name_with_characters_of_urls_is_reached_by_its_path(door: TestClient, name: str) -> None:
+    door.post("/v1/memories", json={"content": f"what {name} says", "name": name})
+
+    answer = door.get(path_of("/v1/memories/{ref}", ref=name))
+
+    assert answer.json()["memory"]["name"] == name
+
+
+def test_a_query_string_carries_numbers_enums_and_switches(door: TestClient) -> None:
+    answer = door.get("/v1/memories?limit=1&type=fact")
+
+    assert answer.status_code == 200
+    assert len(answer.json()["entries"]) == 1
+
+
+def test_events_are_answered_202_with_their_ids(door: TestClient) -> None:
+    answer = door.post("/v1/events", json={"events": [event(1), event(2)]})
+
+    assert answer.status_code == 202
+    assert len(set(answer.json()["ids"])) == 2
+
+
+def test_a_lone_surrogate_as_agents_send_it_is_replaced_and_nothing_is_lost(door: TestClient) -> None:
+    body = b'{"events":[{"agent":"a","session_id":"lone","type":"note","text":"cut \\ud83d off \\ud83d\\ude00"}]}'
+
+    answer = door.post("/v1/events", content=body)
+
+    assert answer.status_code == 202
+    stored = door.get("/v1/events?session_id=lone").json()["events"]
+    assert [each["text"] for each in stored] == ["cut \ufffd off \U0001f600"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (rb'"\ud800"', "\ufffd"),
+        (rb'"\udc00x"', "\ufffdx"),
+        (rb'"\ud800\ud800"', "\ufffd\ufffd"),
+        (rb'"\uD83D\uDE00\udfff"', "\U0001f600\ufffd"),
+        (rb'"\\ud800 \ud800"', "\\ud800 \ufffd"),
+        (rb'"\\\ud800"', "\\\ufffd"),
+    ],
+)
+def test_only_lone_surrogates_are_replaced(text: bytes, value: str) -> None:
+    assert decoded(text) == value
+
+
+def test_a_file_is_imported_as_base64_in_json_or_as_the_body_itself(door: TestClient) -> None:
+    text = b"# Notes\n\nWe decided to use SQLite for storage.\n"
+
+    first = door.post("/v1/import", json={"name": "n.md", "data": base64.b64encode(text).decode()})
+    again = door.post("/v1/import?name=n.md", content=text, headers={"Content-Type": "text/markdown"})
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json()["format"] == first.json()["format"]
+    assert (again.json()["events"], again.json()["memories"]) == (0, 0)
+
+
+def test_the_export_is_lines_of_json(door: TestClient) -> None:
+    answer = door.get("/v1/export")
+
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert all(isinstance(json.loads(line), dict) for line in answer.text.splitlines())
+    assert "The cat is called Mog" in answer.text
+
+
+def test_forget_reads_its_switch_from_the_query_and_refuses_a_body_it_would_have_to_ignore(door: TestClient) -> None:
+    door.post("/v1/memories", json={"content": "Erase me", "name": "gone"})
+
+    refused = door.request("DELETE", "/v1/memories/gone", json={"keep_sources": True})
+    forgotten = door.delete("/v1/memories/gone?keep_sources=true")
+
+    assert_problem(refused, 400, "invalid")
+    assert forgotten.status_code == 200
+    assert len(forgotten.json()["forgotten"]) == 1
+
+
+def test_status_carries_the_warnings_of_the_door(door: TestClient) -> None:
+    assert "port 7377 is taken" in door.get("/v1/status").json()["warnings"]
+
+
+def test_the_document_served_is_the_generated_one(door: TestClient) -> None:
+    answer = door.get("/openapi.json").json()
+
+    assert answer["info"]["version"] == "1.2.3"
+    assert {verb.path for verb in VERBS} <= set(answer["paths"])
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_has_a_route_that_refuses_a_field_it_does_not_have(door: TestClient, verb: Any) -> None:
+    path = verb.path.replace("{ref}", "cat").replace("{key}", "name")
+
+    if verb.method in {"GET", "DELETE"}:
+        answer = door.request(verb.method, path, params={"nonsense": "1"})
+    else:
+        answer = door.request(verb.method, path, json={"nonsense": 1})
+
+    assert "nonsense" in assert_problem(answer, 400, "invalid")["detail"]
+
+
+BIG = "x" * 99_000
+BAD_INPUT: list[tuple[str, str, str, bytes | dict[str, Any] | None, int, str]] = [
+    ("no route", "GET", "/v1/nothing", None, 404, "not_found"),
+    ("slash too many", "GET", "/v1/memories/", None, 404, "not_found"),
+    ("wrong method", "PUT", "/v1/recall", {}, 405, "invalid"),
+    ("unknown id", "GET", "/v1/memories/01ARYZ6S410000000000000000", None, 404, "not_found"),
+    ("unknown name", "GET", "/v1/memories/nobody/why", None, 404, "not_found"),
+    ("path not utf-8", "GET", "/v1/memories/%ff%fe", None, 400, "invalid"),
+    ("empty body", "POST", "/v1/recall", b"", 400, "invalid"),
+    ("not json", "POST", "/v1/recall", b"query=cats", 400, "invalid"),
+    ("truncated json", "POST", "/v1/recall", b'{"query":', 400, "invalid"),
+    ("trailing junk", "POST", "/v1/recall", b'{"query":"x"} x', 400, "invalid"),
+    ("byte order mark", "POST", "/v1/recall", b'\xef\xbb\xbf{"query":"x"}', 400, "invalid"),
+    ("an array", "POST", "/v1/recall", b"[]", 400, "invalid"),
+    ("null", "POST", "/v1/recall", b"null", 400, "invalid"),
+    ("not utf-8", "POST", "/v1/recall", b'{"query":"\xff"}', 400, "invalid"),
+    ("utf-16", "POST", "/v1/recall", '{"query":"x"}'.encode("utf-16"), 400, "invalid"),
+    ("binary", "POST", "/v1/recall", bytes(range(256)), 400, "invalid"),
+    ("nested deeply", "POST", "/v1/recall", b'{"query":' + b"[" * 90_000, 400, "invalid"),
+    ("nested objects", "POST", "/v1/events", b'{"a":' * 19_000 + b"1" + b"}" * 4_000, 400, "invalid"),
+    ("NaN", "POST", "/v1/recall", b'{"query":"x","min_salience":NaN}', 400, "invalid"),
+    ("infinity", "POST", "/v1/recall", b'{"query":"x","min_salience":1e999}', 400, "invalid"),
+    ("number for text", "POST", "/v1/recall", {"query": 5}, 400, "invalid"),
+    ("text for number", "POST", "/v1/recall", {"query": "x", "limit": "5"}, 400, "invalid"),
+    ("fraction for whole", "POST", "/v1/recall", {"query": "x", "limit": 1.5}, 400, "invalid"),
+    ("bool for number", "POST", "/v1/recall", {"query": "x", "limit": True}, 400, "invalid"),
+    ("negative limit", "POST", "/v1/recall", {"query": "x", "limit": -1}, 400, "invalid"),
+    ("huge limit", "POST", "/v1/recall", b'{"query":"x","limit":99999999999999999999}', 400, "invalid"),
+    ("huge time", "GET", "/v1/events?since=99999999999999999999", None, 400, "invalid"),
+    ("huge time of a memory", "GET", "/v1/memories?until=-99999999999999999999", None, 400, "invalid"),
+    ("huge page", "GET", "/v1/memories?limit=99999999999999999999", None, 400, "invalid"),
+    ("cursor of nobody", "GET", "/v1/memories?cursor=nonsense", None, 400, "invalid"),
+    ("salience above 1", "POST", "/v1/memories", {"content": "x", "salience": 7}, 400, "invalid"),
+    ("unknown enum", "POST", "/v1/memories", {"content": "x", "type": "rumour"}, 400, "invalid"),
+    ("misspelt field", "POST", "/v1/memories", {"contnet": "x"}, 400, "invalid"),
+    ("misspelt inside", "POST", "/v1/events", {"events": [event(9, txt="lost")]}, 400, "invalid"),
+    ("no content", "POST", "/v1/memories", {}, 400, "invalid"),
+    ("empty content", "POST", "/v1/memories", {"content": "  "}, 400, "invalid"),
+    ("text for a list", "POST", "/v1/events", {"events": "all of them"}, 400, "invalid"),
+    ("event without agent", "POST", "/v1/events", {"events": [{"session_id": "s", "type": "note"}]}, 400, "invalid"),
+    ("deep metadata", "POST", "/v1/events", b'{"events":[{"agent":"a","session_id":"s","type":"note","metadata":'
+     + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}]}", 400, "invalid"),
+    ("query on a body verb", "POST", "/v1/recall?limit=5", {"query": "x"}, 400, "invalid"),
+    ("body on a query verb", "GET", "/v1/memories", {"limit": 5}, 400, "invalid"),
+    ("path field in body", "PATCH", "/v1/memories/cat", {"ref": "dog", "content": "x"}, 400, "invalid"),
+    ("parameter twice", "GET", "/v1/memories?limit=1&limit=2", None, 400, "invalid"),
+    ("parameter not a number", "GET", "/v1/memories?limit=ten", None, 400, "invalid"),
+    ("parameter unknown", "GET", "/v1/memories?size=1", None, 400, "invalid"),
+    ("parameter not utf-8", "GET", "/v1/memories?cursor=%ff", None, 400, "invalid"),
+    ("parameters without end", "GET", "/v1/memories?" + "a=1&" * 200, None, 400, "invalid"),
+    ("name that clashes", "POST", "/v1/memories", {"content": "Another cat", "name": "cat"}, 409, "conflict"),
+    ("import of no name", "POST", "/v1/import", {"data": "eA=="}, 400, "invalid"),
+    ("import not base64", "POST", "/v1/import", {"name": "x.md", "data": "*"}, 400, "invalid"),
+    ("body too large", "POST", "/v1/recall", {"query": BIG + BIG}, 413, "too_large"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", BAD_INPUT, ids=[row[0] for row in BAD_INPUT])
+def test_bad_input_is_named_and_changes_nothing(door: TestClient, row: tuple[Any, ...]) -> None:
+    _, method, path, body, status, code = row
+    before = door.get("/v1/stats").json()
+    content = json.dumps(body).encode() if isinstance(body, dict) else body
+
+    answer = door.request(method, path, content=content, headers={"Content-Type": "application/json"})
+
+    assert_problem(answer, status, code)
+    assert door.get("/v1/stats").json() == before
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "*", "NEAR(", "a NEAR/0 b", "-", "content:x", "') OR 1=1 --", "AND", "^", "{x}", "\x00", "a" * 7_999]
+)
+def test_search_syntax_in_a_question_is_text(door: TestClient, query: str) -> None:
+    assert door.post("/v1/recall", json={"query": query}).status_code == 200
+
+
+def test_a_body_without_a_length_is_bounded_too(door: TestClient) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(50):
+            yield b"x" * 10_000
+
+    assert_problem(door.post("/v1/recall", content=endless()), 413, "too_large")
+
+
+def test_405_says_what_is_allowed(door: TestClient) -> None:
+    answer = door.request("PATCH", "/v1/events")
+
+    assert_problem(answer, 405, "invalid")
+    assert {"GET", "POST"} <= {method.strip() for method in answer.headers["allow"].split(",")}
+
+
+# Who may come in
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_the_probes_answer_without_a_token(door: TestClient, path: str) -> None:
+    answer = door.get(path, headers={"Authorization": ""})
+
+    assert answer.status_code == 200
+
+
+def test_health_says_which_run_this_is(door: TestClient) -> None:
+    expected = {"ok": True, "pid": os.getpid(), "version": "1.2.3", "instance": "this-run"}
+
+    assert door.get("/healthz").json() == expected
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}", "Bearer ü"],
+    ids=["none", "no value", "empty", "longer", "shorter", "no scheme", "other scheme", "not ascii"],
+)
+@pytest.mark.parametrize("path", ["/v1/stats", "/v1/export", "/openapi.json", "/nothing", "/healthz/"])
+def test_no_token_no_answer(door: TestClient, path: str, authorization: str) -> None:
+    answer = door.get(path, headers={"Authorization": authorization.encode()})
+
+    assert_problem(answer, 401, "unauthenticated")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:7377", 200),
+        ("localhost:7377", 200),
+        ("LOCALHOST:7377", 200),
+        ("[::1]:7377", 200),
+        ("127.0.0.1", 403),
+        ("127.0.0.1:80", 403),
+        ("evil.example:7377", 403),
+        ("localhost.evil.example:7377", 403),
+        ("127.0.0.1.evil.example:7377", 403),
+        ("user@127.0.0.1:7377", 403),
+        ("0.0.0.0:7377", 403),
+        ("", 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/stats", "/healthz"])
+def test_only_a_host_header_that_names_this_daemon_is_served(
+    door: TestClient, path: str, host: str, status: int
+) -> None:
+    answer = door.get(path, headers={"Host": host})
+
+    assert answer.status_code == status
+    if status == 403:
+        assert_problem(answer, 403, "denied")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:7377", 200),
+        ("http://localhost:7377", 200),
+        ("null", 403),
+        ("", 403),
+        ("https://127.0.0.1:7377", 403),
+        ("http://127.0.0.1:8000", 403),
+        ("http://evil.example", 403),
+        ("http://127.0.0.1:7377.evil.example", 403),
+        ("chrome-extension://abc", 403),
+    ],
+)
+def test_only_our_own_origin_is_served(door: TestClient, origin: str, status: int) -> None:
+    answer = door.get("/v1/stats", headers={"Origin": origin})
+
+    assert answer.status_code == status
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_preflight_gets_no_permission(door: TestClient) -> None:
+    answer = door.options(
+        "/v1/recall", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    )
+
+    assert_problem(answer, 403, "denied")
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+# What leaves when something fails
+
+
+def guarded(app: ASGIApp) -> TestClient:
+    return TestClient(Guard(app, token=TOKEN), base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+def test_an_unexpected_error_is_a_500_that_keeps_its_words_to_itself(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise RuntimeError("the secret of Mog")
+
+    with caplog.at_level(logging.DEBUG):
+        fields = assert_problem(guarded(broken).get("/v1/stats"), 500, "internal")
+
+    assert "Mog" not in json.dumps(fields)
+    assert "Mog" not in caplog.text
+    assert "RuntimeError" in caplog.text
+    assert fields["instance"].rsplit(":", 1)[-1] in caplog.text
+
+
+def test_an_answer_that_fails_halfway_has_no_proper_end() -> None:
+    sent: list[Message] = []
+
+    async def lines() -> Any:
+        yield b"{}\n"
+        raise RuntimeError("disk gone")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async def heard(message: Message) -> None:
+            sent.append(message)
+            await send(message)
+
+        await StreamingResponse(lines())(scope, receive, heard)
+
+    guarded(app).get("/v1/export")
+
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    assert sent[-1]["more_body"] is True
+
+
+@pytest.mark.parametrize("kind", [ConflictError, UnavailableError, InvalidError, ScrubjayError])
+def test_our_own_errors_keep_their_code_and_their_words(kind: type[ScrubjayError]) -> None:
+    async def refusing(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise kind("what", hint="how")
+
+    fields = assert_problem(guarded(refusing).get("/v1/stats"), kind.status, kind.code)
+
+    assert (fields["detail"], fields["hint"]) == ("what", "how")
+
+
+# The process
+
+
+def settings_of(home: Path, **environ: str) -> Settings:
+    named = {"SCRUBJAY_HOME": str(home), "SCRUBJAY_PORT": "0", "SCRUBJAY_MODEL": "none"}
+    return options.load(environ=named | environ)
+
+
+def texts_of(client: Client, session: str) -> list[str]:
+    """Return the texts of a session's events, page by page."""
+    texts: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = client.call("GET", "/v1/events", query={"session_id": session, "limit": 500, "cursor": cursor})
+        texts += [each["text"] for each in page["events"]]
+        cursor = page["next"]
+        if cursor is None:
+            return texts
+
+
+def connected(chosen: Settings) -> Client:
+    client = discover(chosen.data_dir)
+    assert client is not None
+    return client
+
+
+def kill(record: Running) -> None:
+    process = psutil.Process(record.pid)
+    os.kill(record.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return
+        except psutil.NoSuchProcess:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the killed daemon lives on")
+
+
+Homes = Callable[..., Settings]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Homes]:
+    """Settings of fresh installations; what runs on them at the end is stopped."""
+    made: list[Settings] = []
+
+    def make(**environ: str) -> Settings:
+        made.append(settings_of(tmp_path / f"h{len(made)}", **environ))
+        return made[-1]
+
+    yield make
+    for chosen in made:
+        control.stop(chosen)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A daemon that runs for all the tests that only ask it something."""
+    chosen = settings_of(tmp_path_factory.mktemp("daemon"))
+    control.start(chosen)
+    yield chosen
+    control.stop(chosen)
+
+
+def test_it_starts_serves_and_stops_and_leaves_nothing_behind(home: Homes) -> None:
+    chosen = home()
+
+    started = control.start(chosen)
+    running = control.status(chosen)
+    stopped = control.stop(chosen)
+
+    assert not started.already
+    assert running.state == control.State.RUNNING
+    assert running.answer is not None
+    assert running.answer["pid"] == started.daemon.pid == running.daemon.pid if running.daemon else False
+    assert (stopped.daemon, stopped.killed) == (started.daemon, False)
+    assert control.status(chosen).state == control.State.STOPPED
+    assert not (chosen.data_dir / "daemon.json").exists()
+    assert chosen.socket is not None
+    assert not chosen.socket.exists()
+
+
+def test_asked_for_the_state_that_holds_it_says_so(home: Homes) -> None:
+    chosen = home()
+
+    assert control.stop(chosen).daemon is None
+    first = control.start(chosen)
+    second = control.start(chosen)
+
+    assert second.already
+    assert second.daemon == first.daemon
+
+
+def test_its_files_are_its_users_alone(daemon: Settings) -> None:
+    assert daemon.socket is not None
+    for path in (daemon.socket, daemon.token_path, daemon.data_dir / "daemon.json", daemon.store_path, daemon.log_path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_the_token_outlives_the_daemon(home: Homes) -> None:
+    chosen = home()
+    control.start(chosen)
+    first = chosen.token_path.read_text()
+    chosen.token_path.chmod(0o644)
+    control.stop(chosen)
+
+    control.start(chosen)
+
+    assert chosen.token_path.read_text() == first
+    assert stat.S_IMODE(chosen.token_path.stat().st_mode) == 0o600
+
+
+def test_both_doors_open_on_one_store(daemon: Settings) -> None:
+    record = Running.of(daemon.data_dir)
+    assert record is not None
+    token = daemon.token_path.read_text().strip()
+
+    with (
+        Client(token=token, socket_path=daemon.socket) as inner,
+        Client(token=token, address=(record.host, record.port)) as outer,
+    ):
+        inner.call("POST", "/v1/memories", {"content": "Seen through both doors", "name": "both"})
+        seen = outer.call("GET", "/v1/memories/both")
+
+    assert seen["memory"]["content"] == "Seen through both doors"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Authorization": "Bearer no"}]
+)
+def test_the_tcp_door_refuses_strangers_on_the_wire(daemon: Settings, headers: dict[str, str]) -> None:
+    record = Running.of(daemon.data_dir)
+    assert record is not None
+    connection = http.client.HTTPConnection(record.host, record.port, timeout=10)
+    known = {"Host": f"{record.host}:{record.port}", "Authorization": f"Bearer {daemon.token_path.read_text().strip()}"}
+
+    connection.request("GET", "/v1/stats", headers=known | headers)
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    connection.close()
+
+    assert answer.status in {401, 403}
+    assert body["code"] in {"unauthenticated", "denied"}
+
+
+def test_the_unix_door_asks_for_the_token_too(daemon: Settings) -> None:
+    with Client(token="wrong", socket_path=daemon.socket) as client, pytest.raises(ScrubjayError) as caught:
+        client.call("GET", "/v1/stats")
+
+    assert caught.value.code == "unauthenticated"
+
+
+def test_a_body_over_the_limit_is_refused_and_the_connection_lives_on(daemon: Settings) -> None:
+    with connected(daemon) as client:
+        with pytest.raises(InvalidError, match="larger than"):
+            client.call("POST", "/v1/import", bytes(DEFAULT.limits.max_body_bytes + 1), {"name": "big.txt"})
+
+        assert client.call("GET", "/v1/stats")
+
+
+def test_a_body_without_a_length_is_cut_off_on_the_wire_too(daemon: Settings) -> None:
+    record = Running.of(daemon.data_dir)
+    assert record is not None
+    connection = http.client.HTTPConnection(record.host, record.port, timeout=30)
+    chunks = (bytes(1_000_000) for _ in range(DEFAULT.limits.max_body_bytes // 1_000_000 + 2))
+
+    connection.request(
+        "POST",
+        "/v1/import?name=x.txt",
+        body=chunks,
+        headers={"Authorization": f"Bearer {daemon.token_path.read_text().strip()}"},
+        encode_chunked=True,
+    )
+    answer = connection.getresponse()
+    connection.close()
+
+    assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000, b"GET " + b"a" * 100_000]
+)
+def test_what_is_not_http_does_not_disturb_it(daemon: Settings, junk: bytes) -> None:
+    record = Running.of(daemon.data_dir)
+    assert record is not None
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((record.host, record.port), timeout=10) as connection,
+    ):
+        connection.sendall(junk)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65_536):
+            pass
+
+    assert control.status(daemon).state == control.State.RUNNING
+
+
+def test_the_export_streams_through_the_client(daemon: Settings) -> None:
+    with connected(daemon) as client:
+        client.call("POST", "/v1/events", {"events": [event(number, session_id="exported") for number in range(50)]})
+        lines = [json.loads(line) for line in client.lines("/v1/export")]
+
+    assert len(lines) > 50
+
+
+def test_at_rest_it_uses_no_processor_time(daemon: Settings) -> None:
+    record = Running.of(daemon.data_dir)
+    assert record is not None
+    process = psutil.Process(record.pid)
+    with connected(daemon) as client:
+        client.call("POST", "/v1/settle", {"timeout_ms": 30_000})
+    before = process.cpu_times()
+    wakeups_before = process.num_ctx_switches().voluntary
+
+    time.sleep(2)
+
+    after = process.cpu_times()
+    assert (after.user + after.system) - (before.user + before.system) <= 0.02
+    assert process.num_ctx_switches().voluntary - wakeups_before <= 8
+
+
+def test_memory_and_token_never_reach_the_log(home: Homes) -> None:
+    chosen = home(SCRUBJAY_LOG_LEVEL="debug")
+    control.start(chosen)
+    with connected(chosen) as client:
+        client.call("POST", "/v1/memories", {"content": "Quokka paperclip", "name": "zebra-crossing"})
+        client.call("POST", "/v1/recall", {"query": "Quokka paperclip"})
+        client.call("GET", "/v1/memories/zebra-crossing")
+        with pytest.raises(ScrubjayError):
+            client.call("POST", "/v1/memories", {"content": "Quokka", "name": "zebra-crossing", "type": "quokka"})
+    control.stop(chosen)
+
+    written = "\n".join(control.logs(chosen, 10_000)).lower()
+
+    assert "answered" in written
+    for word in ("quokka", "paperclip", "zebra", chosen.token_path.read_text().strip().lower()):
+        assert word not in written
+
+
+def test_a_killed_daemon_is_replaced_and_has_lost_nothing(home: Homes) -> None:
+    chosen = home()
+    first = control.start(chosen).daemon
+    with connected(chosen) as client:
+        client.call("POST", "/v1/events", {"events": [event(number) for number in range(20)]})
+    kill(first)
+    assert control.status(chosen).state == control.State.STALE
+    assert discover(chosen.data_dir) is None
+    assert chosen.socket is not None
+    assert chosen.socket.exists()
+
+    second = control.start(chosen).daemon
+
+    assert (second.pid, second.instance) != (first.pid, first.instance)
+    with connected(chosen) as client:
+        assert texts_of(client, "s1") == [f"note {number}" for number in range(20)]
+
+
+def test_a_reused_process_id_is_never_stopped(home: Homes) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        record = Running(
+            pid=stranger.pid,
+            create_time=psutil.Process(stranger.pid).create_time() - 60,
+            host="127.0.0.1",
+            port=9,
+            socket=str(chosen.socket),
+            version="0",
+            instance="dead",
+            started=0,
+        )
+        (chosen.data_dir / "daemon.json").write_bytes(record.encoded())
+        (chosen.data_dir / "token").write_text(TOKEN)
+
+        stopped = control.stop(chosen)
+        seen = control.status(chosen).state
+        started = control.start(chosen)
+
+        assert stopped.daemon is None
+        assert stranger.poll() is None
+        assert seen == control.State.STALE
+        assert not started.already
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_taken_port_is_replaced_by_a_free_one_and_said(home: Homes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as squatter:
+        taken = squatter.getsockname()[1]
+        chosen = home(SCRUBJAY_PORT=str(taken))
+
+        record = control.start(chosen).daemon
+
+        assert record.port != taken
+        assert any(str(taken) in warning and str(record.port) in warning for warning in record.warnings)
+        answer = control.status(chosen).answer
+        assert answer is not None
+        assert set(record.warnings) <= set(answer["warnings"])
+
+
+@pytest.mark.parametrize("content", [None, b"not a socket"], ids=["socket of a dead process", "a plain file"])
+def test_what_lies_where_the_socket_belongs(home: Homes, content: bytes | None) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    assert chosen.socket is not None
+    if content is None:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(chosen.socket))
+        assert not control.start(chosen).already
+    else:
+        chosen.socket.write_bytes(content)
+        with pytest.raises(ConflictError, match="socket"):
+            control.start(chosen)
+        assert chosen.socket.read_bytes() == content
+
+
+def test_a_second_installation_does_not_take_the_first_ones_socket(home: Homes) -> None:
+    first = home()
+    control.start(first)
+    second = home(SCRUBJAY_SOCKET=str(first.socket))
+
+    with pytest.raises(ConflictError, match="another running daemon"):
+        control.start(second)
+
+    assert control.status(first).state == control.State.RUNNING
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40])
+def test_a_damaged_token_is_not_overwritten(home: Homes, content: bytes) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    chosen.token_path.write_bytes(content)
+
+    with pytest.raises(ScrubjayError) as caught:
+        control.start(chosen)
+
+    assert caught.value.code == "corrupt"
+    assert chosen.token_path.read_bytes() == content
+
+
+def test_a_store_that_is_not_ours_stops_the_start_and_is_left_alone(home: Homes) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    chosen.store_path.write_bytes(b"my holiday photos " * 100)
+
+    with pytest.raises(ScrubjayError) as caught:
+        control.start(chosen)
+
+    assert caught.value.code == "corrupt"
+    assert caught.value.hint
+    assert chosen.store_path.read_bytes() == b"my holiday photos " * 100
+
+
+def test_a_daemon_that_does_not_serve_in_time_is_left_to_go_on(home: Homes) -> None:
+    chosen = home()
+
+    with pytest.raises(UnavailableError, match="does not serve"):
+        control.start(chosen, policy=DaemonPolicy(start_seconds=0.0))
+
+    assert control.start(chosen).daemon
+
+
+def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    environ = control._environment(chosen, os.environ)
+    command = [sys.executable, "-P", "-m", "scrubjay.daemon"]
+    both = [
+        subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        for _ in range(2)
+    ]
+    try:
+        deadline = time.monotonic() + 30
+        while all(each.poll() is None for each in both) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ended = [each for each in both if each.poll() is not None]
+
+        assert len(ended) == 1
+        assert ended[0].returncode == 0
+        assert ended[0].stderr is not None
+        assert "already running" in ended[0].stderr.read()
+        record = control.start(chosen).daemon
+        assert record.pid == next(each for each in both if each.poll() is None).pid
+    finally:
+        for each in both:
+            each.terminate()
+            each.wait(20)
+            assert each.stderr is not None
+            each.stderr.close()
+
+
+def test_sigterm_under_load_loses_nothing_acknowledged(home: Homes) -> None:
+    chosen = home()
+    control.start(chosen)
+    acknowledged: list[list[int]] = [[] for _ in range(4)]
+    begun = threading.Barrier(5)
+
+    def write(worker: int) -> None:
+        client = connected(chosen)
+        begun.wait()
+        with client:
+            for number in range(worker * 10_000, worker * 10_000 + 10_000):
+                try:
+                    client.call("POST", "/v1/events", {"events": [event(number)]})
+                except UnavailableError:
+                    return
+                acknowledged[worker].append(number)
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(write, worker) for worker in range(4)]
+        begun.wait()
+        time.sleep(0.5)
+        stopped = control.stop(chosen)
+        for each in done:
+            each.result()
+
+    assert not stopped.killed
+    assert any(acknowledged)
+    control.start(chosen)
+    with connected(chosen) as client:
+        stored = texts_of(client, "s1")
+    assert {f"note {number}" for each in acknowledged for number in each} <= set(stored)
+    assert len(stored) == len(set(stored))
+
+
+@pytest.mark.slow
+def test_sixteen_writers_with_readers_lose_nothing_and_double_nothing(home: Homes) -> None:
+    chosen = home()
+    control.start(chosen)
+    script = (
+        "import sys, pathlib; from scrubjay.client import discover\n"
+        "client = discover(pathlib.Path(sys.argv[1])); base = int(sys.argv[2]) * 1000\n"
+        "for n in range(base, base + 500):\n"
+        "    e = dict(agent='t', session_id='many', type='user_message', text=f'note {n}', dedupe_key=f'k{n}')\n"
+        "    answer = client.call('POST', '/v1/events', {'events': [e]}); assert answer['accepted'] == 1, answer\n"
+        "    if n % 50 == 0: client.call('POST', '/v1/recall', {'query': f'note {n}'})\n"
+    )
+
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(chosen.data_dir), str(number)]) for number in range(16)
+    ]
+    codes = [writer.wait(300) for writer in writers]
+
+    assert codes == [0] * 16
+    with connected(chosen) as client:
+        stored = texts_of(client, "many")
+    assert sorted(stored) == sorted(f"note {base * 1000 + number}" for base in range(16) for number in range(500))
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_under_load_it_keeps_every_acknowledged_write(home: Homes) -> None:
+    chosen = home()
+    rounds = int(os.environ.get("SCRUBJAY_TEST_KILLS", "8"))
+    acknowledged: set[int] = set()
+    number = 0
+    for turn in range(rounds):
+        record = control.start(chosen).daemon
+        killer = threading.Timer(0.05 + 0.37 * (turn % 7) / 7, os.kill, (record.pid, signal.SIGKILL))
+        killer.start()
+        with connected(chosen) as client, contextlib.suppress(UnavailableError):
+            while True:
+                batch = range(number, number + 1 + turn % 5)
+                number = batch.stop
+                client.call("POST", "/v1/events", {"events": [event(each) for each in batch]})
+                acknowledged.update(batch)
+        killer.join()
+
+    last = control.start(chosen).daemon
+    with connected(chosen) as client:
+        stored = texts_of(client, "s1")
+
+    assert acknowledged
+    assert {f"note {each}" for each in acknowledged} <= set(stored)
+    assert len(stored) == len(set(stored))
+    serving = [
+        each.pid
+        for each in psutil.process_iter()
+        if each.status() != psutil.STATUS_ZOMBIE and _works_in(each, chosen.data_dir)
+    ]
+    assert serving == [last.pid]
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.cwd() == str(folder) and "scrubjay.daemon" in process.cmdline()
+    except psutil.Error:
+        return False

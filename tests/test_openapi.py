@@ -1,0 +1,164 @@
+"""The OpenAPI document says what the verb table says: nothing missing, nothing invented, every reference resolves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from scrubjay.api import VERBS, Verb
+from scrubjay.daemon.openapi import document
+from scrubjay_shared.errors import KINDS
+
+DOCUMENT: dict[str, Any] = json.loads(msgspec.json.encode(document("1.2.3")))
+by_name = pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+
+
+def walk(value: object) -> Iterator[dict[str, Any]]:
+    """Yield every object in a JSON value."""
+    if isinstance(value, dict):
+        yield value
+        for member in value.values():
+            yield from walk(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from walk(member)
+
+
+def resolved(reference: str) -> Any:
+    assert reference.startswith("#/")
+    found: Any = DOCUMENT
+    for step in reference[2:].split("/"):
+        found = found[step]
+    return found
+
+
+def operation_of(verb: Verb) -> dict[str, Any]:
+    operation: dict[str, Any] = DOCUMENT["paths"][verb.path][verb.method.lower()]
+    return operation
+
+
+def body_schema(operation: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = resolved(operation["requestBody"]["content"]["application/json"]["schema"]["$ref"])
+    return schema
+
+
+def test_it_is_openapi_3_1_with_the_product_version_and_a_token_on_everything() -> None:
+    assert DOCUMENT["openapi"] == "3.1.0"
+    assert DOCUMENT["info"]["version"] == "1.2.3"
+    assert DOCUMENT["security"] == [{"token": []}]
+    assert DOCUMENT["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_every_reference_resolves() -> None:
+    references = [value["$ref"] for value in walk(DOCUMENT) if "$ref" in value]
+
+    assert references
+    assert [resolved(reference) for reference in references]
+
+
+def test_every_component_is_used() -> None:
+    used = {value["$ref"] for value in walk(DOCUMENT) if "$ref" in value}
+
+    stated = {
+        f"#/components/{part}/{name}" for part in ("schemas", "responses") for name in DOCUMENT["components"][part]
+    }
+    assert stated == used
+
+
+@by_name
+def test_every_verb_is_described(verb: Verb) -> None:
+    operation = operation_of(verb)
+
+    assert operation["operationId"] == verb.name.rstrip("_")
+    assert operation["summary"] == verb.summary
+    answer = operation["responses"][str(verb.status)]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": f"#/components/schemas/{verb.answer.__name__}"}
+
+
+def test_nothing_is_described_that_is_no_verb_but_the_export_and_the_probes() -> None:
+    described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+
+    beside = {("GET", "/v1/export"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")}
+    assert described - {(verb.method, verb.path) for verb in VERBS} == beside
+    names = [value["operationId"] for value in walk(DOCUMENT["paths"]) if "operationId" in value]
+    assert len(names) == len(set(names)) == len(VERBS) + len(beside)
+
+
+@by_name
+def test_every_field_of_a_request_stands_in_exactly_one_place(verb: Verb) -> None:
+    operation = operation_of(verb)
+    places = [parameter["name"] for parameter in operation["parameters"]]
+    if "requestBody" in operation:
+        places += list(body_schema(operation)["properties"])
+
+    assert sorted(places) == sorted(field.name for field in dataclasses.fields(verb.request))
+
+
+@by_name
+def test_what_is_required_is_what_has_no_default(verb: Verb) -> None:
+    operation = operation_of(verb)
+    required = [parameter["name"] for parameter in operation["parameters"] if parameter["required"]]
+    if "requestBody" in operation:
+        schema = body_schema(operation)
+        required += schema["required"]
+        assert operation["requestBody"]["required"] == bool(schema["required"])
+
+    expected = {
+        field.name
+        for field in dataclasses.fields(verb.request)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    assert set(required) == expected
+
+
+@by_name
+def test_path_parameters_are_those_of_the_path(verb: Verb) -> None:
+    in_path = [parameter for parameter in operation_of(verb)["parameters"] if parameter["in"] == "path"]
+
+    assert {parameter["name"] for parameter in in_path} == set(re.findall(r"{(\w+)}", verb.path))
+    assert all(parameter["required"] for parameter in in_path)
+
+
+@by_name
+def test_every_error_an_operation_can_answer_with_is_described(verb: Verb) -> None:
+    responses = operation_of(verb)["responses"]
+
+    for kind in KINDS:
+        described = resolved(responses[str(kind.status)]["$ref"])
+        assert described["content"] == {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+        }
+    assert {kind.code for kind in KINDS} | {"internal"} == set(DOCUMENT["components"]["responses"])
+
+
+def test_a_body_says_that_it_takes_no_other_fields() -> None:
+    for verb in VERBS:
+        operation = operation_of(verb)
+        if "requestBody" in operation:
+            assert body_schema(operation)["additionalProperties"] is False
+    assert DOCUMENT["components"]["schemas"]["EventDraft"]["additionalProperties"] is False
+    assert DOCUMENT["components"]["schemas"]["MemoryDraft"]["additionalProperties"] is False
+
+
+def test_an_import_takes_a_file_as_it_is_too() -> None:
+    content = DOCUMENT["paths"]["/v1/import"]["post"]["requestBody"]["content"]
+
+    assert set(content) == {"application/json", "application/octet-stream"}
+
+
+def test_descriptions_carry_no_source_indentation() -> None:
+    texts = [value["description"] for value in walk(DOCUMENT) if isinstance(value.get("description"), str)]
+
+    assert texts
+    assert not [text for text in texts if "\n  " in text]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_the_probes_need_no_token(path: str) -> None:
+    assert DOCUMENT["paths"][path]["get"]["security"] == []
