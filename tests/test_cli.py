@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -37,7 +39,7 @@ class Shell:
     def run(self, *arguments: str, stdin: bytes | None = None) -> tuple[int, str, str]:
         """Return exit code, stdout and stderr of one command line."""
         if stdin is not None:
-            self._patch.setattr("sys.stdin", _stdin(self.home, stdin))
+            self._patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         code = main([*arguments])
         written = self._capture.readouterr()
         return code, written.out, written.err
@@ -67,12 +69,6 @@ class Shell:
             timeout=120,
             check=False,
         )
-
-
-def _stdin(home: Path, data: bytes) -> Any:
-    path = home.with_name("stdin")
-    path.write_bytes(data)
-    return path.open(encoding="utf-8")
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -270,7 +266,7 @@ def test_what_is_shown_cannot_drive_the_terminal(text: str) -> None:
 
     assert len(shown) == len(text)
     assert all(character in "\n\t" or character.isprintable() or ord(character) >= 0xA0 for character in shown)
-    assert not any(character in shown for character in "\x1b\x9b\x07\x08\r‮⁦")
+    assert not any(character in shown for character in "\x1b\x9b\x07\x08\r\u202e\u2066")
 
 
 @given(st.text(min_size=1), st.integers(min_value=2, max_value=50))
@@ -387,3 +383,477 @@ def test_mode_bits_of_what_leaves_the_store_are_private(tmp_path: Path) -> None:
         pass
 
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) & 0o077 == 0
+
+
+# The commands, on a real store.
+
+
+def test_a_memory_goes_through_its_life(shell: Shell) -> None:
+    added = shell.json("add", "We chose", "SQLite", "--type", "decision", "--name", "database", "--alias", "db")
+    memory_id = added["memory"]["id"]
+
+    assert added["created"] is True
+    assert added["memory"]["content"] == "We chose SQLite"
+    assert shell.json("add", "We chose SQLite")["created"] is False
+    assert shell.json("get", "db")["memory"]["id"] == memory_id
+    assert shell.json("get", memory_id[:16])["memory"]["name"] == "database"
+    assert shell.json("update", "database", "We chose PostgreSQL", "--salience", "0.9")["memory"]["salience"] == 0.9
+    assert shell.json("rename", "database", "storage")["memory"]["name"] == "storage"
+    assert "pg" in shell.json("alias", "storage", "pg")["aliases"]
+    assert "pg" not in shell.json("alias", "storage", "pg", "--remove")["aliases"]
+    assert [entry["memory"]["id"] for entry in shell.json("list", "--type", "decision")["entries"]] == [memory_id]
+    assert shell.json("list", "--type", "goal")["entries"] == []
+    assert shell.json("why", "storage")["history"]
+    assert shell.json("recall", "what about PostgreSQL?")["hits"][0]["id"] == memory_id
+    assert shell.json("stats")["memories"] == 1
+    assert shell.json("forget", "storage")["forgotten"] == [memory_id]
+    assert shell.error("get", "storage")[0] == 3
+    assert shell.json("stats")["memories"] == 0
+
+
+def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:
+    added = shell.json("add", "The harbour has 140 berths")
+    shell.json("add", "The café opens in May", "--type", "goal")
+
+    code, out, err = shell.run("--text", "recall", "how many berths", "--why", "-n", "1")
+
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].rstrip() == " 1  The harbour has 140 berths"
+    assert "fact" in lines[1]
+    assert added["memory"]["id"][:16] in lines[1]
+    assert lines[-1].split()[0] == "score"
+    assert "1 hit" in err
+
+
+def test_quiet_says_nothing_beside_the_result(shell: Shell) -> None:
+    shell.json("add", "The harbour has 140 berths")
+
+    _, _, err = shell.run("--text", "-q", "recall", "berths")
+
+    assert err == ""
+
+
+def test_a_text_comes_from_stdin_to_the_byte(shell: Shell) -> None:
+    entry = shell.json("add", "-", stdin="\ufeffзаметка 🎉\nsecond line\n".encode())
+
+    assert entry["memory"]["content"] == "заметка 🎉\nsecond line"
+
+
+def test_five_megabytes_come_from_stdin(shell: Shell) -> None:
+    text = b"harbour " * (5 * 1024 * 1024 // 8)
+
+    entry = shell.json("add", "-", "--name", "big", stdin=text)
+
+    assert len(entry["memory"]["content"]) == len(text) - 1
+    assert shell.json("get", "big")["memory"]["id"] == entry["memory"]["id"]
+
+
+BAD_INPUT: list[tuple[list[str], bytes | None, int]] = [
+    (["add", ""], None, 2),
+    (["add", "   "], None, 2),
+    (["add", "-"], b"", 2),
+    (["add", "-"], b"caf\xe9", 2),
+    (["add", "-"], bytes(range(256)), 2),
+    (["add", "x", "--name", ""], None, 2),
+    (["add", "x", "--name", "n" * 1000], None, 2),
+    (["get", "nobody"], None, 3),
+    (["get", ""], None, 3),
+    (["get", "01ARYZ6S410000000000000000"], None, 3),
+    (["why", "../../etc/passwd"], None, 3),
+    (["update", "nobody", "x"], None, 3),
+    (["rename", "nobody", "x"], None, 3),
+    (["alias", "nobody", "x"], None, 3),
+    (["forget", "nobody"], None, 3),
+    (["recall", "x" * 9000], None, 2),
+    (["recall", "x", "--limit", "1000000"], None, 2),
+    (["recall", "x", "--neighbours", "1000000"], None, 2),
+    (["list", "--cursor", "garbage"], None, 2),
+    (["list", "--limit", "1000000"], None, 2),
+    (["events", "--cursor", "garbage"], None, 2),
+    (["ingest"], b"", 2),
+    (["ingest"], b"not json\n", 2),
+    (["ingest"], b"{}\n", 2),
+    (["ingest"], b'{"agent":"a","session_id":"s","type":"dream","text":"x"}\n', 2),
+    (["ingest"], b'{"agent":"a","session_id":"s","type":"note","text":5}\n', 2),
+    (["ingest"], b"[" * 100_000, 2),
+    (["ingest"], b"\xff\xfe\n", 2),
+    (["ingest", "/nowhere/at/all"], None, 3),
+    (["import", "/nowhere/at/all"], None, 3),
+    (["import", "/nowhere/*.jsonl"], None, 3),
+    (["import", "-"], b"", 2),
+    (["import", "-", "--format", "fortran"], b"x", 2),
+    (["import", "-", "--format", "locomo"], b"{}", 2),
+    (["export", "/nowhere/at/all"], None, 3),
+    (["restore", "/nowhere/at/all"], None, 3),
+    (["models", "use", "gpt-17"], None, 3),
+    (["models", "pull", "gpt-17"], None, 3),
+    (["context", "--identity", "=x"], None, 2),
+    (["demo", "--locomo", "/nowhere/at/all"], None, 3),
+]
+
+
+@pytest.mark.parametrize(("line", "stdin", "expected"), BAD_INPUT, ids=range(len(BAD_INPUT)))
+def test_bad_input_is_an_error_with_a_code_and_a_hint(
+    shell: Shell, line: list[str], stdin: bytes | None, expected: int
+) -> None:
+    code, error = shell.error(*line, stdin=stdin)
+
+    assert (code, errors.BY_CODE[error["code"]].exit_code) == (expected, expected)
+    assert error["message"]
+    assert error["hint"]
+
+
+@pytest.mark.parametrize("query", ['"*NEAR-:', '"', "*", "a NEAR b", "-x", "col:on", "(", "'; drop table memories; --"])
+def test_a_question_is_words_and_never_syntax(shell: Shell, query: str) -> None:
+    shell.json("add", "the odd one is here")
+
+    assert shell.run("recall", f"odd {query}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我们决定使用数据库", "数据库"),
+        ("会議は東京で行われます", "東京"),
+        ("เราเลือกฐานข้อมูล", "ฐานข้อมูล"),
+        ("اخترنا قاعدة البيانات", "البيانات"),
+        ("deploy day 🎉 is friday", "🎉"),
+    ],
+)
+def test_every_language_goes_in_and_comes_out(shell: Shell, text: str, query: str) -> None:
+    shell.json("add", text)
+
+    assert [hit["text"] for hit in shell.json("recall", query)["hits"]] == [text]
+
+
+def test_control_characters_are_kept_in_json_and_harmless_on_screen(shell: Shell) -> None:
+    shell.json("add", "-", "--name", "odd", stdin=b"bell\x07 esc\x1b[31mred")
+
+    assert shell.json("get", "odd")["memory"]["content"].startswith("bell")
+    _, out, _ = shell.run("--text", "get", "odd")
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_a_name_that_is_taken_is_a_conflict(shell: Shell) -> None:
+    shell.json("add", "one", "--name", "first")
+    shell.json("add", "two", "--name", "second")
+
+    assert shell.error("rename", "second", "first")[0] == 5
+    assert shell.error("alias", "second", "first")[0] == 5
+    assert shell.error("add", "three", "--name", "first")[0] == 5
+    assert shell.json("stats")["memories"] == 2
+
+
+def test_context_sets_shows_and_removes(shell: Shell) -> None:
+    shell.run("context", "--identity", "name=Maya", "--active", "task=the = sign")
+
+    answer = shell.json("context")
+
+    assert answer["identity"] == {"name": "Maya"}
+    assert answer["active"] == {"task": "the = sign"}
+    assert shell.json("context", "--identity", "name=")["identity"] == {}
+
+
+EVENTS = "\n".join(
+    json.dumps({"agent": "a", "session_id": "s", "type": "user_message", "text": text, "ts": 1_764_000_000_000 + n})
+    for n, text in enumerate(["We decided to use PostgreSQL for the bookings.", "ok", "I prefer tabs in Makefiles."])
+).encode()
+
+
+def test_events_are_taken_in_once_and_learned_from(shell: Shell) -> None:
+    first = shell.json("ingest", stdin=EVENTS)
+    again = shell.json("ingest", stdin=EVENTS)
+
+    assert (first["lines"], first["accepted"], first["duplicates"]) == (3, 3, 0)
+    assert (again["accepted"], again["duplicates"]) == (0, 3)
+    assert len(shell.json("events")["events"]) == 3
+    assert len(shell.json("sessions")["sessions"]) == 1
+    stats = shell.json("stats")
+    assert stats["to_learn"] == 0
+    assert stats["by_type"]["decision"] == 1
+    memory = shell.json("list", "--type", "decision")["entries"][0]["memory"]
+    assert "PostgreSQL" in shell.json("why", memory["id"])["sources"][0]["grip"]["excerpt"]
+
+
+def test_one_bad_line_stores_nothing(shell: Shell) -> None:
+    code, error = shell.error("ingest", stdin=EVENTS + b"\n{broken\n")
+
+    assert code == 2
+    assert "line 4" in error["message"]
+    assert shell.json("stats")["events"] == 0
+
+
+def test_pages_follow_one_another(shell: Shell) -> None:
+    for n in range(5):
+        shell.json("add", f"note number {n}", "--name", f"n{n}")
+
+    seen: list[str] = []
+    cursor: list[str] = []
+    while True:
+        page = shell.json("list", "-n", "2", *cursor)
+        seen.extend(entry["memory"]["name"] for entry in page["entries"])
+        if page["next"] is None:
+            break
+        cursor = ["--cursor", page["next"]]
+    assert seen == ["n4", "n3", "n2", "n1", "n0"]
+
+
+def test_a_folder_is_imported_file_by_file(shell: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / ".hidden").mkdir()
+    (notes / "a.md").write_text("# Harbour\n\nWe decided to open in May 2026.\n", encoding="utf-8")
+    (notes / "deep" / "b.txt").write_text("I prefer tabs over spaces in Makefiles.\n", encoding="utf-8")
+    (notes / "broken.txt").write_bytes(b"caf\xe9\n")
+    (notes / "picture.png").write_bytes(b"\x89PNG")
+    (notes / ".hidden" / "c.md").write_text("secret", encoding="utf-8")
+
+    code, out, _ = shell.run("import", str(notes))
+    report = json.loads(out)
+
+    assert code == 2
+    assert report["files"] == 2
+    assert [Path(failed["path"]).name for failed in report["failed"]] == ["broken.txt"]
+    assert [(each["reason"], each["count"]) for each in report["skipped"] if "kind" in each["reason"]] == [
+        ("not a kind of file to import (.png)", 1)
+    ]
+    again = json.loads(shell.run("import", str(notes))[1])
+    assert (again["events"], again["memories"]) == (0, 0)
+    assert again["duplicates"] > 0
+
+
+def test_a_dry_run_stores_nothing(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Harbour\n\nWe decided to open in May 2026.\n", encoding="utf-8")
+
+    report = shell.json("import", str(tmp_path / "*.md"), "--dry-run")
+
+    assert report["dry_run"] is True
+    assert report["files"] == 1
+    assert report["events"] + report["memories"] > 0
+    stats = shell.json("stats")
+    assert (stats["events"], stats["memories"]) == (0, 0)
+
+
+def test_an_export_makes_the_same_store_again(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database", "--alias", "db")
+    shell.json("ingest", stdin=EVENTS)
+    before = shell.json("list")
+    report = shell.json("export", str(tmp_path / "all.ndjson"))
+    _, streamed, _ = shell.run("export")
+
+    assert streamed.count("\n") == report["lines"]
+    assert stat.S_IMODE((tmp_path / "all.ndjson").stat().st_mode) == 0o600
+    shell.json("--home", str(tmp_path / "other"), "import", str(tmp_path / "all.ndjson"))
+    after = shell.json("--home", str(tmp_path / "other"), "list")
+    assert [plain(entry) for entry in after["entries"]] == [plain(entry) for entry in before["entries"]]
+
+
+def plain(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: entry["memory"][key] for key in ("id", "content", "type", "name", "scope", "salience", "content_hash")
+    } | {"aliases": entry["aliases"]}
+
+
+def test_a_backup_is_restored_and_the_old_file_kept(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database")
+    copy = shell.json("backup", str(tmp_path / "copy.db"))
+    shell.json("add", "a later thought", "--name", "later")
+
+    report = shell.json("restore", copy["path"])
+
+    assert shell.json("stats")["memories"] == 1
+    assert Path(report["kept"]).exists()
+    assert Path(shell.json("backup")["path"]).parent == shell.home / "data" / "backups"
+
+
+def test_a_restore_of_something_else_changes_nothing(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "We chose SQLite")
+    (tmp_path / "diary.txt").write_text("dear diary\n" * 100, encoding="utf-8")
+
+    code, error = shell.error("restore", str(tmp_path / "diary.txt"))
+
+    assert (code, error["code"]) == (7, "corrupt")
+    assert shell.json("stats")["memories"] == 1
+
+
+def test_a_rebuild_gives_the_same(shell: Shell) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database")
+    shell.json("ingest", stdin=EVENTS)
+
+    report = shell.json("rebuild")
+
+    assert report["before"] == report["after"]
+    assert shell.json("get", "database")["memory"]["content"] == "We chose SQLite"
+
+
+def test_init_makes_private_folders_and_never_asks_into_the_void(shell: Shell) -> None:
+    report = shell.json("init")
+
+    assert report["model_state"] == "none"
+    assert stat.S_IMODE((shell.home / "data").stat().st_mode) == 0o700
+    assert shell.json("init")["memories"] == 0
+
+
+def test_init_without_a_terminal_fetches_nothing(shell: Shell) -> None:
+    ended = shell.process("--text", "init", env={"SCRUBJAY_MODEL": "bge-small-en-v1.5"})
+
+    assert ended.returncode == 0, ended.stderr
+    assert b"scrubjay models pull" in ended.stdout
+    assert not any((shell.home / "models").iterdir())
+
+
+def test_a_chosen_model_is_kept_in_the_settings(shell: Shell) -> None:
+    shell.json("models", "use", "none")
+
+    assert 'model = "none"' in (shell.home / "config.toml").read_text(encoding="utf-8")
+
+
+# The doctor.
+
+
+def checks(shell: Shell) -> tuple[int, dict[str, str]]:
+    code, out, err = shell.run("doctor")
+    assert out, err
+    return code, {check["name"]: check["state"] for check in json.loads(out)["checks"]}
+
+
+def test_the_doctor_finds_a_new_store_healthy(shell: Shell) -> None:
+    shell.json("init")
+    shell.json("add", "We chose SQLite")
+
+    code, found = checks(shell)
+
+    assert code == 0
+    assert "fail" not in found.values()
+    assert (found["integrity"], found["schema"], found["data folder"]) == ("ok", "ok", "ok")
+
+
+def test_the_doctor_makes_nothing(shell: Shell) -> None:
+    code, found = checks(shell)
+
+    assert code == 0
+    assert found["store"] == "warn"
+    assert not shell.home.exists()
+
+
+def test_the_doctor_finds_damage_and_says_what_to_do(shell: Shell) -> None:
+    for n in range(50):
+        shell.json("add", f"note number {n} about the harbour and its berths")
+    path = shell.home / "data" / "memory.db"
+    damaged = bytearray(path.read_bytes())
+    damaged[8192:16384] = b"\xaa" * 8192
+    path.write_bytes(damaged)
+
+    code, found = checks(shell)
+
+    assert code == 7
+    assert found["integrity"] == "fail"
+    assert path.read_bytes() == damaged
+    assert shell.error("stats")[0] == 7
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such modes there")
+def test_the_doctor_finds_open_doors(shell: Shell) -> None:
+    shell.json("init")
+    (shell.home / "data").chmod(0o755)
+    (shell.home / "data" / "token").write_text("x" * 43, encoding="ascii")
+    (shell.home / "data" / "token").chmod(0o644)
+
+    code, found = checks(shell)
+
+    assert code == 6
+    assert (found["data folder"], found["token"]) == ("warn", "fail")
+
+
+# Processes of their own.
+
+
+def test_a_reader_that_has_enough_is_no_error(shell: Shell) -> None:
+    for n in range(3):
+        shell.json("add", f"note number {n}")
+
+    ended = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m scrubjay.cli export | head -c 10"],
+        capture_output=True,
+        env=environment(shell.home),
+        check=False,
+        timeout=60,
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert len(ended.stdout) == 10
+
+
+def test_a_line_that_is_not_utf8_is_refused(shell: Shell) -> None:
+    ended = subprocess.run(
+        [os.fsencode(sys.executable), b"-m", b"scrubjay.cli", b"add", b"caf\xe9"],
+        capture_output=True,
+        env=environment(shell.home),
+        check=False,
+        timeout=60,
+    )
+
+    assert ended.returncode == 2
+    assert "UTF-8" in json.loads(ended.stderr)["message"]
+
+
+def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
+    shell.json("init")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrubjay.cli", "ingest"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(shell.home),
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"x" * 100_000)
+    process.stdin.flush()  # it is past its start when the pipe has been emptied
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_commands_at_the_same_time_wait_for_one_another(shell: Shell) -> None:
+    shell.json("init")
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "scrubjay.cli", "add", f"note number {n}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment(shell.home),
+        )
+        for n in range(4)
+    ]
+    ended = [(process.communicate(timeout=120)[1], process.returncode) for process in running]
+
+    assert ended == [(b"", 0)] * 4
+    assert shell.json("stats")["memories"] == 4
+
+
+def test_commands_go_through_a_running_daemon(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment(shell.home)["PYTHONPATH"])
+    assert shell.run("daemon", "status")[0] == 6
+    started = shell.json("daemon", "start")
+    try:
+        again = shell.json("daemon", "start")
+        added = shell.json("add", "We chose SQLite", "--name", "database")
+        shell.json("ingest", "--wait", stdin=EVENTS)
+
+        assert (started["already"], again["already"], again["pid"]) == (False, True, started["pid"])
+        assert shell.json("daemon", "status")["status"]["pid"] == started["pid"]
+        assert shell.json("get", "database")["memory"] == added["memory"]
+        assert shell.json("recall", "database")["hits"][0]["id"] == added["memory"]["id"]
+        assert shell.run("export")[1].count("\n") == 1 + 3 + shell.json("stats")["memories"]
+        assert shell.error("get", "nobody")[0] == 3
+        assert shell.error("restore", str(shell.home / "data" / "memory.db"))[0] == 5
+        assert shell.run("daemon", "logs", "-n", "5")[0] == 0
+        assert checks(shell)[0] == 0
+    finally:
+        stopped = shell.json("daemon", "stop")
+    assert (stopped["state"], stopped["pid"], stopped["killed"]) == ("stopped", started["pid"], False)
+    assert shell.json("daemon", "stop")["already"] is True
+    assert shell.json("get", "database")["memory"]["id"] == added["memory"]["id"]

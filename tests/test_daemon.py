@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import http.client
@@ -33,11 +34,12 @@ from scrubjay.client import Client, Running, discover, path_of
 from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
 from scrubjay.daemon.guard import Guard
+from scrubjay.daemon.process import DiscreetFormatter, _bound, _token, _unix_socket
 from scrubjay.daemon.reading import decoded
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
 from scrubjay.service import Service
 from scrubjay.settings import Settings
-from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
+from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
 TOKEN = "t" * 43
 SMALL = MemoryPolicy(limits=LimitPolicy(max_body_bytes=100_000))
@@ -241,6 +243,7 @@ BAD_INPUT: list[tuple[str, str, str, bytes | dict[str, Any] | None, int, str]] =
     ("huge limit", "POST", "/v1/recall", b'{"query":"x","limit":99999999999999999999}', 400, "invalid"),
     ("huge time", "GET", "/v1/events?since=99999999999999999999", None, 400, "invalid"),
     ("huge time of a memory", "GET", "/v1/memories?until=-99999999999999999999", None, 400, "invalid"),
+    ("huge number of tokens", "POST", "/v1/recall", b'{"query":"x","max_tokens":9223372036854775808}', 400, "invalid"),
     ("huge page", "GET", "/v1/memories?limit=99999999999999999999", None, 400, "invalid"),
     ("cursor of nobody", "GET", "/v1/memories?cursor=nonsense", None, 400, "invalid"),
     ("salience above 1", "POST", "/v1/memories", {"content": "x", "salience": 7}, 400, "invalid"),
@@ -325,7 +328,7 @@ def test_health_says_which_run_this_is(door: TestClient) -> None:
 )
 @pytest.mark.parametrize("path", ["/v1/stats", "/v1/export", "/openapi.json", "/nothing", "/healthz/"])
 def test_no_token_no_answer(door: TestClient, path: str, authorization: str) -> None:
-    answer = door.get(path, headers={"Authorization": authorization.encode()})
+    answer = door.get(path, headers={b"Authorization": authorization.encode()})
 
     assert_problem(answer, 401, "unauthenticated")
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -409,6 +412,20 @@ def test_an_unexpected_error_is_a_500_that_keeps_its_words_to_itself(caplog: pyt
     assert fields["instance"].rsplit(":", 1)[-1] in caplog.text
 
 
+def test_what_libraries_log_of_our_exceptions_has_a_place_and_no_words() -> None:
+    formatter = DiscreetFormatter("%(message)s")
+    try:
+        int("the secret of Mog")
+    except ValueError:
+        record = logging.LogRecord("apscheduler", logging.ERROR, "", 0, "job failed", None, sys.exc_info())
+
+    written = formatter.format(record)
+
+    assert written.startswith("job failed\nValueError at ")
+    assert "test_daemon.py" in written
+    assert "Mog" not in written
+
+
 def test_an_answer_that_fails_halfway_has_no_proper_end() -> None:
     sent: list[Message] = []
 
@@ -445,6 +462,11 @@ def test_our_own_errors_keep_their_code_and_their_words(kind: type[ScrubjayError
 def settings_of(home: Path, **environ: str) -> Settings:
     named = {"SCRUBJAY_HOME": str(home), "SCRUBJAY_PORT": "0", "SCRUBJAY_MODEL": "none"}
     return options.load(environ=named | environ)
+
+
+def begin(chosen: Settings) -> control.Started:
+    """Start a daemon, with patience for machines that are busy with other tests."""
+    return control.start(chosen, policy=DaemonPolicy(start_seconds=90.0))
 
 
 def texts_of(client: Client, session: str) -> list[str]:
@@ -500,7 +522,7 @@ def home(tmp_path: Path) -> Iterator[Homes]:
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A daemon that runs for all the tests that only ask it something."""
     chosen = settings_of(tmp_path_factory.mktemp("daemon"))
-    control.start(chosen)
+    begin(chosen)
     yield chosen
     control.stop(chosen)
 
@@ -508,14 +530,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 def test_it_starts_serves_and_stops_and_leaves_nothing_behind(home: Homes) -> None:
     chosen = home()
 
-    started = control.start(chosen)
+    started = begin(chosen)
     running = control.status(chosen)
     stopped = control.stop(chosen)
 
     assert not started.already
     assert running.state == control.State.RUNNING
     assert running.answer is not None
-    assert running.answer["pid"] == started.daemon.pid == running.daemon.pid if running.daemon else False
+    assert running.daemon == started.daemon
+    assert running.answer["pid"] == started.daemon.pid
     assert (stopped.daemon, stopped.killed) == (started.daemon, False)
     assert control.status(chosen).state == control.State.STOPPED
     assert not (chosen.data_dir / "daemon.json").exists()
@@ -527,8 +550,8 @@ def test_asked_for_the_state_that_holds_it_says_so(home: Homes) -> None:
     chosen = home()
 
     assert control.stop(chosen).daemon is None
-    first = control.start(chosen)
-    second = control.start(chosen)
+    first = begin(chosen)
+    second = begin(chosen)
 
     assert second.already
     assert second.daemon == first.daemon
@@ -538,19 +561,6 @@ def test_its_files_are_its_users_alone(daemon: Settings) -> None:
     assert daemon.socket is not None
     for path in (daemon.socket, daemon.token_path, daemon.data_dir / "daemon.json", daemon.store_path, daemon.log_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
-
-
-def test_the_token_outlives_the_daemon(home: Homes) -> None:
-    chosen = home()
-    control.start(chosen)
-    first = chosen.token_path.read_text()
-    chosen.token_path.chmod(0o644)
-    control.stop(chosen)
-
-    control.start(chosen)
-
-    assert chosen.token_path.read_text() == first
-    assert stat.S_IMODE(chosen.token_path.stat().st_mode) == 0o600
 
 
 def test_both_doors_open_on_one_store(daemon: Settings) -> None:
@@ -584,6 +594,24 @@ def test_the_tcp_door_refuses_strangers_on_the_wire(daemon: Settings, headers: d
 
     assert answer.status in {401, 403}
     assert body["code"] in {"unauthenticated", "denied"}
+
+
+def test_an_answer_over_tcp_does_not_wait_for_more_to_send() -> None:
+    listening = _bound("127.0.0.1", 0)
+
+    async def accepted() -> int:
+        opened: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
+        server = await asyncio.start_server(lambda _, writer: opened.set_result(writer), sock=listening)
+        async with server:
+            _, mine = await asyncio.open_connection(*listening.getsockname())
+            theirs = await opened
+            switch: int = theirs.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            for writer in (mine, theirs):
+                writer.close()
+                await writer.wait_closed()
+        return switch
+
+    assert asyncio.run(accepted()) != 0
 
 
 def test_the_unix_door_asks_for_the_token_too(daemon: Settings) -> None:
@@ -664,7 +692,7 @@ def test_at_rest_it_uses_no_processor_time(daemon: Settings) -> None:
 
 def test_memory_and_token_never_reach_the_log(home: Homes) -> None:
     chosen = home(SCRUBJAY_LOG_LEVEL="debug")
-    control.start(chosen)
+    begin(chosen)
     with connected(chosen) as client:
         client.call("POST", "/v1/memories", {"content": "Quokka paperclip", "name": "zebra-crossing"})
         client.call("POST", "/v1/recall", {"query": "Quokka paperclip"})
@@ -675,14 +703,14 @@ def test_memory_and_token_never_reach_the_log(home: Homes) -> None:
 
     written = "\n".join(control.logs(chosen, 10_000)).lower()
 
-    assert "answered" in written
+    assert "verb=recall status=200" in written
     for word in ("quokka", "paperclip", "zebra", chosen.token_path.read_text().strip().lower()):
         assert word not in written
 
 
 def test_a_killed_daemon_is_replaced_and_has_lost_nothing(home: Homes) -> None:
     chosen = home()
-    first = control.start(chosen).daemon
+    first = begin(chosen).daemon
     with connected(chosen) as client:
         client.call("POST", "/v1/events", {"events": [event(number) for number in range(20)]})
     kill(first)
@@ -691,7 +719,7 @@ def test_a_killed_daemon_is_replaced_and_has_lost_nothing(home: Homes) -> None:
     assert chosen.socket is not None
     assert chosen.socket.exists()
 
-    second = control.start(chosen).daemon
+    second = begin(chosen).daemon
 
     assert (second.pid, second.instance) != (first.pid, first.instance)
     with connected(chosen) as client:
@@ -718,7 +746,7 @@ def test_a_reused_process_id_is_never_stopped(home: Homes) -> None:
 
         stopped = control.stop(chosen)
         seen = control.status(chosen).state
-        started = control.start(chosen)
+        started = begin(chosen)
 
         assert stopped.daemon is None
         assert stranger.poll() is None
@@ -734,7 +762,7 @@ def test_a_taken_port_is_replaced_by_a_free_one_and_said(home: Homes) -> None:
         taken = squatter.getsockname()[1]
         chosen = home(SCRUBJAY_PORT=str(taken))
 
-        record = control.start(chosen).daemon
+        record = begin(chosen).daemon
 
         assert record.port != taken
         assert any(str(taken) in warning and str(record.port) in warning for warning in record.warnings)
@@ -743,44 +771,55 @@ def test_a_taken_port_is_replaced_by_a_free_one_and_said(home: Homes) -> None:
         assert set(record.warnings) <= set(answer["warnings"])
 
 
-@pytest.mark.parametrize("content", [None, b"not a socket"], ids=["socket of a dead process", "a plain file"])
-def test_what_lies_where_the_socket_belongs(home: Homes, content: bytes | None) -> None:
-    chosen = home()
-    options.ensure_dirs(chosen)
-    assert chosen.socket is not None
-    if content is None:
-        with socket.socket(socket.AF_UNIX) as dead:
-            dead.bind(str(chosen.socket))
-        assert not control.start(chosen).already
-    else:
-        chosen.socket.write_bytes(content)
-        with pytest.raises(ConflictError, match="socket"):
-            control.start(chosen)
-        assert chosen.socket.read_bytes() == content
+def test_a_socket_that_a_dead_process_left_is_taken_over_and_is_ours_alone(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+
+    with _unix_socket(path), socket.socket(socket.AF_UNIX) as visitor:
+        visitor.connect(str(path))
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_second_installation_does_not_take_the_first_ones_socket(home: Homes) -> None:
-    first = home()
-    control.start(first)
-    second = home(SCRUBJAY_SOCKET=str(first.socket))
+def test_a_file_where_the_socket_belongs_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_bytes(b"not a socket")
 
-    with pytest.raises(ConflictError, match="another running daemon"):
-        control.start(second)
+    with pytest.raises(ConflictError, match="cannot become the daemon's socket"):
+        _unix_socket(path)
 
-    assert control.status(first).state == control.State.RUNNING
+    assert path.read_bytes() == b"not a socket"
 
 
-@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40])
-def test_a_damaged_token_is_not_overwritten(home: Homes, content: bytes) -> None:
-    chosen = home()
-    options.ensure_dirs(chosen)
-    chosen.token_path.write_bytes(content)
+def test_the_socket_of_another_running_daemon_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with _unix_socket(path), pytest.raises(ConflictError, match="another running daemon"):
+        _unix_socket(path)
 
-    with pytest.raises(ScrubjayError) as caught:
-        control.start(chosen)
+    assert path.is_socket()
 
-    assert caught.value.code == "corrupt"
-    assert chosen.token_path.read_bytes() == content
+
+def test_a_token_is_made_once_and_closed_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+
+    made = _token(path)
+    path.chmod(0o644)
+
+    assert _token(path) == made == path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(made) >= 43
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40], ids=["empty", "short", "not text"])
+def test_a_damaged_token_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "token"
+    path.write_bytes(content)
+
+    with pytest.raises(CorruptError):
+        _token(path)
+
+    assert path.read_bytes() == content
 
 
 def test_a_store_that_is_not_ours_stops_the_start_and_is_left_alone(home: Homes) -> None:
@@ -789,7 +828,7 @@ def test_a_store_that_is_not_ours_stops_the_start_and_is_left_alone(home: Homes)
     chosen.store_path.write_bytes(b"my holiday photos " * 100)
 
     with pytest.raises(ScrubjayError) as caught:
-        control.start(chosen)
+        begin(chosen)
 
     assert caught.value.code == "corrupt"
     assert caught.value.hint
@@ -802,7 +841,7 @@ def test_a_daemon_that_does_not_serve_in_time_is_left_to_go_on(home: Homes) -> N
     with pytest.raises(UnavailableError, match="does not serve"):
         control.start(chosen, policy=DaemonPolicy(start_seconds=0.0))
 
-    assert control.start(chosen).daemon
+    assert begin(chosen).daemon.socket == str(chosen.socket)
 
 
 def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
@@ -824,7 +863,7 @@ def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
         assert ended[0].returncode == 0
         assert ended[0].stderr is not None
         assert "already running" in ended[0].stderr.read()
-        record = control.start(chosen).daemon
+        record = begin(chosen).daemon
         assert record.pid == next(each for each in both if each.poll() is None).pid
     finally:
         for each in both:
@@ -836,7 +875,7 @@ def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
 
 def test_sigterm_under_load_loses_nothing_acknowledged(home: Homes) -> None:
     chosen = home()
-    control.start(chosen)
+    begin(chosen)
     acknowledged: list[list[int]] = [[] for _ in range(4)]
     begun = threading.Barrier(5)
 
@@ -861,7 +900,7 @@ def test_sigterm_under_load_loses_nothing_acknowledged(home: Homes) -> None:
 
     assert not stopped.killed
     assert any(acknowledged)
-    control.start(chosen)
+    begin(chosen)
     with connected(chosen) as client:
         stored = texts_of(client, "s1")
     assert {f"note {number}" for each in acknowledged for number in each} <= set(stored)
@@ -871,7 +910,7 @@ def test_sigterm_under_load_loses_nothing_acknowledged(home: Homes) -> None:
 @pytest.mark.slow
 def test_sixteen_writers_with_readers_lose_nothing_and_double_nothing(home: Homes) -> None:
     chosen = home()
-    control.start(chosen)
+    begin(chosen)
     script = (
         "import sys, pathlib; from scrubjay.client import discover\n"
         "client = discover(pathlib.Path(sys.argv[1])); base = int(sys.argv[2]) * 1000\n"
@@ -899,7 +938,7 @@ def test_killed_again_and_again_under_load_it_keeps_every_acknowledged_write(hom
     acknowledged: set[int] = set()
     number = 0
     for turn in range(rounds):
-        record = control.start(chosen).daemon
+        record = begin(chosen).daemon
         killer = threading.Timer(0.05 + 0.37 * (turn % 7) / 7, os.kill, (record.pid, signal.SIGKILL))
         killer.start()
         with connected(chosen) as client, contextlib.suppress(UnavailableError):
@@ -910,7 +949,7 @@ def test_killed_again_and_again_under_load_it_keeps_every_acknowledged_write(hom
                 acknowledged.update(batch)
         killer.join()
 
-    last = control.start(chosen).daemon
+    last = begin(chosen).daemon
     with connected(chosen) as client:
         stored = texts_of(client, "s1")
 

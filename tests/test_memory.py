@@ -48,11 +48,16 @@ def mem(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-@pytest.fixture
-def with_daemon(tmp_path: Path) -> Iterator[Path]:
-    """The store's file of a running daemon, in a folder of its own."""
-    chosen = options.load({"data_dir": tmp_path / "served", "state_dir": tmp_path / "state"}, os.environ)
-    control.start(chosen)
+@pytest.fixture(scope="module")
+def with_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The store's file of a running daemon. The tests that share it name what they write."""
+    folder = tmp_path_factory.mktemp("daemon")
+    paths = os.pathsep.join(str(ROOT / part) for part in ("local", "shared", "bench"))
+    flags = {"data_dir": folder / "data", "state_dir": folder / "state", "model": "none", "port": 0}
+    chosen = options.load(flags, {"SCRUBJAY_HOME": str(folder)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", paths)
+        control.start(chosen)
     yield chosen.store_path
     control.stop(chosen)
 
@@ -394,19 +399,6 @@ def test_a_file_that_is_not_ours_is_refused_and_untouched(tmp_path: Path) -> Non
 # With a daemon.
 
 
-def test_a_daemons_file_is_reached_through_the_daemon(with_daemon: Path) -> None:
-    with Memory(with_daemon) as mem:
-        mem.set_identity("name", "g1itchbot")
-        entry = mem.add("We chose SQLite", memory_type="decision", name="database", salience=0.6)
-
-        assert mem._door.through == "daemon"
-        assert mem.get_identity_context() == "# Identity\n- name: g1itchbot"
-        assert mem.get("database") == api.Entry(memory=entry.memory)
-        assert mem.search("which database?")[0].id == entry.memory.id
-        assert mem.stats()["memories"] == 1
-        assert mem.forget("database").forgotten == (entry.memory.id,)
-
-
 def test_the_daemon_answers_every_verb_as_this_process_does(with_daemon: Path, mem: Memory, tmp_path: Path) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("# Harbour\n\nWe decided to open the harbour in May 2026.\n", encoding="utf-8")
@@ -439,9 +431,25 @@ def shape(answer: Any) -> Any:
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: plain(each) for key, each in value.items() if key not in hidden}
-        return [plain(each) for each in value] if isinstance(value, list) else value
+        return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
     return plain(msgspec.to_builtins(answer))
+
+
+def test_a_daemons_file_is_reached_through_the_daemon(with_daemon: Path) -> None:
+    with Memory(with_daemon) as mem:
+        before = mem.stats()["memories"]
+        mem.set_identity("name", "g1itchbot")
+        entry = mem.add("We chose a green boat", memory_type="decision", name="boat", salience=0.6)
+
+        assert mem._door.through == "daemon"
+        assert mem.get_identity_context() == "# Identity\n- name: g1itchbot"
+        assert mem.get("boat") == api.Entry(memory=entry.memory)
+        assert mem.search("which colour has the boat?")[0].id == entry.memory.id
+        assert mem.stats()["memories"] == before + 1
+        assert mem.forget("boat").forgotten == (entry.memory.id,)
+        mem.set_identity("name", "")
+        assert mem.stats()["memories"] == before
 
 
 def test_an_error_crosses_the_socket_as_itself(with_daemon: Path) -> None:
@@ -456,11 +464,12 @@ def test_an_export_through_the_daemon_is_whole(with_daemon: Path, tmp_path: Path
     with Memory(with_daemon) as mem:
         for n in range(20):
             mem.add(f"note number {n} about the harbour", name=f"n{n}")
+        counts = mem.stats()
 
         lines = mem.export(tmp_path / "all.ndjson")
 
-    assert lines == 21
-    assert len((tmp_path / "all.ndjson").read_bytes().splitlines()) == 21
+    assert lines == 1 + sum(counts[name] for name in ("memories", "events", "identity_keys", "active_keys"))
+    assert len((tmp_path / "all.ndjson").read_bytes().splitlines()) == lines
 
 
 def test_a_door_has_every_verb() -> None:

@@ -187,9 +187,14 @@ SECRETS: list[tuple[str, str, str, str]] = [
     ("connection string", "password", "Server=db;User Id=sa;Password=", "Sup3rS3cret!"),
     ("nameless", "high-entropy", "", drawn(44)),
     ("card", "card-number", "", "4111 1111 " + "1111 1111"),
+    ("card, amex", "card-number", "", "3782 " + "822463 10005"),
 ]  # fmt: skip
 
-AFTER = {"sentry dsn": "@o1.ingest.sentry.io/42", "url token": "@git.example.org/x", "url password": "@db.example.org/x"}
+AFTER = {
+    "sentry dsn": "@o1.ingest.sentry.io/42",
+    "url token": "@git.example.org/x",
+    "url password": "@db.example.org/x",
+}
 
 
 @pytest.mark.parametrize(("name", "kind", "before", "secret"), SECRETS, ids=[row[0] for row in SECRETS])
@@ -198,7 +203,9 @@ AFTER = {"sentry dsn": "@o1.ingest.sentry.io/42", "url token": "@git.example.org
     ["{}", "Could you try {} for me? It worked yesterday.", "line one\n{}\nline three", "用这个 {} 好吗"],
     ids=["alone", "prose", "lines", "chinese"],
 )
-def test_a_credential_is_replaced_wherever_it_stands(name: str, kind: str, before: str, secret: str, frame: str) -> None:
+def test_a_credential_is_replaced_wherever_it_stands(
+    name: str, kind: str, before: str, secret: str, frame: str
+) -> None:
     text = frame.format(before + secret + AFTER.get(name, ""))
 
     redaction = redact(text)
@@ -430,8 +437,8 @@ ADVERSARIAL = [
     "password: password: ", "Authorization: Bearer ", "bearer ", "cookie: a=b;", "Cookie: ", "<private>", "</private>",
     "<pri<private>x</private>vate>", "<private <private>x</private>>", "<scrubjay-memory ", "<system-reminder>",
     "<scrubjay-memory >\n<system-reminder>", "curl -u a ", "token to \\\\\\", "Q~", ":AA", "$2a$", "aB3", "aB3/", "4111 ", "A-",
-    "xoxb-", "[REDACTED:jwt]", "[REDACTED:", "machine a login b password ", "-us1", "\\n", '"', "a1_key=", "key=\"", "\\\\\\\"",
-    "private_key\": \"", "aA1 \n", "Private-Lines: 9\n", "sig=", "://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@", "pass|", "--token ",
+    "xoxb-", "[REDACTED:jwt]", "[REDACTED:", "machine a login b password ", "-us1", "\\n", '"', "a1_key=", 'key="', '\\\\\\"',
+    'private_key": "', "aA1 \n", "Private-Lines: 9\n", "sig=", "://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@", "pass|", "--token ",
 ]  # fmt: skip
 
 

@@ -103,7 +103,7 @@ _PART = r"(?: (?:early )?(?:morning|afternoon|evening|night))?"
 _FREE = r"(?<!\bthe )(?<!\bmy )(?<!\bour )(?<!\bhis )(?<!\bher )"
 
 HINT = re.compile(
-    rf"\d{{4}}|\d[/-]\d|\b(?:yesterday|today|tonight|tomorrow|ago|next|last|this|past|other day|"
+    rf"\d{{4}}|\d[/-]\d|\d(?:st|nd|rd|th)\b|\b(?:yesterday|today|tonight|tomorrow|ago|back|next|last|this|past|other|"
     rf"before last|in|on|by|since|{_MONTH})\b",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
 from rich.text import Text
 
 from scrubjay import api, client, settings
 from scrubjay import door as doors
-from scrubjay.cli import output, reach, render, times
+from scrubjay.cli import files, output, reach, render, times
 from scrubjay.daemon import control
 from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
-from scrubjay_shared.records import EventDraft, MemoryType
+from scrubjay_shared.records import Event, EventDraft, MemoryType
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -37,8 +36,11 @@ if TYPE_CHECKING:
     from scrubjay.settings import Settings
 
 QUESTIONS = 5
-HITS = 2
-"""Hits shown per question: the answer, and one more to see what it was chosen over."""
+HITS = 3
+"""Hits looked at per question. They are shown up to the first that rests on a line known to answer it."""
+
+EVENTS_PAGE = 500
+"""Events per page when all of them are looked at: the most a page holds."""
 
 BATCH = 50
 """Events per request: small enough that the bar is seen moving."""
@@ -52,10 +54,14 @@ Its fifth kind has no answer."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked, and what the one who wrote the question says the answer is."""
+    """What is asked, what the one who wrote the question says the answer is, and which lines say so.
+
+    A line is its number in the sample, from 1, or its `dia_id` in a LoCoMo file.
+    """
 
     text: str
     answer: str
+    lines: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +79,23 @@ def demo(line: Namespace) -> int:
     told = Console(highlight=False, emoji=False)
     conversation = of_locomo(Path(line.locomo), line.only) if line.locomo else sample()
     folder = Path(tempfile.mkdtemp(prefix="scrubjay-demo-"))
-    chosen = settings_in(folder, line)
     try:
-        _show(told, chosen, conversation)
+        chosen = settings_in(folder, line)
+        try:
+            _show(told, chosen, conversation)
+        finally:
+            stopped = control.stop(chosen)
     finally:
-        stopped = control.stop(chosen)
         if line.keep:
-            told.print(render.dim(f"kept: scrubjay --home {folder} stats"))
+            told.print(render.dim(f"kept: scrubjay --home {folder} stats"), soft_wrap=True)
         else:
             shutil.rmtree(folder)
     if stopped.daemon is None or stopped.killed:
         raise UnavailableError("the daemon did not stop by itself", hint="run it again with --keep, and read the log")
-    told.print(_step(5, "The daemon has stopped", "kept the folder" if line.keep else "nothing of it is left here"))
+    told.print(_step(5, "The daemon has stopped", "" if line.keep else "nothing is left behind"))
     told.print()
-    told.print(Text("Now with yours:  scrubjay init  ·  scrubjay import ~/.claude/projects  ·  scrubjay recall “…”"))
+    told.print(Text("Now with your own:", style="bold"))
+    told.print(_under(Text("scrubjay init\nscrubjay import ~/.claude/projects\nscrubjay recall “…”")))
     return 0
 
 
@@ -106,7 +115,10 @@ def sample() -> Conversation:
     return Conversation(
         title="a developer and her coding agent",
         events=tuple(msgspec.json.decode(line, type=EventDraft) for line in lines),
-        questions=tuple(Question(text=each["question"], answer=each["answer"]) for each in asked),
+        questions=tuple(
+            Question(text=each["question"], answer=each["answer"], lines=frozenset(map(str, each["lines"])))
+            for each in asked
+        ),
     )
 
 
@@ -134,7 +146,10 @@ def questions_of(asked: Sequence[dict[str, Any]]) -> tuple[Question, ...]:
     """Return five questions of several kinds, always the same ones."""
     left = {category: [each for each in asked if each["category"] == category] for category in set(LOCOMO_CATEGORIES)}
     chosen = [left[category].pop(0) for category in LOCOMO_CATEGORIES if left[category]]
-    return tuple(Question(text=str(each["question"]), answer=str(each["answer"])) for each in chosen)
+    return tuple(
+        Question(text=str(each["question"]), answer=str(each["answer"]), lines=frozenset(map(str, each["evidence"])))
+        for each in chosen
+    )
 
 
 def _show(told: Console, chosen: Settings, conversation: Conversation) -> None:
@@ -143,23 +158,27 @@ def _show(told: Console, chosen: Settings, conversation: Conversation) -> None:
     began = time.perf_counter()
     with _busy("starting the daemon"):
         running = control.start(chosen).daemon
-    told.print(_step(1, "A daemon starts", f"process {running.pid}, {_seconds(began)}"))
+    told.print(_step(1, "A daemon starts", _seconds(began)))
+    told.print(_under(Text(f"process {running.pid}, http://{running.host}:{running.port}")))
+    told.print()
     speaker = client.discover(chosen.data_dir)
     if speaker is None:
         raise UnavailableError("the daemon started and is gone", hint="run it again with --keep, and read the log")
     door = doors.Daemon(chosen.store_path, speaker)
     try:
-        _take_in(told, door, conversation)
+        line_of = _take_in(told, door, conversation)
         _learn(told, door, chosen)
         _learned(told, door)
-        _ask(told, door, conversation.questions)
+        _ask(told, door, conversation.questions, line_of)
     finally:
         door.close()
 
 
-def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> None:
+def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> dict[str, str]:
+    """Send the conversation in. Returns the line that each event was, by the event's id."""
     began = time.perf_counter()
     redactions: Counter[str] = Counter()
+    line_of: dict[str, str] = {}
     if conversation.file is not None:
         taken: api.ImportAnswer = door.call("import_", conversation.file)
         redactions.update(taken.redactions)
@@ -167,21 +186,36 @@ def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> Non
         request = api.IngestRequest(events=conversation.events[start : start + BATCH])
         answer: api.IngestAnswer = door.call("ingest", request)
         redactions.update(answer.redactions)
+        line_of |= {event_id: str(number) for number, event_id in enumerate(answer.ids, start + 1) if event_id}
     took = _seconds(began)
+    if conversation.file is not None:
+        line_of |= {event.id: str(event.metadata.get("dia_id", "")) for event in _all_events(door)}
     stats: api.StatsAnswer = door.call("stats", api.Nothing())
     said = f"{render.counted(stats.events, 'message')} in {render.counted(stats.sessions, 'session')}"
     if stats.oldest is not None and stats.newest is not None:
         said += f", {times.day(stats.oldest)} – {times.day(stats.newest)}"
-    told.print(_step(2, "A conversation goes in", f"{said}, {took}"))
+    told.print(_step(2, "A conversation goes in", took))
+    told.print(_under(Text(said)))
     if redactions:
-        kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(redactions.items()))
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(redactions.items()))
         told.print(_under(Text(f"hidden before anything was written: {kinds}", style="yellow")))
+    told.print()
+    return line_of
+
+
+def _all_events(door: doors.Door) -> Iterator[Event]:
+    cursor = None
+    while True:
+        page: api.EventsAnswer = door.call("events", api.EventsRequest(limit=EVENTS_PAGE, cursor=cursor))
+        yield from page.events
+        cursor = page.next
+        if cursor is None:
+            return
 
 
 def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
     began = time.perf_counter()
-    with _busy("learning"):
-        left: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=600_000))
+    left = files.settled(door, output.Output(json=False, quiet=False))
     if left.to_learn or left.to_embed:
         raise UnavailableError(
             f"still {left.to_learn} to learn and {left.to_embed} to embed after ten minutes",
@@ -225,21 +259,34 @@ def _learned(told: Console, door: doors.Door) -> None:
     told.print()
 
 
-def _ask(told: Console, door: doors.Door, questions: Sequence[Question]) -> None:
+def _ask(told: Console, door: doors.Door, questions: Sequence[Question], line_of: Mapping[str, str]) -> None:
     told.print(_step(4, "Five questions", "answered from what was said, on this machine"))
     door.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # the first embedding warms the model up
+    proved = 0
     for question in questions:
         began = time.perf_counter()
         answer: api.RecallAnswer = door.call("recall", api.RecallRequest(query=question.text, limit=HITS))
         took = (time.perf_counter() - began) * 1000
         if not answer.hits:
             raise UnavailableError(f"nothing was found for “{question.text}”", hint="run it again with --keep")
+        right = next((rank for rank, hit in enumerate(answer.hits) if rests_on(hit, question.lines, line_of)), None)
+        proved += right is not None
         told.print()
-        told.print(_under(Rule(style="dim")) if told.is_terminal else "", end="")
         told.print(_under(Text(question.text, style="bold magenta").append(f"   {took:.0f} ms", style="dim not bold")))
-        told.print(_under(Group(*(render.hit(hit, rank) for rank, hit in enumerate(answer.hits, 1)))))
-        told.print(_under(render.dim(f"    whoever wrote the question would answer: {render.clean(question.answer)}")))
+        for rank, hit in enumerate(answer.hits[: 1 if right is None else right + 1]):
+            told.print(_under(render.hit(hit, rank + 1, note="✓ answers it" if rank == right else "")))
+        if right is None:
+            told.print(
+                _under(Padding(render.dim(f"not found; the answer: {render.clean(question.answer)}"), (0, 0, 0, 4)))
+            )
     told.print()
+    told.print(_under(Text(f"{proved} of {len(questions)} found among the first {HITS}", style="dim")))
+    told.print()
+
+
+def rests_on(hit: api.Hit, lines: Collection[str], line_of: Mapping[str, str]) -> bool:
+    """Tell whether a hit is, or was read from, one of these lines."""
+    return any(line_of.get(event_id) in lines for event_id in (hit.id, *(said.event_id for said in hit.sources)))
 
 
 def _step(number: int, what: str, how: str) -> Text:

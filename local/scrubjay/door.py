@@ -273,7 +273,7 @@ def open_store(path: Path, chosen: settings.Settings, *, background: bool = True
         except ConflictError:
             from scrubjay.store import holder  # noqa: PLC0415  # loaded by now: the store was just tried
 
-            if time.monotonic() >= give_up or holder(path) in {None, os.getpid()}:
+            if time.monotonic() >= give_up or holder(path) == os.getpid():
                 raise
         time.sleep(POLL_S)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from scrubjay_shared.clock import Millis
+from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis, ulid_bytes, ulid_text
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, Grip, Json, Memory
 
@@ -73,6 +73,50 @@ def read(name: str, data: bytes) -> Iterator[Line | None]:
     for row in rows:
         if row.strip():
             try:
-                yield _decoder.decode(row)
+                found_line = _decoder.decode(row)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 yield None
+            else:
+                yield found_line if _sound(found_line) else None
+
+
+def _sound(line: Line) -> bool:
+    """Say whether what a line holds can be stored: a file may have been edited, or be somebody else's."""
+    if line.event is not None:
+        event = line.event
+        return (
+            _is_ulid(event.id)
+            and bool(event.session_id and event.agent and event.dedupe_key)
+            and 0 <= event.ts <= MAX_EVENT_MILLIS
+            and abs(event.utc_offset) < DAY_MINUTES
+            and "\0" not in f"{event.agent}{event.session_id}{event.dedupe_key}{event.project}{event.text}"
+        )
+    if line.memory is not None:
+        memory = line.memory.memory
+        times = (memory.created_at, memory.updated_at, memory.valid_from, memory.valid_to)
+        return (
+            _is_ulid(memory.id)
+            and bool(memory.content)
+            and "\0" not in f"{memory.content}{memory.name}{''.join(line.memory.aliases)}"
+            and 0 <= memory.salience <= 1
+            and 0 <= memory.confidence <= 1
+            and all(at is None or 0 <= at <= MAX_MILLIS for at in times)
+            and all(_is_anchor(grip, memory.id) for grip in line.memory.grips)
+        )
+    return False
+
+
+def _is_anchor(grip: Grip, memory_id: str) -> bool:
+    return (
+        grip.memory_id == memory_id
+        and all(_is_ulid(id_) for id_ in (grip.id, grip.event_id_start, grip.event_id_end))
+        and 0 <= grip.span_start <= grip.span_end <= MAX_MILLIS
+        and 0 <= grip.created_at <= MAX_MILLIS
+    )
+
+
+def _is_ulid(text: str) -> bool:
+    try:
+        return ulid_text(ulid_bytes(text)) == text
+    except ValueError:
+        return False

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from threading import RLock
 from typing import Any
 
@@ -88,29 +89,25 @@ class MemoryDoc:
     sources: tuple[str, ...] = ()
 
 
-class Names:
+class Names(dict[str | None, int]):
     """Small numbers for recurring strings (sessions, speakers, types); -1 for None. Numbers are never reused."""
 
     def __init__(self) -> None:
+        super().__init__({None: -1})
         self.strings: list[str] = []
-        self._codes: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self.strings)
-
-    def code(self, name: str | None) -> int:
-        """Return the number of a string, giving it the next one if it is new."""
-        if name is None:
-            return -1
-        found = self._codes.get(name)
-        if found is None:
-            found = self._codes[name] = len(self.strings)
-            self.strings.append(name)
+    def __missing__(self, name: str | None) -> int:
+        found = self[name] = len(self.strings)
+        self.strings.append(str(name))
         return found
 
-    def find(self, name: str | None) -> int:
+    def codes(self, names: Iterable[str | None]) -> list[int]:
+        """Return the numbers of strings, giving new ones the next."""
+        return list(map(self.__getitem__, names))
+
+    def find(self, name: str) -> int:
         """Return the number of a string, or -2, which no row carries, if it was never seen."""
-        return -1 if name is None else self._codes.get(name, -2)
+        return self.get(name, -2)
 
 
 class Vocabulary(dict[str, int]):
@@ -251,8 +248,8 @@ class Table:
         first = len(self)
         split = [joined.split() for joined in tokens]
         lengths = np.fromiter(map(len, split), np.int64, len(split))
-        number = self._vocabulary.__getitem__
-        terms = np.fromiter((number(token) for document in split for token in document), np.int64, lengths.sum())
+        numbers = map(self._vocabulary.__getitem__, chain.from_iterable(split))
+        terms = np.fromiter(numbers, np.int64, lengths.sum())
         width = len(self._vocabulary._strings) or 1  # noqa: SLF001 - one module, one structure
         keys, tfs = np.unique(np.repeat(np.arange(len(split)), lengths) * width + terms, return_counts=True)
         counts = np.bincount(keys // width, minlength=len(split))
@@ -474,7 +471,14 @@ class Index:
         with self.lock:
             self.check_width(rows.shape[1])
             for label, row, scale in zip(labels, rows, scales.tolist(), strict=True):
-                self.topic_vectors[self.topics.code(label)] = (row, scale)
+                self.topic_vectors[self.topics[label]] = (row, scale)
+
+    def topics_without_vector(self) -> list[str]:
+        """Return the topic labels of memories that were given no vector yet."""
+        with self.lock:
+            return [
+                label for number, label in enumerate(self.topics.strings) if number not in self.topic_vectors and label
+            ]
 
     def check_width(self, width: int) -> None:
         """Raise InvalidError for a vector of another width than the first one set; the first sets it."""
@@ -519,11 +523,11 @@ class Index:
             {
                 "ts": [doc.ts for doc in batch],
                 "order": [doc.order for doc in batch],
-                "session": [self.sessions.code(doc.session_id) for doc in batch],
-                "project": [self.projects.code(doc.project) for doc in batch],
-                "agent": [self.agents.code(doc.agent) for doc in batch],
-                "speaker": [self._speaker(doc.speaker) for doc in batch],
-                "type": [self.types.code(doc.type) for doc in batch],
+                "session": self.sessions.codes(doc.session_id for doc in batch),
+                "project": self.projects.codes(doc.project for doc in batch),
+                "agent": self.agents.codes(doc.agent for doc in batch),
+                "speaker": self._speakers(doc.speaker for doc in batch),
+                "type": self.types.codes(doc.type for doc in batch),
             },
         )
         self._place(rows)
@@ -542,15 +546,15 @@ class Index:
                 "created": [doc.created_at for doc in batch],
                 "valid_from": [-FOREVER if doc.valid_from is None else doc.valid_from for doc in batch],
                 "valid_to": [FOREVER if doc.valid_to is None else doc.valid_to for doc in batch],
-                "scope": [self.scopes.code(doc.scope) for doc in batch],
-                "resource": [self.resources.code(doc.resource_id) for doc in batch],
-                "session": [self.sessions.code(doc.session_id) for doc in batch],
-                "project": [self.projects.code(doc.project) for doc in batch],
-                "agent": [self.agents.code(doc.agent) for doc in batch],
-                "type": [self.types.code(doc.type) for doc in batch],
-                "kind": [self.kinds.code(doc.kind) for doc in batch],
-                "layer": [self.layers.code(doc.layer) for doc in batch],
-                "topic": [self.topics.code(doc.topic) for doc in batch],
+                "scope": self.scopes.codes(doc.scope for doc in batch),
+                "resource": self.resources.codes(doc.resource_id for doc in batch),
+                "session": self.sessions.codes(doc.session_id for doc in batch),
+                "project": self.projects.codes(doc.project for doc in batch),
+                "agent": self.agents.codes(doc.agent for doc in batch),
+                "type": self.types.codes(doc.type for doc in batch),
+                "kind": self.kinds.codes(doc.kind for doc in batch),
+                "layer": self.layers.codes(doc.layer for doc in batch),
+                "topic": self.topics.codes(doc.topic for doc in batch),
                 "salience": [doc.salience for doc in batch],
                 "superseded": [doc.superseded for doc in batch],
             },
@@ -568,11 +572,11 @@ class Index:
             self._links.append(len(pairs), {"memory": both[:, 0], "event": both[:, 1]})
         self._put_back(self.memories, kept)
 
-    def _speaker(self, name: str) -> int:
-        code = self.speakers.code(name)
-        if code == len(self.speaker_tokens):
-            self.speaker_tokens.append(frozenset(text.analyse(name)))
-        return code
+    def _speakers(self, names: Iterable[str]) -> list[int]:
+        codes = self.speakers.codes(names)
+        new = self.speakers.strings[len(self.speaker_tokens) :]
+        self.speaker_tokens.extend(frozenset(text.analyse(name)) for name in new)
+        return codes
 
     def _take_out(
         self, table: Table, ids: Sequence[str], *, keep_vectors: bool

@@ -12,7 +12,7 @@ import msgspec
 
 from scrubjay import redact
 from scrubjay.policy import MemoryPolicy
-from scrubjay_shared.clock import MAX_MILLIS, Millis
+from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
 from scrubjay_shared.records import (
     TRUST_ORDER,
@@ -47,10 +47,14 @@ TRUST_OF: dict[Role, Trust] = {
 CALL_IDS = ("tool_use_id", "prompt_id", "turn_id", "call_id")
 """Metadata by which a sender tells two equal payloads apart."""
 
+KEY_PARTS = 4
+"""A dedupe key is made of as many names; a longer one is kept as its digest, for it is compared and never read."""
+
 REPEAT_WINDOW_MS = 60_000
 """An equal payload without id or time is the same delivery within a minute, and said again after it."""
 
-DAY_MINUTES = 24 * 60
+MAX_PROJECT_CHARS = 4_096
+"""A project is named by a path at the longest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +79,9 @@ def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: Me
     for key, value in (("agent", draft.agent), ("session_id", draft.session_id)):
         if not value.strip() or len(value) > limits.max_name_chars:
             raise InvalidError(f"{where}: {key} is empty or too long", hint=f"1 to {limits.max_name_chars} characters")
-    if draft.ts is not None and not 0 <= draft.ts <= MAX_MILLIS:
-        raise InvalidError(f"{where}: ts {draft.ts} is not a time", hint="UTC milliseconds since 1970")
+    if draft.project is not None and len(draft.project) > MAX_PROJECT_CHARS:
+        raise InvalidError(f"{where}: project is too long", hint=f"at most {MAX_PROJECT_CHARS} characters")
+    check_time(f"{where}: ts", draft.ts, latest=MAX_EVENT_MILLIS)
     if not -DAY_MINUTES < draft.utc_offset < DAY_MINUTES:
         raise InvalidError(f"{where}: utc_offset {draft.utc_offset} is not one", hint="minutes east of UTC")
     if len(draft.text) > limits.max_text_chars:
@@ -105,6 +110,8 @@ def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: Me
         metadata=kept.value,
     )
     key = valid(draft.dedupe_key) if draft.dedupe_key else _dedupe_key(made, timed=draft.ts is not None)
+    if len(key) > limits.max_name_chars * KEY_PARTS:
+        key = hashlib.sha256(key.encode()).hexdigest()
     return Clean(
         event=replace(made, dedupe_key=key),
         redactions=Counter(dict(text.redactions)) + Counter(dict(kept.redactions)),
@@ -134,8 +141,7 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy) -> MemoryDraft:
         ("valid_to", draft.valid_to),
         ("created_at", draft.created_at),
     ):
-        if at is not None and not 0 <= at <= MAX_MILLIS:
-            raise InvalidError(f"{key} {at} is not a time", hint="UTC milliseconds since 1970")
+        check_time(key, at)
     check_layer(draft.layer, draft.trust)
     return replace(
         draft,
@@ -172,6 +178,12 @@ def name(policy: MemoryPolicy, text: str) -> str:
     if not plain.isprintable():
         raise InvalidError("a name holds control characters", hint="use letters, digits and punctuation")
     return plain
+
+
+def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:
+    """Raise InvalidError for what is no UTC time in milliseconds, from 1970 to `latest`."""
+    if at is not None and not 0 <= at <= latest:
+        raise InvalidError(f"{key} {at} is not a time", hint="UTC milliseconds since 1970")
 
 
 def check_salience(salience: float | None) -> None:
@@ -218,5 +230,9 @@ def _valid_json(value: Any, where: str, depth: int) -> Any:
 
 
 def valid(text: str) -> str:
-    """Return a text that UTF-8 can carry: lone surrogates become U+FFFD, so that nothing else of it is lost."""
+    """Return a text that UTF-8 can carry and SQLite can count: lone surrogates and NULs become U+FFFD, nothing is lost.
+
+    SQLite keeps a NUL, but ends length(), substr() and comparisons at it.
+    """
+    text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -23,7 +23,7 @@ from scrubjay.index import FOREVER, Index, Mask, Table
 from scrubjay.policy import RecallPolicy
 from scrubjay_shared import scoring, text
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Role, Scope
+from scrubjay_shared.records import EventType, Role, Scope
 
 Floats = npt.NDArray[np.float32]
 EVENT, MEMORY = "event", "memory"
@@ -430,7 +430,10 @@ def _standardised(
 def _dense(index: Index, sides: list[_Side], query: Query) -> tuple[list[_Counted], tuple[str, ...]]:
     """Fill `cosine`; return which visible rows have one, and what to say about those that have not."""
     masks = [_Counted(side.visible & side.table["embedded"]) for side in sides]
-    have, seen = sum(mask.count for mask in masks), sum(side.seen.count for side in sides)
+    # Tool output never gets a vector, so it is not what is missing.
+    bare = index.types.find(EventType.TOOL_RESULT.value)
+    have = sum(mask.count for mask in masks)
+    seen = sum(int(np.count_nonzero(side.visible & (side.table["type"] != bare))) for side in sides)
     if query.vector is None or not have:
         why = "no model" if query.vector is None else "nothing embedded yet"
         return [_Counted(np.zeros_like(mask.mask)) for mask in masks], (f"{why}: lexical only",)

@@ -24,8 +24,9 @@ import base64
 import binascii
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -99,65 +100,68 @@ def clean_json(
 
     Raises InvalidError when lists and objects are nested deeper than `max_depth`.
     """
-    found: Counter[str] = Counter()
-    private = injected = 0
+    cleaner = _JsonCleaner(policy, max_depth)
+    result = cleaner.value(value, 0)
+    return CleanedJson(
+        value=result,
+        redactions=tuple(sorted(cleaner.found.items())),
+        private_removed=cleaner.private,
+        injected_removed=cleaner.injected,
+    )
 
-    def cleaned(text: str) -> str:
-        nonlocal private, injected
-        done = clean(text, policy)
-        found.update(dict(done.redactions))
-        private += done.private_removed
-        injected += done.injected_removed
+
+class _JsonCleaner:
+    """One walk through one value, and what it took out on the way."""
+
+    def __init__(self, policy: RedactPolicy, max_depth: int) -> None:
+        self.policy = policy
+        self.max_depth = max_depth
+        self.found: Counter[str] = Counter()
+        self.private = 0
+        self.injected = 0
+
+    def text(self, held: str) -> str:
+        done = clean(held, self.policy)
+        self.found.update(dict(done.redactions))
+        self.private += done.private_removed
+        self.injected += done.injected_removed
         return done.text
 
-    def named(kind: str, held: Any) -> Any:
-        numeric = kind == "password" and isinstance(held, int | float) and not isinstance(held, bool)
-        if isinstance(held, str):
-            rest = cleaned(held)
-            if not _MARKER.sub("", rest).strip() or _is_placeholder(rest):
-                return rest
-        elif not numeric:
-            return held
-        found[kind] += 1
-        return _marker(kind)
-
-    def walk(held: Any, depth: int) -> Any:
-        if isinstance(held, str):
-            return cleaned(held)
-        if not isinstance(held, dict | list | tuple):
-            return held
-        if depth >= max_depth:
+    def value(self, held: Any, depth: int, kind: str = "") -> Any:
+        """Clean what stands under a name that promises `kind` of secret, or none ("")."""
+        if isinstance(held, dict | list | tuple) and depth >= self.max_depth:
             raise InvalidError(
-                f"the JSON value is nested deeper than {max_depth} levels", hint="flatten it, or store it as text"
+                f"the JSON value is nested deeper than {self.max_depth} levels",
+                hint="flatten it, or store it as text",
             )
-        if not isinstance(held, dict):
-            return [walk(item, depth + 1) for item in held]
+        if isinstance(held, dict):
+            return self._members(held, depth)
+        if isinstance(held, list | tuple):
+            return [self.value(item, depth + 1, kind) for item in held]
+        if isinstance(held, str):
+            return self._string(held, kind)
+        if kind == "password" and isinstance(held, int | float) and not isinstance(held, bool):
+            self.found[kind] += 1
+            return _marker(kind)
+        return held
+
+    def _members(self, held: dict[Any, Any], depth: int) -> dict[str, Any]:
         members: dict[str, Any] = {}
         for name, inner in held.items():
-            kept = key = cleaned(str(name))
+            kept = key = self.text(str(name))
             copies = 1
             while kept in members:
                 copies += 1
                 kept = f"{key}#{copies}"
-            kind = _kind_of_name(str(name))
-            if kind and isinstance(inner, list | tuple):
-                members[kept] = [
-                    walk(item, depth + 2) if isinstance(item, dict | list | tuple) else named(kind, item)
-                    for item in inner
-                ]
-            elif kind and not isinstance(inner, dict):
-                members[kept] = named(kind, inner)
-            else:
-                members[kept] = walk(inner, depth + 1)
+            members[kept] = self.value(inner, depth + 1, _kind_of_name(str(name)))
         return members
 
-    result = walk(value, 0)
-    return CleanedJson(
-        value=result,
-        redactions=tuple(sorted(found.items())),
-        private_removed=private,
-        injected_removed=injected,
-    )
+    def _string(self, held: str, kind: str) -> str:
+        rest = self.text(held)
+        if not kind or not _MARKER.sub("", rest).strip() or _is_placeholder(rest):
+            return rest
+        self.found[kind] += 1
+        return _marker(kind)
 
 
 def redact(text: str, policy: RedactPolicy = DEFAULT.redact) -> Redaction:
@@ -229,7 +233,7 @@ class _Cut(NamedTuple):
     end: int
 
 
-def _strip(text: str, spans_of: Any) -> tuple[str, int]:
+def _strip(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
     """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so."""
     count = 0
     for _ in range(DEFAULT.redact.passes):
@@ -249,7 +253,7 @@ def _without(text: str, spans: list[_Cut]) -> str:
     end = 0
     for span in spans:
         parts.append(text[end : span.start])
-        glued = 0 < span.start and span.end < len(text)
+        glued = span.start > 0 and span.end < len(text)
         if glued and not text[span.start - 1].isspace() and not text[span.end].isspace():
             parts.append(" ")
         end = span.end
@@ -306,8 +310,6 @@ def _injected_spans(text: str) -> list[_Cut]:
 
 
 def _any_within(starts: list[int], host: _Cut) -> bool:
-    from bisect import bisect_left  # noqa: PLC0415
-
     at = bisect_left(starts, host.start)
     return at < len(starts) and starts[at] < host.end
 
@@ -364,7 +366,7 @@ _ESCAPE = re.compile(r"(?<=\\)(?:[nrtbf]|u[0-9a-fA-F]{4})")
 
 
 def _outside_escape(span: _Span, text: str) -> _Span:
-    """The span without the letter of an escape like `\\n` that it begins with: JSON must stay JSON."""
+    """Move the start behind an escape's letter (the n of a line break in JSON): JSON must stay JSON."""
     escape = _ESCAPE.match(text, span.start)
     return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
 
@@ -424,7 +426,6 @@ _KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")
 
 
 def _private_keys(text: str, policy: RedactPolicy) -> Iterator[_Span]:
-    done = 0
     for anchor, begin in (("-----BEGIN ", _KEY_BEGIN), ("Private-Lines: ", _PUTTY_KEY)):
         done = 0
         for at in _hits(text, anchor):
@@ -432,9 +433,8 @@ def _private_keys(text: str, policy: RedactPolicy) -> Iterator[_Span]:
             if not opened:
                 continue
             limit = min(len(text), opened.end() + policy.key_max_chars)
-            following = text.find("-----BEGIN ", opened.end(), limit)
-            closed = _KEY_END.search(text, opened.end(), limit if following < 0 else following)
-            if begin is _KEY_BEGIN and closed:
+            closed = _closing(text, opened.end(), limit) if begin is _KEY_BEGIN else None
+            if closed:
                 end = closed.end()
                 key = bool(_KEY_BODY.search(text, opened.end(), closed.start()))
             else:
@@ -445,26 +445,29 @@ def _private_keys(text: str, policy: RedactPolicy) -> Iterator[_Span]:
                 yield _Span(at, end, 0, "private-key")
 
 
+def _closing(text: str, at: int, limit: int) -> re.Match[str] | None:
+    following = text.find("-----BEGIN ", at, limit)
+    return _KEY_END.search(text, at, limit if following < 0 else following)
+
+
 def _key_lines(text: str, at: int, limit: int) -> int:
     """Where the lines of a key end that has no END: the first that is neither base 64 nor a header of the format."""
     last = 0
     while line := _KEY_LINE.match(text, at, limit):
         word = line["line"]
-        tail = last >= 48 and (word.endswith("=") or not word.isalpha())  # noqa: PLR2004
-        if ":" not in word and len(word) < 24 and not tail:  # noqa: PLR2004
+        tail = last >= 48 and (word.endswith("=") or not word.isalpha())  # the last line is as short as it needs to be
+        if ":" not in word and len(word) < 24 and not tail:
             break
         last = 0 if ":" in word else len(word)
         at = line.end()
-        if tail and len(word) < 48:  # noqa: PLR2004
+        if tail and len(word) < 48:
             break
     return at
 
 
 # Passwords and tokens in URLs. Query parameters are assignments.
 
-_URL_PASSWORD = re.compile(
-    r"""://(?P<user>[^\s:/?#@"'`<>]{0,128}):(?P<s>[^\s/"'`<>]{1,256})@(?=[A-Za-z0-9\[.$%{_-])"""
-)
+_URL_PASSWORD = re.compile(r"""://(?P<user>[^\s:/?#@"'`<>]{0,128}):(?P<s>[^\s/"'`<>]{1,256})@(?=[A-Za-z0-9\[.$%{_-])""")
 _URL_TOKEN = re.compile(r"""(?<=http)s?://(?P<s>[A-Za-z0-9_.~%-]{20,256})@(?=[A-Za-z0-9\[.-])""")
 
 
@@ -473,7 +476,9 @@ def _urls(text: str) -> Iterator[_Span]:
         if match := _URL_PASSWORD.match(text, at):
             if not _is_template(match["s"]) and not _MARKER.fullmatch(match["s"]):
                 yield _Span(*match.span("s"), 1, "url-password")
-        elif (match := _URL_TOKEN.match(text, at - text.startswith("https", max(0, at - 5)))) and any(map(str.isdigit, match["s"])):
+        elif (match := _URL_TOKEN.match(text, at - text.startswith("https", max(0, at - 5)))) and any(
+            map(str.isdigit, match["s"])
+        ):
             yield _Span(*match.span("s"), 1, "url-token")
 
 
@@ -486,7 +491,9 @@ _AUTHORIZATION = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=|-]{16,4096})", re.IGNORECASE)
-_COOKIE = re.compile(r"cookie(?:\\{0,3}[\"'])?:[ \t]{0,4}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'`\\<>{}()]{1,4096})", re.IGNORECASE)
+_COOKIE = re.compile(
+    r"cookie(?:\\{0,3}[\"'])?:[ \t]{0,4}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'`\\<>{}()]{1,4096})", re.IGNORECASE
+)
 _CURL_USER = re.compile(r"curl [^\n]{0,400}?(?:-u|--user)[ =][\"']?[^\s:\"'$]{1,64}:(?P<s>[^\s\"'$]{4,256})")
 _SSHPASS = re.compile(r"sshpass -p[ ]?[\"']?(?P<s>[^\s\"'$]{4,256})")
 _NETRC = re.compile(r"machine[ \t\n]{1,4}\S{1,128}\s{1,8}login\s{1,4}\S{1,128}\s{1,8}password\s{1,4}(?P<s>\S{4,256})")
@@ -533,7 +540,7 @@ _COOKIE_PAIR = re.compile(r"[ \t]{0,2}[^\s=;,\"'<>]{1,128}=(?P<s>[^\s;,\"'`\\<>]
 def _cookies(text: str, at: int) -> Iterator[_Span]:
     while pair := _COOKIE_PAIR.match(text, at):
         value = pair["s"]
-        if _looks_random(value, DEFAULT.redact) and len(value) >= 16:  # noqa: PLR2004
+        if _looks_random(value, DEFAULT.redact) and len(value) >= 16:
             yield _Span(*pair.span("s"), 1, "cookie")
         at = pair.end()
         if not pair["more"]:
@@ -554,16 +561,18 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 # Words before "key" that make it secret, and words before "token" or "key" that make it none.
-_KEY_QUALIFIERS = tuple(
-    "api access auth authorization private secret signing sign encryption encrypt decryption master account storage shared"
-    " service admin app application client consumer deploy license hmac jwt crypto webhook subscription server write"
-    " ingest integration project root gpg ssh".split()
-)
-_NOT_SECRET = frozenset(
-    "public publishable page pagination next continuation cursor sync resume no not without cache anon"
-    " eos bos pad unk mask sep cls stop end start special idempotency request host max min num total prompt completion"
-    " input output used cached change lock update sequence upload".split()
-)
+_KEY_QUALIFIERS = (
+    "api", "access", "auth", "authorization", "private", "secret", "signing", "sign", "encryption", "encrypt",
+    "decryption", "master", "account", "storage", "shared", "service", "admin", "app", "application", "client",
+    "consumer", "deploy", "license", "hmac", "jwt", "crypto", "webhook", "subscription", "server", "write",
+    "ingest", "integration", "project", "root", "gpg", "ssh",
+)  # fmt: skip
+_NOT_SECRET = frozenset({
+    "public", "publishable", "page", "pagination", "next", "continuation", "cursor", "sync", "resume", "no", "not",
+    "without", "cache", "anon", "eos", "bos", "pad", "unk", "mask", "sep", "cls", "stop", "end", "start", "special",
+    "idempotency", "request", "host", "max", "min", "num", "total", "prompt", "completion", "input", "output", "used",
+    "cached", "change", "lock", "update", "sequence", "upload",
+})  # fmt: skip
 _LAST_WORD = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _OPERATOR = re.compile(
     r"""(?P<close>\\{0,3}["'`]|\*\*)?\]?(?:"""
@@ -578,21 +587,26 @@ _OPERATOR = re.compile(
 )
 _FLAG = re.compile(r"--[A-Za-z][A-Za-z-]{0,40}$")
 _QUOTED = re.compile(r"""(?:[rbfuRBFU]{0,2})(?P<q>\\{0,3}["'`])(?P<v>(?:(?!(?P=q))[^\r\n]){1,4096})(?P=q)""")
-_BARE_CHAR = r"""[^\s"'`<>,;(){}\[\]\\&|，。、；]"""
-_BARE = re.compile(
-    rf"(?P<v>{_BARE_CHAR}{{1,4096}}(?:&(?![A-Za-z_][\w.%-]{{0,40}}=){_BARE_CHAR}{{1,4096}}){{0,8}})(?P<after>.?)", re.DOTALL
-)
+_BARE_RUN = re.compile(r"""[^\s"'`<>,;(){}\[\]\\&|，。、；]*""")
+_PARAMETER = re.compile(r"&[A-Za-z_][\w.%-]{0,40}=")
+_XML_VALUE = re.compile(r"[^<>\s]{1,512}(?=</)")
 _CODE_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|=)[A-Za-z_$][\w$]*)*\??\Z")
 _WORDS_OF_CODE = re.compile(
     r"pass|pwd|secret|token|self|this|arg|param|value|user|input|config|env|key|form|data|field|none|null|true|false"
     r"|request|result|hash|default|string|text|credential|auth|get|raw|new|old|plain|name|type|utf|base64|sha\d|md5",
     re.IGNORECASE,
 )
-_FAMILY_KIND = {"password": "password", "secret": "secret", "token": "token", "credential": "credential", "key": "api-key"}
+_FAMILY_KIND = {
+    "password": "password",
+    "secret": "secret",
+    "token": "token",
+    "credential": "credential",
+    "key": "api-key",
+}
 
 
 def _kind_of_name(name: str) -> str:
-    """The kind of secret that a member of this name holds, or "" for a name that promises none."""
+    """Tell what kind of secret a member of this name holds; "" for a name that promises none."""
     for match in _NAME.finditer(name):
         if match.end() == len(name) and (kind := _kind_of_key(name, match)):
             return kind
@@ -613,9 +627,9 @@ def _kind_of_key(text: str, match: re.Match[str]) -> str:
             return ""
         if family == "key" and not word.endswith(_KEY_QUALIFIERS):
             return ""
-    if family in {"token", "secret", "credential"} and before[-1:].isalpha() and before[-1:].islower():
-        if match[0][0].islower() and family != "token":  # "topsecret" is a word, "authtoken" a key
-            return ""
+    # "topsecret" is a word, "authtoken" a key
+    if family in {"secret", "credential"} and match[0][0].islower() and before[-1:].isalpha() and before[-1:].islower():
+        return ""
     owner = re.split(r"[^\w.\- ]", before)[-1].lower()
     if family != "password":
         for word, kind in SERVICE_KINDS:
@@ -624,68 +638,116 @@ def _kind_of_key(text: str, match: re.Match[str]) -> str:
     return _FAMILY_KIND[family]
 
 
+class _Place(NamedTuple):
+    """Where the value of a name begins, and what led to it: an operator, a verb of prose, or a command line flag."""
+
+    at: int
+    op: str
+    verb: bool = False
+    flag: bool = False
+
+
+class _BareRuns:
+    """Ends of unquoted values. One long run is measured once, however many names stand in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._start = self._end = 0
+        self.judged: Counter[int] = Counter()
+
+    def end(self, at: int) -> int:
+        if not self._start <= at < self._end:
+            self._start, self._end = at, self._run_end(at)
+            joined = 0
+            while joined < 8 and self._end < len(self.text) and self.text[self._end] == "&":
+                if self._end == at or _PARAMETER.match(self.text, self._end):
+                    break
+                self._end = self._run_end(self._end + 1)
+                joined += 1
+        self.judged[self._end] += 1
+        return self._end
+
+    def _run_end(self, at: int) -> int:
+        run = _BARE_RUN.match(self.text, at)
+        return run.end() if run else at
+
+
 def _assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
-    judged: Counter[int] = Counter()
+    runs = _BareRuns(text)
     for word in _PASSWORD_WORDS + _SECRET_WORDS:
         for at in _hits(lowered, word):
             name = _NAME.match(text, at)
-            if name and (kind := _kind_of_key(text, name)):
-                yield from _value_of(text, name, kind, judged, policy)
+            place = _place(text, name) if name else None
+            if name and place and (kind := _kind_of_key(text, name)):
+                span = _value_span(text, name, place, runs, policy)
+                if span:
+                    yield _Span(*span, 1, kind)
 
 
-def _value_of(text: str, name: re.Match[str], kind: str, judged: Counter[int], policy: RedactPolicy) -> Iterator[_Span]:
+def _place(text: str, name: re.Match[str]) -> _Place | None:
+    """Find where the value after `name` begins; None when nothing is assigned."""
     before = text[max(0, name.start() - 48) : name.start()]
-    if before.rfind("arn:") > max(map(before.rfind, " \n\t\"'")):
-        return  # the name of a secret, not the secret
+    flag = "--" in before and bool(_FLAG.search(before + name[0]))
+    if flag and text.startswith(" ", name.end()):
+        return _Place(name.end() + 1, "=", flag=True)
     operator = _OPERATOR.match(text, name.end())
-    is_flag = bool(_FLAG.search(before + name[0]))
-    if operator and (operator["verb"] or operator["verb2"]) and name[0].lower() == "pass":
-        return  # "to pass x to y"
-    if is_flag and text[name.end() : name.end() + 1] == " ":
-        at, op, verb = name.end() + 1, "=", ""
-    elif operator:
-        at, op = operator.end(), operator["op"] or ""
-        verb = operator["verb"] or operator["verb2"] or ""
-    else:
-        return
+    if not operator:
+        return None
+    verb = bool(operator["verb"] or operator["verb2"])
+    if verb and name[0].lower() == "pass":  # "to pass x to y"
+        return None
+    if before.rfind("arn:") > max(map(before.rfind, " \n\t\"'")):  # the name of a secret, not the secret
+        return None
+    op = operator["op"] or ""
+    compares = op in {"==", "!=", "->"} or (op == "|" and not text[operator.end() : operator.end() + 1].isalnum())
+    return None if compares else _Place(operator.end(), op, verb, flag)
+
+
+def _value_span(
+    text: str, name: re.Match[str], place: _Place, runs: _BareRuns, policy: RedactPolicy
+) -> tuple[int, int] | None:
+    """Start and end of the value, if it looks like what its name promises."""
     family = name.lastgroup or ""
-    if op == ">":
-        closing = text.find("</", at, at + 512)
-        if closing > at and "<" in before and not re.search(r"[<>\s]", text[at:closing]):
-            yield from _judged(text, at, closing, kind, family, policy, loose=True)
-        return
-    if op in {"==", "!=", "->", "|"} and not (op == "|" and text[at : at + 1].isalnum()):
-        return
-    if quoted := _QUOTED.match(text, at):
-        yield from _judged(text, *quoted.span("v"), kind, family, policy, loose=True)
-        return
-    bare = _BARE.match(text, at)
-    if not bare:
-        return
-    start, end = bare.span("v")
-    judged[end] += 1
-    if end - start >= policy.secret_max_chars or judged[end] > policy.names_per_value:
-        return
-    value = text[start:end].rstrip(".:!?*" if verb else ".:*")
-    end = start + len(value)
-    if bare["after"] in {"(", "[", "{", "<"} and _CODE_NAME.match(value):
-        return
-    # KEY=value without spaces, at the start of a word of capitals: an environment file or a shell, where words stand bare.
-    env = op == "=" and text[name.end() : name.end() + 1] == "=" and name[0].isupper() and (before[-1:].isupper() or before[-1:] in "_ \n;")
-    if not env and not is_flag and not verb and _CODE_NAME.match(value):
-        if _WORDS_OF_CODE.search(value) or "." in value or not any(map(str.isdigit, value)):
-            return
-    yield from _judged(text, start, end, kind, family, policy, loose=env or is_flag)
+    if place.op == ">":
+        inner = _XML_VALUE.match(text, place.at)
+        in_tag = "<" in text[max(0, name.start() - 48) : name.start()]
+        return inner.span() if inner and in_tag and _is_value(inner[0], family, policy, loose=True) else None
+    if quoted := _QUOTED.match(text, place.at):
+        return quoted.span("v") if _is_value(quoted["v"], family, policy, loose=True) else None
+    end = runs.end(place.at)
+    if not 0 < end - place.at < policy.secret_max_chars or runs.judged[end] > policy.names_per_value:
+        return None
+    value = text[place.at : end].rstrip(".:!?*" if place.verb else ".:*")
+    env = place.op == "=" and text.startswith("=", name.end()) and _is_shouted(text, name)
+    stands_bare = env or place.flag or place.verb
+    if _is_expression(value, text[end : end + 1], stands_bare=stands_bare):
+        return None
+    good = _is_value(value, family, policy, loose=env or place.flag)
+    return (place.at, place.at + len(value)) if good else None
 
 
-def _judged(text: str, start: int, end: int, kind: str, family: str, policy: RedactPolicy, *, loose: bool) -> Iterator[_Span]:
-    """Whether the value at [start, end) looks like a `family`. `loose`: its form (quoted, env) already speaks for it."""
-    value = _MARKER.sub("", text[start:end])
-    if _is_placeholder(value) or _is_template(value):
-        return
-    good = _is_password(value, policy, loose=loose) if family == "password" else _is_assigned_secret(value, policy)
-    if good:
-        yield _Span(start, end, 1, kind)
+def _is_expression(value: str, after: str, *, stands_bare: bool) -> bool:
+    """Whether an unquoted value is code: a call, or (where words do not stand bare) the name of something."""
+    if not _CODE_NAME.match(value):
+        return False
+    if after and after in "([{<":
+        return True
+    named = _WORDS_OF_CODE.search(value) or "." in value or not any(map(str.isdigit, value))
+    return bool(named) and not stands_bare
+
+
+def _is_shouted(text: str, name: re.Match[str]) -> bool:
+    """Whether KEY=value stands as in an environment file or a shell: capitals only, where words need no quotes."""
+    before = text[max(0, name.start() - 1) : name.start()]
+    return name[0].isupper() and (before.isupper() or before in {"", "_", " ", "\n", ";"})
+
+
+def _is_value(text: str, family: str, policy: RedactPolicy, *, loose: bool) -> bool:
+    """Whether `text` looks like a `family`. `loose`: its form (quoted, shouted) already speaks for it."""
+    value = _MARKER.sub("", text)
+    if _is_template(value):
+        return False
+    return _is_password(value, policy, loose=loose) if family == "password" else _is_assigned_secret(value, policy)
 
 
 def _is_password(value: str, policy: RedactPolicy, *, loose: bool) -> bool:
@@ -698,10 +760,12 @@ def _is_password(value: str, policy: RedactPolicy, *, loose: bool) -> bool:
     symbols = any(char in "!@#$%^&*+~?" for char in value)
     if letters and (digits or symbols):
         return True
-    return digits and len(value) >= 6 and loose and value.isascii() and value.isdigit()  # noqa: PLR2004
+    return digits and len(value) >= 6 and loose and value.isascii() and value.isdigit()
 
 
-_PATH_OR_URL = re.compile(r"(?:[a-z][a-z0-9+.-]{1,16}://|\.{0,2}/|~/|[A-Za-z]:\\|\d{4}-\d\d-\d\d)")
+_PATH_OR_URL = re.compile(
+    r"(?:[a-z][a-z0-9+.-]{1,16}://|[.~]{0,2}/[A-Za-z._-]{2,}(?:[/.]|\Z)|[A-Za-z]:\\|\d{4}-\d\d-\d\d)"
+)
 
 
 _INDEXED = re.compile(r"[A-Za-z]\[-?\w*\]")
@@ -721,7 +785,8 @@ def _is_assigned_secret(value: str, policy: RedactPolicy) -> bool:
 
 _HASH_BEFORE = re.compile(
     r"(?:sha-?(?:1|224|256|384|512)|md5|h1|blake\w{0,4}|integrity|hash|digest|checksum|sum|fingerprint|etag|public|pubkey"
-    r"|public[_ -]?key|cid|signature|sig|commit|rev|revision|uuid|guid|id|base64|nonce|state|cursor|challenge|(?:next|page|pagination|continuation)[_ -]?token)"
+    r"|public[_ -]?key|cid|signature|sig|commit|rev|revision|uuid|guid|id|base64|nonce|state|cursor|challenge"
+    r"|(?:next|page|pagination|continuation)[_ -]?token)"
     r"[\"'\s:=,(_-]{0,6}$",
     re.IGNORECASE,
 )
@@ -730,7 +795,9 @@ _HARMLESS_RUN = re.compile(
     r"|(?:toolu|srvtoolu|msg|req|call|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|acct|cs|item|step"
     r"|vs|batch|gen|org|user|proj|conv|sess|session|rs|fc|ws|bdrk|vrtx)[_-])"
 )
-_NAMED_HASH = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|(?<![A-Za-z0-9])[0-9a-f]{32,}(?![A-Za-z0-9])")
+_NAMED_HASH = re.compile(
+    r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|(?<![A-Za-z0-9])[0-9a-f]{32,}(?![A-Za-z0-9])"
+)
 _RUN_PIECE = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
 
 
@@ -742,7 +809,7 @@ def _runs(text: str, dense: tuple[re.Match[str], ...], policy: RedactPolicy) -> 
             for match in pattern.finditer(text, *run.span()):
                 if _bits(match[0]) >= policy.prefixed_bits:
                     yield _Span(match.start(), match.end(), 0, kind)
-        wrapped = 0 <= previous_end and text[previous_end : run.start()].strip("\r\n\t \"'\\+>|#*") in {"", "n"}
+        wrapped = previous_end >= 0 and text[previous_end : run.start()].strip("\r\n\t \"'\\+>|#*") in {"", "n"}
         previous_end = run.end()
         if wrapped or _wraps_on(text, run.end()):
             continue
@@ -781,7 +848,8 @@ def _is_nameless_secret(text: str, piece: re.Match[str], policy: RedactPolicy) -
 
 _CARD = re.compile(
     # the first digit comes first, because a search is fast only where a pattern begins with characters
-    r"[3-6](?:(?<![\w.-].)|(?<=\\[nrt].))(?<![0-9A-F]{4}[ -].)(?:\d{3}([ -])\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d\d([ -])\d{6}\2\d{5})"
+    r"[3-6](?:(?<![\w.-].)|(?<=\\[nrt].))(?<![0-9A-F]{4}[ -].)"
+    r"(?:\d{3}([ -])\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d\d([ -])\d{6}\2\d{5})"
     r"(?!\w|[ -][0-9A-F]{4}(?!\w))"
 )
 
@@ -803,7 +871,8 @@ _PLACEHOLDER = re.compile(
 )
 _TEMPLATE = re.compile(
     r"\$\{|\$\(|\$\$?[A-Za-z_]\w*\}?\Z|\{\{|%\(|%[sdrv]|\{[\w.:!]{0,64}\}|<%|#\{|\A<|@@|\A%\w+%\Z|\A\$\d\Z|\A\*+\Z|\A:\w+\Z"
-    r"|\A(?:user|my|the)?_?(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|none|null|nil|true|false|string|str|undefined)s?\Z",
+    r"|\A(?:user|my|the)?_?(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)s?\Z"
+    r"|\A(?:none|null|nil|true|false|string|str|undefined)\Z",
     re.IGNORECASE,
 )
 
@@ -817,7 +886,9 @@ def _is_template(value: str) -> bool:
 
 
 def _looks_random(value: str, policy: RedactPolicy) -> bool:
-    return any(map(str.isdigit, value)) and _bits(value) >= policy.assigned_bits and _turns(value) >= policy.assigned_turns
+    return (
+        any(map(str.isdigit, value)) and _bits(value) >= policy.assigned_bits and _turns(value) >= policy.assigned_turns
+    )
 
 
 def _bits(value: str) -> float:
@@ -832,11 +903,8 @@ def _bits(value: str) -> float:
     return -sum(count / total * math.log2(count / total) for count in Counter(value).values())
 
 
-_CLASS = {ord(char): char_class for char_class, chars in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789")) for char in chars}
-
-
 def _turns(value: str) -> float:
-    """The share of neighbouring letters and digits that differ in class (lower, upper, digit).
+    """Return the share of neighbouring letters and digits that differ in class (lower, upper, digit).
 
     Words have few turns, random characters many, whatever the alphabet's size; punctuation is not counted.
     """

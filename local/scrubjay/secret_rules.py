@@ -44,9 +44,7 @@ def _rule(
 ) -> Rule:
     """Compile one line of the table. `glued`: the prefix is so distinctive that a letter may stand before it."""
     pattern = re.compile(("" if glued else ALNUM_BEFORE) + body + END)
-    return Rule(
-        kind=kind, anchors=tuple(anchors.split()), pattern=pattern, back=back, context=context, random=random
-    )
+    return Rule(kind=kind, anchors=tuple(anchors.split()), pattern=pattern, back=back, context=context, random=random)
 
 
 _HEX32 = r"[0-9a-f]{32}"
@@ -117,9 +115,7 @@ RULES: tuple[Rule, ...] = (
     _rule("buildkite-token", "bkua_", r"bkua_[0-9a-z]{40}"),
     _rule("sourcegraph-token", "sgp_", r"sgp_(?:[A-Za-z0-9]{16}_|local_)?[0-9a-f]{40}"),
     # models
-    _rule(
-        "anthropic-key", "sk-ant-", r"sk-ant-(?:[a-z]{2,8}\d{2}-)?[A-Za-z0-9_-]{24,255}", glued=True, random=True
-    ),
+    _rule("anthropic-key", "sk-ant-", r"sk-ant-(?:[a-z]{2,8}\d{2}-)?[A-Za-z0-9_-]{24,255}", glued=True, random=True),
     _rule("openrouter-key", "sk-or-", r"sk-or-v1-[0-9a-f]{64}"),
     _rule("langfuse-key", "sk-lf-", rf"sk-lf-{_UUID}"),
     _rule(
@@ -262,7 +258,9 @@ SCANS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # Shapes that neither an anchor nor a run finds: these walk the text.
     (
         "discord-token",
-        re.compile(r"[MNO](?:(?<![\w.+/-].)|(?<=\\[nrt].))[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
+        re.compile(
+            r"[MNO](?:(?<![\w.+/-].)|(?<=\\[nrt].))[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"
+        ),
     ),
 )
 

@@ -31,11 +31,12 @@ from scrubjay.distill.observe import SOURCE
 from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
 from scrubjay.recall import Filters, Query, Ranking, rank
+from scrubjay.recall import Hit as Ranked
 from scrubjay.store import Changes, MemoryWrite, Store, Transaction, snapshots, sqlite_version
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.store.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
-from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid
+from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
 from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
@@ -84,6 +85,7 @@ class Service:
         """Told the name of a job that has something to do; the scheduler listens."""
         self.jobs: Callable[[], Awaitable[tuple[api.Job, ...]]] = _no_jobs
         self._index = Index()
+        self._missed: builtins.list[Changes] | None = None
         self._models_dir = models_dir
         self._model = model
         self._now = now
@@ -96,6 +98,7 @@ class Service:
         self._loading = asyncio.Lock()
         self._learning = asyncio.Lock()
         self._embedding = asyncio.Lock()
+        self._indexing = asyncio.Lock()
         self._accessed: dict[str, tuple[int, Millis]] = {}
         self._endpoint: models.Endpoint | None = None
         self._threads = models.DEFAULT_THREADS
@@ -133,11 +136,13 @@ class Service:
 
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the model. Closing twice is fine."""
-        await self.flush_accesses()
-        await self.store.close()
-        if self._embedder is not None:
-            self._embedder.close()
-            self._embedder = None
+        try:
+            await self.flush_accesses()
+        finally:
+            await self.store.close()
+            if self._embedder is not None:
+                self._embedder.close()
+                self._embedder = None
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -174,7 +179,7 @@ class Service:
                 wanted.append(clean.event)
 
         def work(tx: Transaction) -> tuple[Sequence[str], int]:
-            known = tx.known_events(event.dedupe_key for event in wanted if event is not None)
+            known = tx.known_events([event for event in wanted if event is not None])
             fresh: builtins.list[Event] = []
             ids: builtins.list[str] = []
             for event in wanted:
@@ -202,6 +207,7 @@ class Service:
 
     async def events(self, request: api.EventsRequest) -> api.EventsAnswer:
         """Return a page of events in time order."""
+        _check_times(request.since, request.until)
         clauses, params = _clauses(
             ("session_id = ?", request.session_id),
             ("(project = ? or project is null)", request.project),
@@ -260,14 +266,13 @@ class Service:
 
         async with self._learning:
             answers = await self.store.write(work)
-        if vectors is not None and space == self._space:
-            self._place([(found, vectors[place]) for place, (found, created) in enumerate(answers) if created])
-        elif any(created for _, created in answers):
+        if vectors is None and any(created for _, created in answers):
             self.on_work("embed")
         return answers
 
     async def list(self, request: api.ListRequest) -> api.ListAnswer:
         """Return a page of memories, newest first."""
+        _check_times(request.since, request.until)
         clauses, params = _clauses(
             ("m.type = ?", request.type),
             ("m.kind = ?", request.kind),
@@ -364,12 +369,13 @@ class Service:
         backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
-        event = (await self.store.events([ref])).get(ref)
-        if event is not None:
-            answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
-        else:
-            memory_id = await self.store.resolve(ref)
-            answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
+        async with self._learning:  # or what is being distilled right now would come back
+            event = (await self.store.events([ref])).get(ref)
+            if event is not None:
+                answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
+            else:
+                memory_id = await self.store.resolve(ref)
+                answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
         await self._erase_log()
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
@@ -429,6 +435,8 @@ class Service:
                 neighbours=request.neighbours,
             )
 
+        if request.mode is api.Mode.WEIGHTED:
+            await self._place_topics()
         ranking = await asyncio.to_thread(ranked)
         hits = await self._hits(ranking)
         budgeted = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
@@ -453,6 +461,7 @@ class Service:
         if not 0 <= request.neighbours <= work.neighbours:
             raise InvalidError(f"neighbours {request.neighbours} is out of range", hint=f"0 to {work.neighbours}")
         intake.check_salience(request.min_salience)
+        _check_times(request.since, request.until)
         if request.max_tokens is not None and request.max_tokens < 1:
             raise InvalidError(f"max_tokens {request.max_tokens} is out of range", hint="1 or more")
         if len(request.query) > self.policy.limits.max_query_chars:
@@ -501,9 +510,7 @@ class Service:
                     )
                 )
             elif hit.kind == "memory" and hit.id in memories:
-                found.append(
-                    _memory_hit(hit.score, hit.parts, memories[hit.id], grips.get(hit.id, ()), events, neighbours)
-                )
+                found.append(_memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, neighbours))
         return tuple(found)
 
     async def flush_accesses(self) -> int:
@@ -534,8 +541,8 @@ class Service:
 
     async def _set_slot(self, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
         name = prefix + intake.name(self.policy, request.key)
-        held = await self.store.named(name)
         if not request.value.strip():
+            held = await self.store.named(name)
             if not held:
                 raise NotFoundError(f"no {layer} line {request.key!r}", hint="scrubjay context shows them")
             await self.forget(api.ForgetRequest(ref=held[0]))
@@ -543,8 +550,10 @@ class Service:
         content = intake.content(self.policy, request.value)
 
         def work(tx: Transaction) -> None:
-            if held:
-                tx.write_memories([MemoryWrite(memory_id=held[0], fields={Field.CONTENT: content})])
+            held = tx.holders([name]).get(name)
+            if held is not None:
+                fields = {Field.CONTENT: content, Field.LAYER: layer.value}
+                tx.write_memories([MemoryWrite(memory_id=held, fields=fields)])
             else:
                 draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
                 write = MemoryWrite(memory_id=tx.new_id(), fields=_fields(draft, tx.now), names=(name,))
@@ -632,6 +641,7 @@ class Service:
                 changed.append(MemoryWrite(memory_id=earlier[0], fields={Field.CONTENT: cleaned.content}))
         if changed:
             await self.store.write(lambda tx: tx.write_memories(changed))
+            self.on_work("embed")
         taken = await self.store.taken(
             [name for draft in fresh for name in (draft.name, *draft.aliases) if name is not None]
         )
@@ -658,12 +668,18 @@ class Service:
                 format=exchange.FORMAT, events=len(events), memories=len(kept), duplicates=0, skipped=_skipped(skipped)
             )
         taken = duplicates = memories = 0
+        there: dict[str, str] = {}
         for batch in _batches(events, self.policy.work.import_batch):
             # They were cleaned when they were first stored, and already distilled: their memories stand in the file.
-            cleaned = [intake.Clean(event=event, redactions=Counter(), reason=None) for event in batch]
+            cleaned = [
+                intake.Clean(event=replace(event, device=self.store.device), redactions=Counter(), reason=None)
+                for event in batch
+            ]
             answer = await self._append(cleaned, learn=False)
+            there.update(zip((event.id for event in batch), answer.ids, strict=True))
             taken += answer.accepted
             duplicates += answer.duplicates
+        kept = [_moved(one, there) for one in kept]
         for group in _batches(kept, self.policy.work.import_batch):
             added, refused = await self.store.write(partial(_restore_memories, group=group))
             memories += added
@@ -704,8 +720,8 @@ class Service:
         target = Path(request.path)
         if not target.is_absolute():
             raise InvalidError(f"{request.path} is not an absolute path", hint="give the whole path")
-        if target == self.store.path:
-            raise InvalidError("that is the store itself", hint="name another file")
+        if self.store.consists_of(target):
+            raise InvalidError("that is a file of the store itself", hint="name another file")
         size, digest = await self.store.backup(target)
         return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
 
@@ -717,8 +733,9 @@ class Service:
             memories, events = tx.rebuild(vectors=request.vectors)
             return memories, events, before, tx.view_digest()
 
-        memories, events, before, after = await self.store.write(work)
-        await self._load_index()
+        async with self._indexing:
+            memories, events, before, after = await self.store.write(work)
+            await self._load_index()
         self.on_work("embed")
         return api.RebuildAnswer(memories=memories, events=events, before=before, after=after)
 
@@ -755,7 +772,8 @@ class Service:
         warnings = []
         if version_info < SAFE_VERSION:
             warnings.append(
-                f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is; upgrade when you can"
+                f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is;"
+                " upgrade when you can"
             )
         if self._embedder_error is not None:
             warnings.append(f"{self._embedder_error.message}: recall is lexical. {self._embedder_error.hint}")
@@ -787,12 +805,15 @@ class Service:
     # --- learning -----------------------------------------------------------------------------------------------------
 
     async def learn(self) -> int:
-        """Distil every event that was not yet, session by session. Returns how many memories are new."""
+        """Distil every event that was not yet, session by session. Returns how many memories are new.
+
+        The lock is held for one step at a time: who adds or forgets meanwhile waits for that step, not for an import.
+        """
         made = 0
-        async with self._learning:
-            names = await self._slots(Layer.IDENTITY, None, None)
-            while waiting := await self.store.to_learn():
-                for session_id, _ in waiting:
+        names = await self._slots(Layer.IDENTITY, None, None)
+        while waiting := await self.store.to_learn():
+            for session_id, _ in waiting:
+                async with self._learning:
                     made += await self._learn_session(session_id, names)
         if made:
             self.on_work("embed")
@@ -832,6 +853,8 @@ class Service:
         events, new, upto = await self.store.session_events(
             session_id, context=work_policy.learn_context, limit=work_policy.learn_events
         )
+        if not events:
+            return 0
         found = await asyncio.to_thread(
             distill,
             events,
@@ -895,7 +918,7 @@ class Service:
     # --- embedding ----------------------------------------------------------------------------------------------------
 
     async def embed(self) -> int:
-        """Embed every owner that has no vector in the space in use. Returns how many were embedded; 0 without a model."""
+        """Embed every owner that has no vector in the space in use. Returns how many that were; 0 without a model."""
         done = 0
         async with self._embedding:
             while True:
@@ -910,9 +933,7 @@ class Service:
                 if vectors is None:
                     return done
                 rows = [(owner, said, blob) for (owner, said, _), blob in zip(waiting, vectors, strict=True)]
-                kept = set(await self.store.write(partial(Transaction.put_vectors, space=space, vectors=rows)))
-                if space == self._space:
-                    self._place([(owner, blob) for owner, _, blob in rows if owner in kept])
+                await self.store.write(partial(Transaction.put_vectors, space=space, vectors=rows))
                 done += len(rows)
 
     async def _encode(self, embedder: models.Embedder, texts: Sequence[str]) -> Sequence[bytes] | None:
@@ -947,17 +968,31 @@ class Service:
             self._fail_model(error)
             return None, f"{error.message}: lexical only"
 
+    async def _place_topics(self) -> None:
+        """Give the index the vectors of topic labels that it has none of; only the weighted mode reads them."""
+        embedder = self._embedder
+        labels = [] if embedder is None else self._index.topics_without_vector()
+        if embedder is not None and labels:
+            try:
+                rows, scales = await asyncio.to_thread(lambda: quantise(embedder.embed(labels)))
+            except ScrubjayError as error:
+                self._fail_model(error)
+                return
+            self._index.set_topics(labels, rows, scales)
+
     def _fail_model(self, error: ScrubjayError) -> None:
         log.warning("model failed code=%s", error.code)
         self._embedder_error = error
 
     async def _load_model(self) -> models.Embedder | None:
         """Return the model in use, loading it if need be; None when there is none or it cannot be loaded."""
-        if self._embedder is not None:
-            return self._embedder
+        embedder = self._embedder
+        if embedder is not None:
+            return embedder
         async with self._loading:
-            if self._embedder is not None:
-                return self._embedder
+            embedder = self._embedder
+            if embedder is not None:
+                return embedder
             name = await self._chosen()
             if name == NO_MODEL or time.monotonic() < self._retry_model:
                 return None
@@ -1033,10 +1068,11 @@ class Service:
         costs nothing. Raises what loading the model raises, and changes nothing then.
         """
         if request.name == NO_MODEL:
-            await self.store.write(lambda tx: tx.set_meta("model", NO_MODEL))
-            await self._drop_model()
-            self._space = None
-            self._index.clear_vectors()
+            async with self._loading:  # a model on its way in would stay
+                await self.store.write(lambda tx: tx.set_meta("model", NO_MODEL))
+                await self._drop_model()
+                self._space = None
+                self._index.clear_vectors()
             return await self.models(api.Nothing())
         embedder = await asyncio.to_thread(
             models.load, self._models_dir, request.name, threads=self._threads, endpoint=self._endpoint
@@ -1060,11 +1096,15 @@ class Service:
     async def _load_index(self) -> None:
         """Fill a new index from the store, and put it in the old one's place."""
         fresh = Index()
+        missed: builtins.list[Changes] = []
+        self._missed = missed
         async for events in self.store.event_docs():
             await asyncio.to_thread(fresh.add_events, events)
         async for memories in self.store.memory_docs():
             await asyncio.to_thread(fresh.add_memories, memories)
-        self._index = fresh
+        self._index, self._missed = fresh, None
+        for changes in missed:  # what was committed meanwhile, which the scans may have seen or not
+            self._follow(changes)
         chosen = await self._chosen()
         if self._space is None and chosen in models.MODELS:
             self._space = await self.store.space_number(models.MODELS[chosen].space)
@@ -1078,6 +1118,8 @@ class Service:
 
     def _follow(self, changes: Changes) -> None:
         """Bring the index up to one commit."""
+        if self._missed is not None:
+            self._missed.append(changes)
         for stale in (False, True):
             events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
             memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
@@ -1087,6 +1129,7 @@ class Service:
                 self._index.add_memories(memories, keep_vectors=not stale)
         if changes.removed:
             self._index.remove(changes.removed)
+        self._place([(owner, vector) for space, owner, vector in changes.vectors if space == self._space])
 
     def _place(self, rows: Sequence[tuple[str, bytes]]) -> None:
         if rows:
@@ -1243,6 +1286,19 @@ def _id_of(ts: Millis, *parts: object) -> str:
     return ulid(ts, hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:10])
 
 
+def _moved(kept: exchange.Kept, there: Mapping[str, str]) -> exchange.Kept:
+    """Return a memory of an export with its grips on the events as they are known here: one may have another id."""
+    grips = tuple(
+        replace(
+            grip,
+            event_id_start=there.get(grip.event_id_start, grip.event_id_start),
+            event_id_end=there.get(grip.event_id_end, grip.event_id_end),
+        )
+        for grip in kept.grips
+    )
+    return replace(kept, grips=grips)
+
+
 def _restore_memories(tx: Transaction, group: Sequence[exchange.Kept]) -> tuple[int, Counter[str]]:
     """Write memories of an export under their own ids. Returns how many are new, and what was left out by reason."""
     refused: Counter[str] = Counter()
@@ -1298,8 +1354,7 @@ def _quote(event: Event, text: str | None = None) -> api.Quote:
 
 
 def _memory_hit(
-    score: float,
-    parts: dict[str, float],
+    hit: Ranked,
     memory: Memory,
     grips: Sequence[Grip],
     events: Mapping[str, Event],
@@ -1309,10 +1364,10 @@ def _memory_hit(
         id=memory.id,
         kind="memory",
         text=memory.content,
-        score=score,
+        score=hit.score,
         ts=memory.created_at,
         type=memory.type.value,
-        parts=parts,
+        parts=hit.parts,
         name=memory.name,
         scope=memory.scope.value,
         resource_id=memory.resource_id,
@@ -1355,7 +1410,7 @@ def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
 def _visible(memory: Memory, project: str | None, session_id: str | None) -> bool:
     if project is None and session_id is None:
         return True
-    return memory.scope is Scope.USER or memory.resource_id in {project, session_id}
+    return memory.scope is Scope.USER or memory.resource_id in {project, session_id} - {None}
 
 
 def _skipped(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:
@@ -1367,14 +1422,21 @@ def _clauses(*parts: tuple[str, Any]) -> tuple[str, tuple[Any, ...]]:
     return " and ".join(["1", *(sql for sql, _ in given)]), tuple(value for _, value in given)
 
 
+def _check_times(since: Millis | None, until: Millis | None) -> None:
+    intake.check_time("since", since)
+    intake.check_time("until", until)
+
+
 def _cursor(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     try:
-        at, n = text.split("-")
-        return int(at), int(n)
+        at, n = (int(part) for part in text.split("-"))
     except ValueError as error:
         raise InvalidError("that cursor is not one of ours", hint="pass the `next` of the page before") from error
+    if max(at, n) > MAX_MILLIS:  # SQLite counts in 64 bits
+        raise InvalidError("that cursor is not one of ours", hint="pass the `next` of the page before")
+    return at, n
 
 
 def _cursor_text(at: tuple[int, int] | None) -> str | None:

@@ -19,6 +19,9 @@ MAX_LEAD_MS = 600_000
 """A remote stamp further ahead than this (10 minutes) does not move the device clock; it is merged all the same."""
 
 MAX_MILLIS = (1 << 48) - 1
+MAX_EVENT_MILLIS = (1 << 43) - 1
+"""The latest time of an event, in the year 2248: recall orders events by time and arrival in one 63-bit number."""
+DAY_MINUTES = 24 * 60
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ULID_LENGTH = 26
 

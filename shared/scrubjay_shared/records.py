@@ -19,6 +19,12 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def speaker_of(metadata: Json, role: str) -> str:
+    """Return the name of who speaks in an event: `metadata["speaker"]` where that is one, else the role."""
+    name = metadata.get("speaker")
+    return name if isinstance(name, str) and name else role
+
+
 class EventType(StrEnum):
     """What an agent did. Unknown hook events never become an Event."""
 
@@ -121,8 +127,7 @@ class Event:
     @property
     def speaker(self) -> str:
         """The name that stands before the text in a document: the speaker's if known, else the role's."""
-        name = self.metadata.get("speaker")
-        return name if isinstance(name, str) and name else self.role.value
+        return speaker_of(self.metadata, self.role.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ def ingest(line: Namespace) -> None:
     drafts = _drafts(reach.decoded(data, "stdin" if line.file == "-" else line.file))
     totals = Totals()
     with reach.store(line, background=True) as door, out.progress() as bar:
-        task = bar.add_task("events", total=len(drafts))
+        task = bar.add_task("ingesting", total=len(drafts))
         for start in range(0, len(drafts), BATCH):
             batch = tuple(drafts[start : start + BATCH])
             answer: api.IngestAnswer = door.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
@@ -150,7 +150,7 @@ def ingest(line: Namespace) -> None:
             totals.skip(answer.skipped)
             bar.update(task, advance=len(batch))
         bar.stop()
-        _settled(door, out, wanted=line.wait)
+        _finish(door, out, wanted=line.wait)
     report = IngestReport(
         lines=len(drafts),
         accepted=totals.events,
@@ -188,7 +188,7 @@ def import_(line: Namespace) -> int:
     found = list(_found(line.paths))
     totals = Totals()
     failed: list[Failed] = []
-    with reach.store(line, background=not line.dry_run) as door, out.progress(unit="files") as bar:
+    with reach.store(line, background=not line.dry_run) as door, out.progress() as bar:
         task = bar.add_task("importing", total=len(found))
         for file in found:
             if not file.wanted:
@@ -198,7 +198,7 @@ def import_(line: Namespace) -> int:
             bar.update(task, advance=1)
         bar.stop()
         if not line.dry_run:
-            _settled(door, out, wanted=line.wait)
+            _finish(door, out, wanted=line.wait)
     report = ImportReport(
         files=totals.files,
         events=totals.events,
@@ -316,14 +316,21 @@ def _at(path: Path) -> Iterator[Found]:
                 yield Found(file.relative_to(path).as_posix(), file, file.suffix.lower() in READ_SUFFIXES)
 
 
-def _settled(door: Door, out: Output, *, wanted: bool) -> None:
-    """Wait until all is learned and embedded, when asked to, or when no daemon would do it after us.
-
-    The jobs do the work and the bar follows them; `settle` then does what they left, and says when nothing is.
-    """
+def _finish(door: Door, out: Output, *, wanted: bool) -> None:
+    """Wait until all is learned, when asked to, or when no daemon would do it after us."""
     if not wanted and door.through == "daemon":
         return
-    with out.progress(unit="to learn and embed") as bar:
+    left = settled(door, out)
+    if left.to_learn or left.to_embed:
+        out.remark(f"{left.to_learn:,} are still to learn and {left.to_embed:,} to embed; the next start goes on")
+
+
+def settled(door: Door, out: Output) -> api.SettleAnswer:
+    """Wait until all is learned and embedded, and show how far it is. Returns what could not be done.
+
+    The jobs do the work and the bar follows them; the verb `settle` then does what they left.
+    """
+    with out.progress() as bar:
         task = bar.add_task("learning", total=None)
         most = waiting = 0
         moved = time.monotonic()
@@ -335,13 +342,11 @@ def _settled(door: Door, out: Output, *, wanted: bool) -> None:
             if left != waiting:
                 waiting, moved = left, time.monotonic()
             most = max(most, left)
-            bar.update(task, total=most, completed=most - left)
+            what = "learning" if counts.to_learn else "embedding"
+            bar.update(task, description=what, total=most, completed=most - left)
             time.sleep(LOOK_S)
-        left_over: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
-    if left_over.to_learn or left_over.to_embed:
-        out.remark(
-            f"{left_over.to_learn:,} still to learn from and {left_over.to_embed:,} to embed; the next start goes on"
-        )
+        answer: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+    return answer
 
 
 def export(line: Namespace) -> None:
@@ -412,7 +417,7 @@ def rebuild(line: Namespace) -> None:
         answer: api.RebuildAnswer = door.call("rebuild", api.RebuildRequest(vectors=line.vectors))
         bar.stop()
         if line.vectors:
-            _settled(door, out, wanted=False)
+            _finish(door, out, wanted=False)
     same = "the same as before" if answer.before == answer.after else "it was damaged, and is now as its ops say"
     out.answer(
         answer,

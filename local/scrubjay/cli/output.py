@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 else:
     console, progress, text = Later("rich.console"), Later("rich.progress"), Later("rich.text")
     render = Later("scrubjay.cli.render")
+
+
+PIPE_WIDTH = 160
+"""Columns of text that is not for a terminal: wide enough for what tables hold, and COLUMNS asks for another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +57,12 @@ class Output:
         if not self.quiet and words:
             remarks().print(render.clean(words), style="dim", markup=False, soft_wrap=True)
 
-    def progress(self, *, unit: str = "") -> Progress:
+    def progress(self) -> Progress:
         """Return a progress bar on stderr; it shows only to people, and not when quiet."""
         columns = (
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
-            progress.TextColumn(unit),
             progress.TimeRemainingColumn(),
         )
         return progress.Progress(*columns, console=remarks(), transient=True, disable=self.hushed)
@@ -90,7 +94,8 @@ def write_bytes(data: bytes) -> None:
 
 def terminal() -> Console:
     """Return the console of results."""
-    return console.Console(highlight=False, emoji=False)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return console.Console(highlight=False, emoji=False, width=width)
 
 
 def remarks() -> Console:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """How long a command waits for another one that has the store: agents run several at a time."""
 
 EMBED_MS = 60_000

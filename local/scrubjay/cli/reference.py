@@ -25,12 +25,12 @@ HEAD = """\
 `scrubjay [options] COMMAND ...`
 
 The result goes to stdout, everything else (progress, remarks, errors) to stderr. For people the result is text; with
-`--json`, or when stdout is not a terminal, it is one JSON object on one line (`--text` asks for text there). The JSON of
-a command is the record named under it, described [below](#records); records only gain fields. Times in JSON are UTC
+`--json`, or when stdout is not a terminal, it is one JSON object on one line (`--text` asks for text there). That object
+is the record named under the command, described [below](#records); records only gain fields. Times in JSON are UTC
 milliseconds, ids are ULIDs. What people see is local time and the first 16 characters of an id.
 
 A command uses the daemon when one runs; else it opens the store itself, learns and embeds what it brought in, and
-leaves nothing running; a second command waits up to ten seconds for it.
+leaves nothing running; a second command waits up to half a minute for it.
 
 A `REF` is a memory's id, its first 6 or more characters if these are nobody else's, its name, or any alias.
 A `WHEN` is a date (`2026-11-21`), a date and time (`2026-11-21T14:30`), or words: `now`, `today`, `yesterday`,

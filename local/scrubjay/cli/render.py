@@ -93,6 +93,16 @@ def dim(*parts: str) -> Text:
     return Text(" · ".join(part for part in parts if part), style="dim")
 
 
+def pairs(rows: Iterable[tuple[str, str]]) -> Text:
+    """Return labels and values, a line each; a pair without a value is left out. Long lines are the terminal's to wrap:
+    a path must stay in one piece.
+    """
+    kept = [(label, value) for label, value in rows if value]
+    width = max((len(label) for label, _ in kept), default=0)
+    lines = [Text.assemble((f"{label:<{width}}", "dim"), "  ", clean(value)) for label, value in kept]
+    return Text("\n").join(lines)
+
+
 def quote(said: Quote, limit: int = WORDS) -> Text:
     """Return a line of evidence: who, what, when, which event."""
     line = Text()
@@ -102,8 +112,8 @@ def quote(said: Quote, limit: int = WORDS) -> Text:
     return line
 
 
-def hit(found: Hit, rank: int, *, why: bool = False) -> RenderableType:
-    """Return one answer: what it says, when and what it is, and who said so."""
+def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> RenderableType:
+    """Return one answer: what it says, when and what it is, and who said so. `note` stands beside it."""
     offset = found.sources[0].utc_offset if found.sources else None
     speaker = found.sources[0].speaker if found.kind == "event" and found.sources else ""
     head = Text(f"{rank:>2}  ", style="bold green")
@@ -120,6 +130,8 @@ def hit(found: Hit, rank: int, *, why: bool = False) -> RenderableType:
         short(found.id),
         f"{found.score:.3f}",
     )
+    if note:
+        about.append(f"  {note}", style="not dim green")
     parts.append(Padding(about, (0, 0, 0, 4)))
     said = [line for line in found.sources if not (found.kind == "event" and line.event_id == found.id)]
     parts.extend(Padding(Text("↳ ", style="dim").append_text(quote(line)), (0, 0, 0, 4)) for line in said)
@@ -164,12 +176,9 @@ def recalled(answer: RecallAnswer) -> str:
     return " · ".join([*parts, *answer.notes])
 
 
-def entry(found: Entry) -> RenderableType:
+def entry(found: Entry) -> Text:
     """Return a memory with all that is known about it."""
     memory = found.memory
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
     belongs = memory.scope.value + (f" {memory.resource_id}" if memory.resource_id else "")
     rows = (
         ("id", memory.id),
@@ -188,10 +197,7 @@ def entry(found: Entry) -> RenderableType:
         ("superseded by", memory.superseded_by or ""),
         ("recalled", counted(memory.access_count, "time") if memory.access_count else ""),
     )
-    for name, value in rows:
-        if value:
-            table.add_row(name, Text(clean(value)))
-    return Group(Text(clean(memory.content), style="bold"), table)
+    return Text(clean(memory.content) + "\n", style="bold").append_text(pairs(rows))
 
 
 def _held(memory: Memory) -> str:
@@ -300,11 +306,8 @@ def source(found: Source) -> RenderableType:
     return Group(*parts)
 
 
-def stats(found: StatsAnswer) -> RenderableType:
+def stats(found: StatsAnswer) -> Text:
     """Return counts and sizes."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column()
     types = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_type.items(), key=lambda kv: -kv[1]))
     kinds = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_kind.items(), key=lambda kv: -kv[1]))
     period = ""
@@ -325,10 +328,7 @@ def stats(found: StatsAnswer) -> RenderableType:
         ("ops", f"{found.ops:,}"),
         ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
     )
-    for name, value in rows:
-        if value:
-            table.add_row(name, Text(value))
-    return table
+    return pairs(rows)
 
 
 def models(found: ModelsAnswer) -> RenderableType:
@@ -348,17 +348,15 @@ def models(found: ModelsAnswer) -> RenderableType:
 
 def status(found: StatusAnswer) -> RenderableType:
     """Return how the daemon is, and its jobs."""
-    head = Table.grid(padding=(0, 2))
-    head.add_column(style="dim")
-    head.add_column(overflow="fold")
-    for name, value in (
-        ("running", f"process {found.pid} since {times.moment(found.started)}, scrubjay {found.version}"),
-        ("file", found.file),
-        ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
-        ("model", f"{found.model}: {found.model_state}"),
-        *(("warning", warning) for warning in found.warnings),
-    ):
-        head.add_row(name, Text(clean(value), style="yellow" if name == "warning" else ""))
+    head = pairs(
+        (
+            ("running", f"process {found.pid} since {times.moment(found.started)}, scrubjay {found.version}"),
+            ("file", found.file),
+            ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
+            ("model", f"{found.model}: {found.model_state}"),
+            *(("warning", warning) for warning in found.warnings),
+        )
+    )
     jobs = _table("job", "state", "runs", "failed", "last", "took", "pending")
     for job in found.jobs:
         last = times.moment(job.last_start) if job.last_start is not None else "never"
@@ -398,14 +396,14 @@ def _spaced(parts: Iterable[RenderableType]) -> RenderableType:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    long = {"memory", "title"}
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False, expand=bool(long & {*columns}))
     for column in columns:
-        if column in {"memory", "title"}:
+        if column in long:
             table.add_column(column, overflow="ellipsis", no_wrap=True, ratio=1)
         else:
-            whole = SHORT_ID if column == "id" else None
             side: JustifyMethod = "right" if column in {"events", "size", "runs", "failed", "pending"} else "left"
-            table.add_column(column, no_wrap=True, justify=side, min_width=whole)
+            table.add_column(column, no_wrap=True, justify=side)
     return table
 
 
@@ -436,12 +434,8 @@ def imported(report: ImportReport) -> RenderableType:
     return Group(*parts)
 
 
-def initialised(report: InitReport) -> RenderableType:
+def initialised(report: InitReport) -> Text:
     """Return what is in place, and what to do next."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_row("store", f"{report.file} ({counted(report.memories, 'memory', 'memories')})")
     model = {
         "ready": f"{report.model}, ready",
         "none": "none: recall by words only",
@@ -449,14 +443,14 @@ def initialised(report: InitReport) -> RenderableType:
     }.get(
         report.model_state, f"{report.model} is {report.model_state}: recall by words only, until scrubjay models pull"
     )
-    table.add_row("model", model)
-    after = Table.grid(padding=(0, 2))
-    after.add_column(style="bold", no_wrap=True)
-    after.add_column(style="dim")
-    after.add_row("scrubjay daemon start", "learn in the background, answer in milliseconds")
-    after.add_row("scrubjay import ~/.claude/projects", "learn from what was said already")
-    after.add_row('scrubjay recall "…"', "ask")
-    return Group(table, Text("\nnext", style="dim"), after)
+    done = pairs((("store", f"{report.file} ({counted(report.memories, 'memory', 'memories')})"), ("model", model)))
+    after = (
+        ("scrubjay daemon start", "learn in the background, answer in milliseconds"),
+        ("scrubjay import ~/.claude/projects", "learn from what was said already"),
+        ('scrubjay recall "…"', "ask"),
+    )
+    lines = [Text.assemble((f"{command:<36}", "bold"), (what, "dim")) for command, what in after]
+    return Text("\n").join([done, Text(), Text("next", style="dim"), *lines])
 
 
 def examined(report: DoctorReport) -> RenderableType:

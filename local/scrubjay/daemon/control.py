@@ -21,7 +21,7 @@ import psutil
 from scrubjay import settings as options
 from scrubjay.client import Client, Running, discover, greeting
 from scrubjay.policy import DEFAULT, DaemonPolicy
-from scrubjay_shared.errors import ScrubjayError, UnavailableError
+from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,6 +117,10 @@ def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stoppe
         process.kill()
     except psutil.NoSuchProcess:
         return Stopped(daemon=record)
+    except psutil.AccessDenied as error:
+        raise DeniedError(
+            f"process {record.pid} belongs to another user", hint="stop it as the user who started it"
+        ) from error
     if not _gone(process, policy.stop_seconds, policy.poll_seconds):
         raise UnavailableError(
             f"process {record.pid} does not end, not even when killed", hint="its disk may hang; try again later"

@@ -122,6 +122,10 @@ def _names(port: int) -> list[str]:
 
 def _record_failure(request_id: str, error: BaseException) -> None:
     """Log where it happened. Not the exception's own words: they may quote a memory."""
+    log.error("failed request=%s error=%s at=%s", request_id, type(error).__qualname__, places(error))
+
+
+def places(error: BaseException) -> str:
+    """Return where an exception came from, innermost first."""
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
-    place = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
-    log.error("failed request=%s error=%s at=%s", request_id, type(error).__qualname__, place)
+    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))

@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import uvicorn
@@ -28,6 +28,7 @@ from scrubjay import __version__
 from scrubjay import settings as options
 from scrubjay.client import RECORD_NAME, Running, discover
 from scrubjay.daemon.app import create_app
+from scrubjay.daemon.guard import places
 from scrubjay.models import Endpoint
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.scheduler import Scheduler
@@ -37,10 +38,13 @@ from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
+    from types import TracebackType
 
     from starlette.applications import Starlette
 
     from scrubjay.settings import Settings
+
+    ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 TOKEN_BYTES = 32
 """Randomness of the bearer token: as much as of a key."""
@@ -63,6 +67,7 @@ def run(settings: Settings, *, foreground: bool = True, policy: MemoryPolicy = D
 
 
 async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> Running | None:
+    asyncio.get_running_loop().set_exception_handler(_on_loop_error)
     stopping = asyncio.Event()
     with _signals(stopping):
         service = await _open(settings, policy)
@@ -224,7 +229,9 @@ def _tcp_socket(settings: Settings, warnings: list[str]) -> socket.socket:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    # Only where the protocol is named does asyncio switch off Nagle's algorithm; with it an answer takes 40 ms.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if sys.platform == "win32":
             # There, reusing an address means taking it from whoever has it.
@@ -345,9 +352,25 @@ def _log_to_file(settings: Settings, policy: MemoryPolicy, *, foreground: bool) 
 
 
 def _log_to(handler: logging.Handler, level: str) -> None:
-    formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
-    handler.setFormatter(formatter)
+    handler.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)  # other people's loggers may say what is wrong, not what they see
     logging.getLogger("scrubjay").setLevel(level.upper())
+
+
+class DiscreetFormatter(logging.Formatter):
+    """Formats an exception as its kind and its places, without its words, which may quote a memory.
+
+    The libraries we run on log the exceptions of our jobs and tasks; this is where their words end.
+    """
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  # the library's name
+        """Return one line: the kind of the exception, and where it came from."""
+        error = ei[1]
+        return "" if error is None else f"{type(error).__qualname__} at {places(error)}"
+
+
+def _on_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody awaited. asyncio's own handler would print the exception's words."""
+    log.error("unhandled in the event loop: %s", context.get("message"), exc_info=context.get("exception"))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MAX_QUERY_FIELDS = 64
 """Query parameters in one URL: several times the widest request there is."""
 
+MAX_INTEGER = 2**63 - 1
+"""JSON has no bounds for whole numbers; the store's columns do."""
+
 SEE_SCHEMA = "GET /openapi.json describes every field"
 
 # A pair of surrogates, a lone one, or any other escape. Scanned left to right: after an escaped backslash, `ud800` is
@@ -55,24 +58,33 @@ def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_
     raw = takes_file(verb) and media_type != "application/json"
     if takes_query(verb):
         if body:
-            raise InvalidError(f"{verb.method} takes its fields from the query string, not from a body")
+            raise InvalidError(
+                f"{verb.method} takes its fields from the query string, not from a body", hint=SEE_SCHEMA
+            )
         fields: dict[str, Any] = asked
     elif raw:
         fields = asked | {"data": body}
     else:
         if asked:
-            raise InvalidError(f"{verb.method} {verb.path} takes its fields from the body, not from the query string")
+            raise InvalidError(
+                f"{verb.method} {verb.path} takes its fields from the body, not from the query string", hint=SEE_SCHEMA
+            )
         fields = decoded(body) if body else {}
         if not isinstance(fields, dict):
             raise InvalidError("the body is not a JSON object", hint=SEE_SCHEMA)
     if twice := given.keys() & fields.keys():
-        raise InvalidError(f"{min(twice)} stands in the path already")
+        raise InvalidError(f"{min(twice)} stands in the path already", hint="leave it out elsewhere")
     given |= fields
     _refuse_unknown(given, verb.request, "")
     try:
-        return msgspec.convert(given, verb.request, strict=not (takes_query(verb) or raw))
+        record = msgspec.convert(given, verb.request, strict=not (takes_query(verb) or raw))
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise InvalidError(str(error), hint=SEE_SCHEMA) from error
+    for name in given:
+        value = getattr(record, name)
+        if isinstance(value, int) and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
+            raise InvalidError(f"{name} is out of range", hint="whole numbers have at most 64 bits")
+    return record
 
 
 def decoded(body: bytes) -> Any:
@@ -96,10 +108,10 @@ def _query_fields(query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS)
     except ValueError as error:
-        raise InvalidError("the query string is not one: too many fields, or not UTF-8") from error
+        raise InvalidError("the query string is not one: too many fields, or not UTF-8", hint=SEE_SCHEMA) from error
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise InvalidError("a query parameter is given twice")
+        raise InvalidError("a query parameter is given twice", hint="give it once")
     return fields
 
 

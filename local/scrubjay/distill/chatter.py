@@ -64,6 +64,11 @@ COURTESY = (
 )
 FEELING = (
     (
+        rf"^{_I}(?:been |felt |feeling )?(?:a bit |so |really )?{ADVERB_RUN}(?:upset|frustrated|stressed|tired|"
+        r"sad|nervous|anxious|worried|"
+        r"torn|swamped|overwhelmed|bored|stumped|scared|bummed|down)\b"
+    ),
+    (
         rf"^{_I}(?:so )?(?:glad|happy|proud|sorry|sure|here|grateful|thankful|excited|thrilled|stoked|pumped|"
         r"ready|curious|looking forward|rooting|open|lucky|fortunate|blessed|amazed|impressed|honored|touched|"
         r"good|okay|ok|fine|well|great|all|determined|keeping|hoping)\b"
@@ -90,6 +95,8 @@ FEELING = (
     ),
 )
 VAGUE = (
+    r"\bcan (?:\w+ly |also |always |just )?(?:affect|make|help|be|get|feel|bring|lead|take|give)\b",
+    r"\btaught myself(?=,|\W*$)|\bfavou?rite (?:was|is) (?:when|that|this|how)\b|\bgoing to .*\btonight\b",
     r"^we all\b",
     r"^(?:afterwards?|later|eventually|lots?|a lot|not much|much|a bunch)\b",
     r"\bkeep (?:\w+ing|at it|it up|up|on)\b",
@@ -103,14 +110,16 @@ VAGUE = (
         r"\b(?:something (?:happened|cool|special|new|different|good|great|like|i|we|they|that|to)|"
         r"some (?:stuff|things)|(?:and|or) stuff)\b"
     ),
-    r"\b(?:accomplished|did|doing|made) something\b",
+    r"\b(?:accomplished|did|doing|made) something\b|\bsomething\W*$|\bin particular\W*$",
+    r"\ba (?:certain|similar)\b|\b(?:one|a) (?:good|great|nice|cool) thing\b|\bif (?:that|it|you)\b",
     r"\b(?:organizing|planning|working on|doing|trying|starting|building|making) something\b(?! (?:called|named))",
     (
         r"\b(?:playing|doing|practicing|learning|working|training|going|been) (?:for|since) (?:about |over |"
         r"around |almost |nearly )?(?:a |an |\w+ )?\w+(?: now| already)?\W*$"
     ),
     (
-        r"\b(?:had|got|took|have) (?:an?|some|such an?|the) (?:\w+ ){0,3}(?:adventure|experience|moment|time|"
+        r"\b(?:had|got|took|have) (?:an?|some|such an?|the) (?:\w+ ){0,3}(?:adventure|accomplishment|"
+        r"achievement|milestone|experience|moment|time|"
         r"day|week|night|weekend|chat|conversation|blast|pics?|photos?|break|ride|setback|challenge|chance|"
         r"opportunity)(?: (?:yesterday|today|recently|last \w+|this \w+|the other day|together|"
         r"lately))?(?:\W*$| during\b| there\b)"
@@ -135,7 +144,7 @@ POINTING_OUT = (
     ),
     r"\bthat (?:yet|too|again|before|once|soon|either|now|already|often|anymore)\b",
     r"^(?:after|before|since|because of|besides|despite|with|from|on|for|like|as for) (?:that|this|then|it)\b",
-    r"\b(?:ever since|since then|since)\W*$",
+    r"\b(?:ever since|since then|since|that)\W*$|\bsome (?:to|for|from|of them)\b|\bmood is\b",
     (
         r"\b(?:here's|here is|here are|this is (?:me|my|a|the|what|how|from|one)|look at|take a look|"
         r"check this|these (?:pics|pictures|photos|are))\b"

@@ -42,7 +42,7 @@ DECISION = any_of(
     r"\bwe(?:'ll| will| should|'re going to| are going to| shall) (?:\w+ly )?(?:use|go with|switch|ship|"
     r"deploy|release|move|migrate|store|keep|support|drop|adopt|build|launch|host|replace|remove|write|"
     r"stick|default|require|pin|charge|pivot|start with|stop)\b",
-    r"^(?:i|we) (?:drop|dropped|switched|switch|moved to|migrated|went with|go with|stick with)\b",
+    r"^(?:i|we) (?:drop|dropped|switched|switch|migrated|went with|go with|stick with)\b",
     r"\bfrom now on\b",
     r"\b\w+ it is\b",
     r"^no more \w+",
@@ -54,7 +54,7 @@ PREFERENCE = any_of(
     r"drink|care for)|rather)\b",
     r"\bi want (?:the|my|our|all|every|each|no) [\w ]{2,30}? (?:to|on|in)\b",
     r"\b(?:my|our) (?:all-time |absolute |personal |current |other )?(?:favou?rites?|fave|preference|go-to)\b",
-    rf"\bi(?:'m| am|'ve been|'ve always been) {ADVERB_RUN}(?:such )?(?:a |an )?(?:(?:big|huge|massive|"
+    rf"\bi(?:'m| am|'ve been|'ve always been) {ADVERB_RUN}(?:\w+ly )?(?:such )?(?:a |an )?(?:(?:big|huge|massive|"
     r"total|real) )?(?:fan of|into|fond of|obsessed with|hooked on|keen on|passionate about|allergic|"
     r"crazy about|in love with|drawn to|interested in)\b",
     r"^i(?:'ve got| have) a (?:passion|love|soft spot|thing|preference) for\b",
@@ -135,7 +135,7 @@ THIRD_PERSON = re.compile(
     r"still )?(?:is|was|has|had|wants|says|said|asked|told|likes|loves|hates|prefers|needs|works|lives|"
     r"joined|joins|joining|moved|got|can't|can|does|doesn't|went|gave|took|started|stopped|turns|keeps|"
     r"runs|owns|plays|uses|baked|made|forwarded|reports|became|won|did|came|bought|goes|gets|enjoys|eats|"
-    r"barks|pays|will)\b"
+    r"barks|pays|will)\b(?!,)"
 )
 
 NOT_NAMES = words(
@@ -176,7 +176,15 @@ LATE_POSSESSIVE = re.compile(r"[^,]*, (?:my|our)\b")
 TOGETHER_SOON = re.compile(r"(?:\w+, )?we(?:'ll| will) (?!be )")
 OF_ONESELF = re.compile(r"\b(?:i|me|my|our)\b")
 OF_US = re.compile(r"\b(?:me|my|our|us)\b")
+BARE_SUBJECT = re.compile(
+    r"the \w+(?:'s)? (?:is|was|has|had|got|made|makes|helps|helped|gave|took|were|are|always|really)\b"
+)
+"""In talk, "the book got me thinking" is about a book that was named before."""
+
 THING_OF_MINE = re.compile(r"(?:the|my|our|an?|one|two|three) ")
+
+VERBAL = frozenset((MemoryType.INSIGHT, MemoryType.GOAL))
+"""Families whose patterns hold a verb; a sentence of the others must have one besides."""
 
 TEAM_TALK = re.compile(r"let's|we should|we'll|no more|\w+ it is")
 """Openings that commit a team, and between two people who talk are invitations and moods."""
@@ -212,7 +220,7 @@ def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Reading 
     """Read the families with words of their own: insight, decision, goal, preference."""
     if OUTRIGHT.search(low):
         return Reading(MemoryType.PREFERENCE, policy.outright_confidence)
-    if not SAYS.search(low) or (named_talk and TEAM_TALK.match(low)):
+    if named_talk and TEAM_TALK.match(low):
         return None
     for pattern, kind in (
         (INSIGHT, MemoryType.INSIGHT),
@@ -220,7 +228,7 @@ def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Reading 
         (GOAL, MemoryType.GOAL),
         (PREFERENCE, MemoryType.PREFERENCE),
     ):
-        if pattern.search(low):
+        if pattern.search(low) and (kind in VERBAL or SAYS.search(low)):
             return Reading(kind, policy.family_confidence)
     return None
 
@@ -247,7 +255,9 @@ def _told_in_talk(
     """Read a fact in talk between people, where most of what is said of third things is opinion."""
     sure: float | None = None
     subject = OWN_SUBJECT.match(low)
-    if subject is not None and OPINION.match(low, subject.end() - 1):
+    if BARE_SUBJECT.match(low):
+        sure = None
+    elif subject is not None and OPINION.match(low, subject.end() - 1):
         sure = policy.opinion_confidence
     elif about_self and (not LATE_POSSESSIVE.match(low) or VERB.search(low)):
         sure = policy.fact_confidence

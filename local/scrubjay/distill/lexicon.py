@@ -116,6 +116,7 @@ GENERIC = words(
     swamp tackle talent talented teach tend term tip thrill thrive touch track treat trouble trust uplift update
     upcoming upside various vibe view wait walk wave whole win wise wild world worry yourself rookie newbie
     beginner pro bite zone decade nowadays
+    voice personal milestone breakthrough
     """
 )
 """Words that carry no detail in talk: a sentence made of these alone says nothing worth keeping."""

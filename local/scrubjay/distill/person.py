@@ -65,19 +65,22 @@ KIN = (
 """Whom "and I" and "we" may include."""
 
 _COMPANY = (
-    rf"(?:(?:[Mm]y|[Tt]he|[Oo]ur|[Ss]ome|[Aa] (?:few|couple of)?)(?: [\w'-]+){{0,2}}? {KIN}(?: [A-Z]\w+)?|[A-Z][a-z]+)"
+    rf"(?:(?:[Mm]y|[Tt]he|[Oo]ur|[Ss]ome|[Aa] (?:few|couple of)?)(?: [\w'-]+){{0,2}}? {KIN}(?: [A-Z]\w+)?|"
+    r"(?:(?<=^)|(?<=, )|(?<=when )|(?<=that ))[A-Z]\w+)"
 )
 _MENTIONS = re.compile(
     rf"(?<![\w.'-])(?P<before>{_COMPANY}),? and (?:I|me|myself)(?![\w'/-])"
     rf"|(?<![\w.'-])(?:[Mm]e|I|[Mm]yself) and (?P<behind>{_COMPANY})(?![\w'/-])|" + _PERSONS.pattern
 )
 _SHARED_VERB = re.compile(
-    rf"^(?P<between>[^.;,]{{0,80}}?),? and (?P<adverbs>(?:(?:{_ADVERB}) )*)(?P<verb>{'|'.join(sorted(BASE_VERBS))})(?![\w'-])"
+    rf"^(?P<between>[^.;,]{{0,80}}?),? and (?P<adverbs>(?:(?:{_ADVERB}) )*)"
+    rf"(?P<verb>{'|'.join(sorted(BASE_VERBS))})(?![\w'-])"
 )
 _ALSO_HAVE = re.compile(r"(?<=\w )((?:and|but)(?: also)?) (have|haven't|am|don't)(?! to\b)(?![\w'])")
 _BREAKS_SHARING = re.compile(
     r"\b(?:to|can|could|will|would|should|that|when|who|which|if|where|how|helps?|lets?|makes?|[a-z]+ing)\b"
 )
+_APOSTROPHES = re.compile(r"[\u2018\u2019\u02bc]|(?<=\w)[`\u00b4](?=\w)")
 _GONNA = re.compile(r"(?i)(?<![\w'-])(gonna|gotta|wanna|kinda|sorta|cuz|'cause|'til|goin'|doin'|lotta)(?![\w'])")
 _PLAIN = {
     "gonna": "going to",
@@ -112,7 +115,7 @@ class Speaker:
 
 def tidied(text: str) -> str:
     """Return the text with typewriter apostrophes, white space collapsed and careless contractions written out."""
-    straight = " ".join(text.replace("\u2019", "'").replace("\u02bc", "'").split())
+    straight = " ".join(_APOSTROPHES.sub("'", text).split())
     return _GONNA.sub(lambda m: _PLAIN[m[1].lower()], _SLOPPY.sub(lambda m: CONTRACTIONS[m[0]], straight))
 
 
@@ -158,20 +161,18 @@ class _Renaming:
             return self._second_person(match)
         if self.speaker.company is None and match[0].lower().startswith(("we", "our", "us")):
             return match[0]
-        if match["we"]:
-            return self._plural(match)
-        if match["possessive"] or match["owned"]:
-            named, self.mentioned = not self.mentioned, True
-            own = " own" if match[0].endswith(" own") else ""
-            return (f"{self.name}'s" if named else "theirs" if match["owned"] else "their") + own
+        return self._plural(match) if match["we"] else self._oblique(match)
+
+    def _oblique(self, match: re.Match[str]) -> str:
+        """Replace what is not a subject: "my", "mine", "me", "us", "myself"."""
+        if match["self"]:
+            return "themselves"
+        named, self.mentioned = not self.mentioned, True
         if match["object"]:
-            named, self.mentioned = not self.mentioned, True
-            return (
-                (f"{self.name} and {self.speaker.company}" if match["object"] == "us" else self.name)
-                if named
-                else "them"
-            )
-        return "themselves"
+            both = f"{self.name} and {self.speaker.company}" if match["object"] == "us" else self.name
+            return both if named else "them"
+        later = "theirs" if match["owned"] else "their"
+        return (f"{self.name}'s" if named else later) + (" own" if match[0].endswith(" own") else "")
 
     def _first_person(self, match: re.Match[str]) -> str:
         adverbs, verb, short = match["adverbs"] or "", match["verb"] or "", match["short"] or ""

@@ -1,8 +1,8 @@
-"""Text cut into the sentences that somebody said, with their spans. Code, logs, quotes and injected blocks are not said.
+"""Text cut into the sentences that somebody said, with their spans. Code, logs, quotes and tagged blocks are not said.
 
-A line is read as one of: a fence or tag that opens or closes a block, a line of something other than prose, a list item,
-or prose. Prose lines run on into each other only where a hard wrap is evident. Every pattern is anchored or bounded, so
-that time is linear in the text.
+A line is read as one of: part of a fenced or tagged block, something other than prose, a list item, or prose. Prose
+lines run on into each other only where a hard wrap is evident. Every pattern is anchored or bounded, so that time is
+linear in the text.
 """
 
 from __future__ import annotations
@@ -21,98 +21,118 @@ NOT_PROSE = re.compile(
     r"INSERT|UPDATE)\b.*[:;{(=,]\s*$)"
 )
 INDENTED_CODE = re.compile(r"(?: {4,}|\t)\S")
-ENDING = re.compile(r"[.!?…。！？]+[\"'”’)\]*_]*(?=\s|$)|[。！？]|\s?(?::\)|:D|;\))(?=\s|$)")
+ENDING = re.compile(r"[.!?…。！？]{1,9}[\"'”’)\]*_]{0,4}(?=\s|$)|[。！？]|\s?(?::\)|:D|;\))(?=\s|$)")
 ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Mt|Jr|Sr|vs|e\.g|i\.e|etc|cf|approx|No|Inc|Ltd|Co|Fig|ca|dept|est|"
     r"[A-HJ-Z])|\b[A-Za-z]\.[A-Za-z])\.$"
 )
 LETTERS = re.compile(r"[^\W\d_]")
 PROSE_SHARE = 0.6
-"""Letters per visible character below which a line is not prose. English prose has about 0.95, shell output about 0.5."""
+"""Letters per visible character below which a line is not prose: English has about 0.95, shell output about 0.5."""
 
 WRAP_COLUMN = 60
 """A line shorter than this was ended by its writer: editors wrap at 70 to 100 columns."""
 
 
+WINDOW = 200
+"""Characters that are looked back for the length of the last line: longer than any editor wraps."""
+
+MAX_UNCLOSED = 32
+"""Kinds of tags without an end that are looked up in the rest of the text: bounds the time on hostile text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`text[start:end]` of the text it was cut from, without outer white space. `item`: it stands in a list."""
+    """`text[start:end]` of the text it was cut from, without outer white space."""
 
     start: int
     end: int
-    item: bool
 
 
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield what was said, in order."""
-    for start, end, item in _paragraphs(text):
-        yield from _cut(text, start, end, item=item)
+    for start, end in _paragraphs(text):
+        yield from _cut(text, start, end)
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, int, bool]]:
+class _Blocks:
+    """Which lines lie inside a fence, or inside a tag that is closed further on. Lines come in order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fence = ""
+        self._until = 0
+        self._unclosed: set[str] = set()
+
+    def holds(self, line: str, start: int) -> bool:
+        """Say whether a line, which begins at `start`, is part of a block; its first and last line are."""
+        if self._fence:
+            self._fence = "" if line.strip().startswith(self._fence) else self._fence
+            return True
+        if start < self._until:
+            return True
+        if mark := FENCE.match(line):
+            self._fence = mark[1] if line.count(mark[1]) == 1 else ""
+            return True
+        tag = BLOCK_OPEN.match(line)
+        if tag is None or tag[1] in self._unclosed or len(self._unclosed) >= MAX_UNCLOSED:
+            return False
+        closed = self._text.find(f"</{tag[1]}>", start)
+        if closed < 0:
+            self._unclosed.add(tag[1])
+            return False
+        self._until = closed
+        return True
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of prose paragraphs and list items."""
-    fence = closing = ""
+    blocks = _Blocks(text)
     begin = finish = -1
-    item = False
     position = 0
     for line in text.splitlines(keepends=True):
         start, position = position, position + len(line)
-        bare = line.strip()
-        skip = False
-        if fence:
-            skip, fence = True, "" if bare.startswith(fence) else fence
-        elif closing:
-            skip, closing = True, "" if closing in line else closing
-        elif mark := FENCE.match(line):
-            skip, fence = True, mark[1] if bare.count(mark[1]) == 1 else ""
-        elif tag := BLOCK_OPEN.match(line):
-            skip, closing = True, f"</{tag[1]}>" if f"</{tag[1]}>" not in line else ""
-        if skip or not bare or not _is_prose(line, bare):
-            if begin >= 0:
-                yield begin, finish, item
-            begin = -1
-            continue
         mark = LIST_MARK.match(line)
-        if begin >= 0 and (mark or not _runs_on(text[begin:finish][-200:], bare, finish - begin)):
-            yield begin, finish, item
+        told = not blocks.holds(line, start) and _is_prose(line)
+        if begin >= 0 and not (told and mark is None and _runs_on(text[max(begin, finish - WINDOW) : finish])):
+            yield begin, finish
             begin = -1
-        if begin < 0:
-            begin, item = start + (mark.end() if mark else 0), mark is not None
-        finish = start + len(line.rstrip())
+        if told:
+            begin = begin if begin >= 0 else start + (mark.end() if mark else 0)
+            finish = start + len(line.rstrip())
     if begin >= 0:
-        yield begin, finish, item
+        yield begin, finish
 
 
-def _is_prose(line: str, bare: str) -> bool:
-    if NOT_PROSE.match(line) or (INDENTED_CODE.match(line) and not LIST_MARK.match(line)):
+def _is_prose(line: str) -> bool:
+    bare = line.strip()
+    if not bare or NOT_PROSE.match(line) or (INDENTED_CODE.match(line) and not LIST_MARK.match(line)):
         return False
     visible = len(bare) - bare.count(" ")
     return len(LETTERS.findall(bare)) >= PROSE_SHARE * visible
 
 
-def _runs_on(before: str, line: str, length: int) -> bool:
-    """Say whether a line goes on with the paragraph `before`: hard-wrapped text does, a new thought does not."""
+def _runs_on(before: str) -> bool:
+    """Say whether the line after `before` goes on with it: a hard-wrapped line is long and ends without a stop."""
     last = before.rsplit("\n", 1)[-1]
-    return (len(last) >= WRAP_COLUMN or length >= WRAP_COLUMN > 0 and "\n" in before) and not last.rstrip().endswith(
-        (".", "!", "?", ":")
-    )
+    return len(last) >= WRAP_COLUMN and not last.endswith((".", "!", "?", ":"))
 
 
-def _cut(text: str, start: int, end: int, *, item: bool) -> Iterator[Sentence]:
+def _cut(text: str, start: int, end: int) -> Iterator[Sentence]:
     begin = start
     for stop in ENDING.finditer(text, start, end):
         upto = stop.end()
         if text[stop.start() : upto] == "." and ABBREVIATION.search(text, max(begin, upto - 12), upto):
             continue
-        if (sentence := _trimmed(text, begin, upto, item=item)) is not None:
+        if (sentence := _trimmed(text, begin, upto)) is not None:
             yield sentence
         begin = upto
-    if (sentence := _trimmed(text, begin, end, item=item)) is not None:
+    if (sentence := _trimmed(text, begin, end)) is not None:
         yield sentence
 
 
-def _trimmed(text: str, start: int, end: int, *, item: bool) -> Sentence | None:
+def _trimmed(text: str, start: int, end: int) -> Sentence | None:
     piece = text[start:end]
     left = start + len(piece) - len(piece.lstrip())
     right = end - (len(piece) - len(piece.rstrip()))
-    return Sentence(left, right, item) if left < right else None
+    return Sentence(left, right) if left < right else None

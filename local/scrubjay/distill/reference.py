@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from scrubjay.distill.lexicon import any_of
 from scrubjay.distill.person import KIN
 
 LEADING_PRONOUN = re.compile(
@@ -16,8 +17,9 @@ LEADING_PRONOUN = re.compile(
 
 OPEN_PRONOUN = re.compile(
     r"\b(it|it's|it'll|its|they|they're|they've|they'll|them|their|theirs|he|he's|him|his|she|she's|her|"
-    r"there(?! (?:was|were|is|are|will|has|have)\b))\b"
+    r"(?<=\w )(?<!\band )(?<!\bbut )(?<!\bthat )(?<!\bso )(?<!\bwhen )(?<!\bif )there)\b"
 )
+"""Words that stand for what was named before. A "there" that opens a clause only says that something exists."""
 
 OBJECTS = frozenset(("it", "it's", "its", "it'll", "them"))
 
@@ -33,10 +35,9 @@ MANY = frozenset(("they", "they're", "they've", "they'll", "them", "their", "the
 PERSONAL = frozenset(("he", "he's", "him", "his", "she", "she's", "her"))
 
 ANTECEDENT = re.compile(
-    r"\b(?:an?|the|my|our|some|two|three|four|several|many|new|\w+'s|[a-z]+ing|with|for|of|to) \w+|"
+    r"\b(?:an?|the|my|our|some|two|three|four|several|many|new|\w+'s|with|for|of) \w+|"
     r"[^.!?] [A-Z]\w+|^[A-Z]\w+ (?:is|has|was)|`"
 )
-
 PLURAL = re.compile(
     r"\b(?!is\b|was\b|has\b|as\b|us\b|this\b|always\b|does\b|gets\b|its\b|lots\b|yes\b|ways\b|times\b|"
     r"things\b|sometimes\b|days\b|years\b|months\b|weeks\b|hours\b)\w{2,}[^\W\ds'i]s\b|\b(?:people|family|"
@@ -47,22 +48,31 @@ PLURAL = re.compile(
 PERSON = re.compile(
     rf"(?i)\b(?:{KIN}|man|woman|guy|girl|boy|lady|kid|child|someone|somebody|person|artist|author|writer|"
     r"player|singer|coach|boss|manager|doctor|physio|teacher|mentor|customer|client|pup|puppy|dog|cat|"
-    r"kitten|baby)\b|(?<=[\w,] )(?-i:[A-Z][a-z]+)|^(?-i:[A-Z][a-z]+) "
+    r"kitten|baby)\b|(?<=[\w,] )(?-i:[A-Z][a-z]+)|^(?!we |the |my |our |after |when |in |on |at |since |"
+    r"as |so |just |one |i )(?-i:[A-Z]\w+) "
 )
 
-POINTING = re.compile(
-    r"\b(?:those|these) (?!days\b|who\b)\w+|\bthe (?:colou?rs?|texture|event|cause|views?|vibes?|"
-    r"characters?|story|plot|situation|feels)\b(?! (?:of|for|to|at|in|with|about|called|that|from|on|"
-    r"behind)\b)|\bthat other\b|\b(?:of|in|about|throughout|through) this (?!week\b|month\b|year\b|"
-    r"morning\b|season\b)\w+|\b(?:with|of|on|in|at|from|for|about|to|like) that \w+|\bthat (?:recipe|one|"
-    r"guy|day)\b|\bthis (?!week\b|month\b|year\b|morning\b|evening\b|weekend\b|summer\b|time\b|"
-    r"afternoon\b|spring\b|fall\b|winter\b|autumn\b|\w+day\b)\w+(?=\W*$|,| and\b)|"
+_NOW = r"(?:week|month|year|season|morning|evening|weekend|summer|time|afternoon|spring|fall|winter|autumn|\w+day)\b"
+POINTING = any_of(
+    r"\b(?:those|these) (?!days\b|who\b)\w+",
+    r"\b(?:with|of|on|in|at|from|for|about|to|like) that \w+",
+    r"\bthat (?:other|recipe|one|guy|day)\b",
     r"\bthat (?:\w+ )?(?:color|trip|place|thing|spot|game|book|kind|type|sort|way|feeling|moment|point|"
-    r"photo|stuff|area|part|day|time|experience|event|movie|song)\b|"
-    r"\bthe idea\b(?! (?:of|for|to|that)\b)|the (?:same|whole|rest|other|others|next step|process|"
-    r"situation|experience|moment|results?|changes?|journey|challenge|opportunity|feeling)\b(?! (?:of|for|"
-    r"to|that|behind|with|in|at|from|\w+ing)\b)"
+    r"photo|stuff|area|"
+    r"part|day|time|experience|event|movie|song)\b",
+    rf"\b(?:of|in|about|throughout|through) this (?!{_NOW})\w+",
+    rf"\bthis (?!{_NOW})(?:\w+ )?\w+(?=\W*$|,| and\b| when\b| because\b| so\b| as\b| recently\b| looks?\b| - )",
+    r"\bthe (?:colou?rs?|texture|event|cause|views?|vibes?|characters?|story|plot|situation|feels|training|language|"
+    r"main character|tank)\b(?! (?:of|for|to|at|in|with|about|called|that|from|on|behind)\b)",
+    r"\bthe idea\b(?! (?:of|for|to|that)\b)",
+    r"the (?:same|whole|rest|other|others|next step|process|situation|experience|moment|results?|changes?|journey|"
+    r"challenge|opportunity|feeling)\b(?! (?:of|for|to|that|behind|with|in|at|from|\w+ing)\b)",
 )
+"""Nouns that are used as if they had been told of already."""
+
+PLACE = re.compile(r"\b(?:to|in|at|near|from|into|visit(?:ed)?) (?:\w+ )*?\w+")
+ANTECEDENTS = dict.fromkeys(MANY, PLURAL) | dict.fromkeys(PERSONAL, PERSON) | {"there": PLACE}
+"""What a pronoun needs before it; the others need a noun of any kind."""
 
 
 def opens_pointing(low: str) -> bool:
@@ -82,7 +92,7 @@ def unresolved(low: str, text: str) -> bool:
     and "them" in an earlier clause.
     """
     for match in OPEN_PRONOUN.finditer(low):
-        antecedent = PLURAL if match[1] in MANY else PERSON if match[1] in PERSONAL else ANTECEDENT
+        antecedent = ANTECEDENTS.get(match[1], ANTECEDENT)
         before = TRAILING_PREPOSITION.sub("", text[: match.start()])
         found = antecedent.search(before)
         if found is None or (match[1] in OBJECTS and not CLAUSE.search(before, found.start())):

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from scrubjay.dates import COUNT_OF, MONTH_OF, WEEKDAYS
 from scrubjay.distill.lexicon import words
 from scrubjay.policy import DistillPolicy
-from scrubjay_shared.records import MemoryType, Scope
+from scrubjay_shared.records import Scope
 from scrubjay_shared.text import analyse
 
 WORDS = re.compile(r"[^\W_]+(?:['.:/-][^\W_]+)*")
@@ -33,13 +33,16 @@ class Said(Protocol):
     """What is compared: a stored memory or an observation not stored yet."""
 
     @property
-    def content(self) -> str: ...
+    def content(self) -> str:
+        """The words."""
+
     @property
-    def type(self) -> MemoryType: ...
+    def scope(self) -> Scope:
+        """Who it is for."""
+
     @property
-    def scope(self) -> Scope: ...
-    @property
-    def resource_id(self) -> str | None: ...
+    def resource_id(self) -> str | None:
+        """Which project, person or session."""
 
 
 SaidT = TypeVar("SaidT", bound=Said)
@@ -71,31 +74,31 @@ def same_memory(candidate: Said, existing: Sequence[SaidT], policy: DistillPolic
 
 @dataclass(frozen=True, slots=True)
 class _Essence:
-    """What may not differ between two memories that are one. `stems` are all that count for the overlap."""
+    """What may not differ between two memories that are one: detail in order, names, and what is `fixed`."""
 
     detail: tuple[str, ...]
-    stems: frozenset[str]
+    words: frozenset[str]
+    names: frozenset[str]
     fixed: tuple[str, ...]
 
 
 def _essence(content: str) -> _Essence:
-    said = WORDS.findall(content.replace("\u2019", "'"))
+    said = WORDS.findall(content.replace("\u2019", "'").replace("'ll ", " will "))
     low = [word.lower() for word in said]
-    fixed = [
-        w
-        for w in low
-        if any(c.isdigit() for c in w) or w in CALENDAR or w in COUNTED or w in CONTRASTS or w.endswith("n't")
-    ]
-    fixed += [word for n, word in enumerate(said) if n and word[:1].isupper() and low[n] not in CALENDAR]
-    detail = [stem for word in low if word not in CALENDAR and not word.isdigit() for stem in analyse(word)]
-    return _Essence(tuple(detail), frozenset(detail), tuple(sorted(fixed)))
+    fixed = (w for w in low if w in CALENDAR | COUNTED | CONTRASTS or w.endswith("n't") or any(c.isdigit() for c in w))
+    return _Essence(
+        detail=tuple(stem for w in low if w not in CALENDAR and not w.isdigit() for stem in analyse(w)),
+        words=frozenset(low),
+        names=frozenset(w.lower() for n, w in enumerate(said) if n and w[0].isupper()) - CALENDAR,
+        fixed=tuple(sorted(fixed)),
+    )
 
 
 def _covers(fuller: _Essence, essence: _Essence, overlap: float) -> bool:
-    if fuller.fixed != essence.fixed:
+    if fuller.fixed != essence.fixed or not (fuller.names <= essence.words and essence.names <= fuller.words):
         return False
-    shared = len(fuller.stems & essence.stems)
-    if shared < overlap * len(fuller.stems | essence.stems):
+    ours, theirs = set(essence.detail), set(fuller.detail)
+    if len(ours & theirs) < overlap * len(ours | theirs):
         return False
     rest = iter(fuller.detail)
     return all(stem in rest for stem in essence.detail)

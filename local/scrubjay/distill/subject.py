@@ -27,7 +27,8 @@ ELLIPTIC_ING = re.compile(
 )
 
 FINITE = re.compile(
-    r"(?<!that )(?<!which )(?<!who )(?<!it )(?<!they )(?<!there )(?<!what )\b(?:is|are|was|were|has|"
+    r"(?<!that )(?<!which )(?<!who )(?<!it )(?<!they )(?<!there )(?<!what )\b(?:must|sounds|looks|seems|"
+    r"is|are|was|were|has|"
     r"helps?|helped|makes?|made|gives?|gave|lets?|takes?|took|feels?|keeps?|brings?|brought|can|will|"
     r"reminds?)\b"
 )

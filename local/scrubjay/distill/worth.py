@@ -11,23 +11,22 @@ from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 from scrubjay_shared.text import analyse
 
-_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'&-]+|[A-Z]{2,}\w*|`[^`]+`")
+_NAMES = re.compile(r"(?<=[\w,;:)] )[A-Z][\w'&-]+|[A-Z]{2,}\w*|`[^`]+`|[\w-]{2,}[/.][a-z]{2,}[\w./-]*")
 
 _NUMBERS = re.compile(
     r"(?<![\w])\d+|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand)\b"
 )
 
 DEFINITE = re.compile(
-    r"\b(?:love|loved|like|liked|enjoy|enjoyed|into|fan of|likes|obsessed with) (?:the|how the|that|this|"
+    r"\b(?:love|loved|like|liked|enjoy|enjoyed|into|fan of|likes|obsessed with) (?:all the|the|how the|that|this|"
     r"these|those)\b(?! \w+ (?:of|in|at) )"
 )
 
 VAGUE_END = re.compile(
-    r"\b(?:some|another|an?|new|lots of|more|many) (?:\w+ ){0,2}(?:events?|people|country|skills?|project|"
-    r"solutions?|things?|stuff|places?|goals?|ideas?|opportunit(?:y|ies)|challenges?|changes?|work|"
-    r"progress|fun|breakthrough)(?:\W*$| (?:-|and they|and it)\b)"
+    r"\b(?:some|another|an?|new|lots of|more|many) (?:\w+ ){0,2}(?:events?|people|country|skills?|project|solutions?|"
+    r"things?|stuff|places?|goals?|ideas?|opportunit(?:y|ies)|challenges?|changes?|work|progress|fun|breakthrough|book|"
+    r"game|movie|song|experience)(?:\W*$| - |,| and (?:they|it)\b| (?:that|which) (?:i|we|really)\b)"
 )
-
 HEDGE = re.compile(r"\b(?:i kind of|i sort of|somehow|somewhat|i'd say|as usual|whatever|or something|or so|i guess)\b")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, U
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
+_FILES = ("", "-wal", "-shm")
+_STAGED = ".restored"
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """Files up to this size are checked whole when opened (about 0.1 s); larger ones by `scrubjay doctor`."""
 
@@ -53,12 +54,12 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
     all. Before a migration the file is copied to `<name>.v<old version>.bak`.
     """
     steps = tuple(steps)
-    if not path.exists() or path.stat().st_size == 0:
+    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         _refuse_orphan_log(path)
         _create(path, steps, seed())
         return steps[-1].version
     _refuse_foreign(path)
-    with translated(path), _opened(path) as connection:
+    with translated(path), _opened(path, read_only=True) as connection:
         version = int(connection.execute("pragma user_version").fetchone()[0])
         if version > steps[-1].version:
             raise ConflictError(
@@ -66,11 +67,12 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
                 hint="upgrade scrubjay; the file is untouched",
             )
         _refuse_damaged(path, connection)
-        pending = [step for step in steps if step.version > version]
-        if pending and version:
+    pending = [step for step in steps if step.version > version]
+    if pending:
+        with translated(path), _opened(path) as connection:
             copy_to(connection, path, snapshot_path(path, version))
-        for step in pending:
-            _migrate(connection, step)
+            for step in pending:
+                _migrate(connection, step)
     return steps[-1].version
 
 
@@ -80,8 +82,9 @@ def snapshot_path(path: Path, version: int) -> Path:
 
 
 def snapshots(path: Path) -> list[Path]:
-    """Return the copies that migrations have left beside the store."""
-    return sorted(path.parent.glob(f"{path.name}.v*.bak"))
+    """Return the copies that migrations have left beside the store, half-made ones of a crash too."""
+    names = (".v*.bak", ".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part")
+    return sorted(found for name in names for found in path.parent.glob(path.name + name))
 
 
 def check(path: Path) -> list[str]:
@@ -131,26 +134,26 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
     if wrong := check(source):
         raise CorruptError(f"{source.name} cannot be restored: {wrong[0]}", hint="try an older backup")
     newest = max(step.version for step in steps)
-    with _opened(source, read_only=True) as connection:
-        version = int(connection.execute("pragma user_version").fetchone()[0])
-    if version > newest:
-        raise ConflictError(
-            f"{source.name} was written by a newer scrubjay (schema {version})", hint="upgrade scrubjay"
-        )
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = StoreLock(path)
-    lock.acquire()
+    copy = path.with_name(path.name + _STAGED)
     try:
-        part = path.with_name(path.name + ".part")
-        shutil.copyfile(source, part)
-        part.chmod(0o600)
-        _sync(part)
+        with translated(source), _opened(source, read_only=True) as connection:
+            version = int(connection.execute("pragma user_version").fetchone()[0])
+            if version > newest:
+                raise ConflictError(
+                    f"{source.name} was written by a newer scrubjay (schema {version})", hint="upgrade scrubjay"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock.acquire()
+            copy_to(connection, source, copy)  # not the bytes of the file: part of them may stand in its log
         kept = _set_aside(path)
-        part.replace(path)
+        copy.replace(path)
         _sync(path.parent)
     except OSError as error:
         raise UnavailableError(f"{path} cannot be written: {error.strerror}", hint="check disk and rights") from error
     finally:
+        if lock.held:
+            copy.unlink(missing_ok=True)
         lock.release()
     return kept
 
@@ -165,10 +168,10 @@ def digest(path: Path) -> tuple[int, str]:
 
 
 def _opened(path: Path, *, read_only: bool = False) -> contextlib.closing[Any]:
-    connection = driver.connect(str(path), isolation_level=None)
-    if read_only:
-        connection.execute("pragma query_only = on")
-    return contextlib.closing(connection)
+    if not read_only:
+        return contextlib.closing(driver.connect(str(path), isolation_level=None))
+    # Not `query_only`: the last connection to close would still write the log of a crash into a file we may refuse.
+    return contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None))
 
 
 def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> None:
@@ -195,9 +198,12 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
         connection.execute(
             "insert into memory_fts (memory_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None
-    _sync(part)
-    part.replace(path)
-    _sync(path.parent)
+    try:
+        _sync(part)
+        part.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be created: {error.strerror}", hint="check the disk") from error
 
 
 def fts_erases() -> bool:
@@ -226,7 +232,7 @@ def _statements(sql: str) -> list[str]:
         if ";" in line and driver.complete_statement(current):
             statements.append(current)
             current = ""
-    return statements
+    return [*statements, current]  # what is left is comments, or a statement that must fail here and not be passed over
 
 
 def _refuse_orphan_log(path: Path) -> None:
@@ -270,16 +276,22 @@ def _refuse_damaged(path: Path, connection: Any) -> None:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Rename a store and its log to a name of the time; the two belong together."""
-    if not path.exists():
-        return None
-    kept = path.with_name(f"{path.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
-    for suffix in ("-wal", "-shm"):
+    """Rename a store and its log to a name of the time; the two belong together.
+
+    The log of a store that is gone is put aside too: SQLite would play it into the file that takes the place. The store
+    goes first, so that a crash in between leaves what is refused loudly, not a store without its last commits.
+    """
+    kept = stem = path.with_name(f"{path.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
+    again = 1
+    while any(kept.with_name(kept.name + suffix).exists() for suffix in _FILES):
+        again += 1
+        kept = stem.with_name(f"{stem.name}-{again}")
+    existed = path.exists()
+    for suffix in _FILES:
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.replace(kept.with_name(kept.name + suffix))
-    path.replace(kept)
-    return kept
+    return kept if existed else None
 
 
 def _sync(path: Path) -> None:

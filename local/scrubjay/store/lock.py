@@ -27,11 +27,20 @@ class StoreLock:
                 f"{self.path.name} is in use by process {who or 'unknown'}",
                 hint="scrubjay daemon status shows the daemon; commands and Memory go through it by themselves",
             ) from error
-        _pid_path(self.path).write_text(str(os.getpid()), encoding="ascii")
+        try:
+            _pid_path(self.path).write_text(str(os.getpid()), encoding="ascii")
+        except OSError:
+            self._lock.release()
+            raise
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has the lock now."""
+        return bool(self._lock.is_locked)
 
     def release(self) -> None:
         """Give the lock back. The lock file stays: removing it would let two processes lock two different files."""
-        if self._lock.is_locked:
+        if self.held:
             _pid_path(self.path).unlink(missing_ok=True)
             self._lock.release()
 

@@ -26,8 +26,8 @@ from scrubjay_shared.text import analyse
 
 EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
 MEMORY_COLUMNS = (
-    "id, name, content, kind, type, scope, resource_id, layer, salience, confidence, topic, trust, valid_from, valid_to,"
-    " superseded_by, created_at, updated_at, content_hash, metadata"
+    "id, name, content, kind, type, scope, resource_id, layer, salience, confidence, topic, trust, valid_from,"
+    " valid_to, superseded_by, created_at, updated_at, content_hash, metadata"
 )
 GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"

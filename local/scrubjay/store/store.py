@@ -26,7 +26,7 @@ from scrubjay.store.writer import Writer
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
-from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
+from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session, speaker_of
 
 # aiosqlite logs statements with their parameters at DEBUG; memory text never goes to a log.
 logging.getLogger("aiosqlite").setLevel(logging.WARNING)
@@ -49,9 +49,8 @@ class Changes:
     removed: list[str] = field(default_factory=list)
     stale: set[str] = field(default_factory=set)
     """Owners whose text changed, so that their vector no longer stands for it."""
-
-    def __bool__(self) -> bool:
-        return bool(self.events or self.memories or self.removed)
+    vectors: list[tuple[int, str, bytes]] = field(default_factory=list)
+    """(space, owner, vector) of what was embedded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +301,8 @@ class Store:
         """Return the grips of some memories, in the order of their making."""
         found: dict[str, list[Grip]] = {}
         for row in await self.fetch(
-            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?)) order by created_at, id",
+            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
+            " order by created_at, id",
             (_json(ids),),
         ):
             found.setdefault(row[1], []).append(rows.grip_of(row))
@@ -338,7 +338,7 @@ class Store:
     async def page_of_events(
         self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int
     ) -> tuple[list[Event], tuple[int, int] | None]:
-        """Return a page in time order and where the next one starts. `where` is a clause over the columns of `event`."""
+        """Return a page in time order and where the next one starts. `where` is a clause over columns of `event`."""
         clause, values = where or "1", list(params)
         if after:
             clause += " and (ts, n) > (?, ?)"
@@ -506,7 +506,7 @@ class Store:
                     ts=Millis(row[4]),
                     order=(row[4] << 20) + (row[8] & 0xFFFFF),
                     type=row[5],
-                    speaker=rows.unjson(row[7]).get("speaker") or row[6] if row[7] != "{}" else row[6],
+                    speaker=speaker_of(rows.unjson(row[7]), row[6]),
                     tokens=row[9],
                 )
                 for row in found
@@ -533,7 +533,8 @@ class Store:
         """Return the events that the grips of some memories cover."""
         found: dict[str, dict[str, None]] = {}
         for memory_id, start, end in await self.fetch(
-            "select memory_id, event_id_start, event_id_end from grip where memory_id in (select value from json_each(?))",
+            "select memory_id, event_id_start, event_id_end from grip"
+            " where memory_id in (select value from json_each(?))",
             (_json(ids),),
         ):
             covered = found.setdefault(memory_id, {})
@@ -554,6 +555,11 @@ class Store:
             return file.digest(target)
 
         return await asyncio.to_thread(copy)
+
+    def consists_of(self, path: Path) -> bool:
+        """Say whether a path is one of the files of the open store."""
+        files = (self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm", ".lock", ".pid"))
+        return path.resolve() in {own.resolve() for own in files}
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
         """Put the log into the file; with `truncate`, leave nothing in the log. Only the writer ever does this.

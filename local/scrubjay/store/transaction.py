@@ -124,13 +124,20 @@ class Transaction:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def known_events(self, dedupe_keys: Iterable[str]) -> dict[str, str]:
-        """Return the ids of events that are already there, by dedupe key; forgotten ones count as there."""
-        return {
+    def known_events(self, events: Sequence[Event]) -> dict[str, str]:
+        """Return the ids of those events that are already there, by dedupe key; forgotten ones count as there.
+
+        An event is there when its key is, or its id (of an import).
+        """
+        ids = self._which(
+            "select id from event where id in (select value from json_each(?))",
+            [event.id for event in events if event.id],
+        )
+        return {event.dedupe_key: event.id for event in events if event.id in ids} | {
             str(key): str(event_id)
             for key, event_id in self.fetch(
                 "select dedupe_key, min(id) from event where dedupe_key in (select value from json_each(?)) group by 1",
-                (_json(dedupe_keys),),
+                (_json(event.dedupe_key for event in events),),
             )
         }
 
@@ -416,7 +423,10 @@ class Transaction:
         for grip in grips:
             at = 0
             for event_id in self._covered(grip):
-                length = self.fetch("select length(text) from event where id = ?", (event_id,))[0][0]
+                found_text = self.fetch("select text from event where id = ?", (event_id,))
+                if not found_text:
+                    break  # its event never came here
+                length = len(found_text[0][0])
                 start, end = max(grip.span_start - at, 0), min(grip.span_end - at, length)
                 if start < end:
                     found.setdefault(event_id, []).append((start, end))
@@ -493,7 +503,7 @@ class Transaction:
         self._project_sessions([event.session_id])
 
     def erase_traces(self) -> None:
-        """Make what FTS5 still holds of deleted rows go, on a SQLite whose FTS5 does not erase at once (before 3.42)."""
+        """Make what FTS5 still holds of deleted rows go, on a SQLite whose FTS5 does not erase by itself."""
         if not fts_erases():
             self._run("insert into event_fts (event_fts) values ('optimize')")
             self._run("insert into memory_fts (memory_fts) values ('optimize')")
@@ -505,11 +515,11 @@ class Transaction:
         self._run("insert or ignore into space (name) values (?)", (name,))
         return int(self.fetch("select id from space where name = ?", (name,))[0][0])
 
-    def put_vectors(self, space: int, vectors: Sequence[tuple[str, str, bytes]]) -> list[str]:
+    def put_vectors(self, space: int, vectors: Sequence[tuple[str, str, bytes]]) -> None:
         """Store (owner, content hash, vector) of owners whose text is still the one that was embedded.
 
-        Returns the owners kept. An event's content hash is how often it was erased: nothing else changes it. An owner
-        forgotten meanwhile is left out, or its vector would outlive it.
+        An event's content hash is how often it was erased: nothing else changes it. An owner forgotten meanwhile is
+        left out, or its vector would outlive it.
         """
         owners = _json(owner for owner, _, _ in vectors)
         current = dict(
@@ -524,7 +534,7 @@ class Transaction:
             "insert or replace into embedding (space, owner, content_hash, vector) values (?, ?, ?, ?)",
             [(space, *row) for row in kept],
         )
-        return [owner for owner, _, _ in kept]
+        self.changes.vectors += [(space, owner, vector) for owner, _, vector in kept]
 
     def drop_other_spaces(self, space: int) -> None:
         """Delete the vectors of every other space."""

@@ -7,6 +7,7 @@ before the commit that holds it is durable.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from scrubjay.store.sqlite import Connection, driver, translate
 from scrubjay_shared.errors import UnavailableError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -117,12 +120,19 @@ class Writer:
 
     async def _commit(self, group: list[_Pending[Any]]) -> None:
         outcomes, acts, error = await self._connection.call(lambda connection: self._run_group(connection, group))
-        if error is not None:
+        if error is not None and len(group) > 1:
+            # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
             for pending in group:
-                _fail(pending, self._ours(error))
+                await self._commit([pending])
+            return
+        if error is not None:
+            _fail(group[0], self._ours(error))
             return
         for act in acts:
-            act()
+            try:
+                act()
+            except Exception:  # it is durable: whoever waits for it must hear so, and the next write must go on
+                log.exception("a copy in memory could not follow a commit")
         for pending, result, failure in outcomes:
             if failure is not None:
                 _fail(pending, self._ours(failure))
@@ -144,8 +154,10 @@ class Writer:
                 connection.execute("savepoint work")
                 try:
                     result = pending.work(connection)
-                except Exception as error:  # noqa: BLE001 - it is the submitter's, and is raised there
+                except Exception as error:
                     self._restore(held)
+                    if not connection.in_transaction:  # on a full disk SQLite has rolled all of it back by itself
+                        raise
                     connection.execute("rollback to work")
                     connection.execute("release work")
                     outcomes.append((pending, None, error))
@@ -156,7 +168,7 @@ class Writer:
             connection.execute("commit")
         except Exception as error:  # noqa: BLE001 - every waiting writer is told
             self._restore(before)
-            if connection.in_transaction:  # on a full disk SQLite may have rolled back by itself
+            if connection.in_transaction:
                 connection.execute("rollback")
             return [], [], error
         return outcomes, acts, None

@@ -1,0 +1,111 @@
+"""Draw memories at random from what the pattern distiller learns, for a person to read and mark.
+
+`python -m scrubjay_bench.audit FILE` distils a source the product can import (a LoCoMo file, a transcript) or a file of
+event drafts (JSON lines, as the sample conversation), draws with a seed, and prints each memory with the place it was
+read from. `--marks` leaves the words out, for data whose licence does not allow them to be copied. Summary figures go
+to stderr: memories per turn, and for LoCoMo the share of the turns named as evidence that some grip covers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from scrubjay.distill import Observation, distill
+from scrubjay.distill.observe import SAID
+from scrubjay.sources import parse
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Event, EventDraft, EventType, Role
+
+ROLES = {EventType.USER_MESSAGE: Role.USER, EventType.TOOL_RESULT: Role.TOOL, EventType.SESSION_END: Role.SYSTEM}
+
+
+def drafts(path: Path) -> Sequence[EventDraft]:
+    """Read the events of a file. Raises InvalidError when it is of no format the product imports."""
+    data = path.read_bytes()
+    lines = [line for line in data.splitlines() if line.strip()]
+    try:
+        return [msgspec.json.decode(line, type=EventDraft) for line in lines]
+    except msgspec.MsgspecError:
+        return parse(path.name, data).events
+
+
+def events(of: Iterable[EventDraft]) -> Iterator[Event]:
+    """Turn drafts into events as the daemon would, except for ids: those name the place in the source."""
+    shared = {field.name for field in fields(Event)} & {field.name for field in fields(EventDraft)}
+    for line, draft in enumerate(of, start=1):
+        given = {name: getattr(draft, name) for name in shared}
+        place = draft.metadata.get("dia_id")
+        given |= {
+            "id": f"{draft.session_id.split('/')[1]}/{place}" if isinstance(place, str) else f"line {line}",
+            "ts": draft.ts if draft.ts is not None else Millis(0),
+            "role": draft.role or ROLES.get(draft.type, Role.ASSISTANT),
+            "dedupe_key": draft.dedupe_key or str(line),
+        }
+        yield Event(device="audit", **given)
+
+
+def learned(of: Iterable[Event]) -> tuple[list[Observation], int]:
+    """Distil session by session; return the memories, and how many turns were read."""
+    made: list[Observation] = []
+    turns = 0
+    for _, session in groupby(of, key=lambda event: event.session_id):
+        said = list(session)
+        turns += sum(event.type in SAID for event in said)
+        made += distill(said).observations
+    return made, turns
+
+
+def evidence(path: Path) -> set[str]:
+    """Return the turns that the questions of a LoCoMo file name as evidence, as `sample/dia_id`; empty for others."""
+    try:
+        samples = json.loads(path.read_bytes())
+    except ValueError:
+        return set()
+    found = samples if isinstance(samples, list) else [samples]
+    return {
+        f"{sample['sample_id']}/{turn}"
+        for sample in found
+        if isinstance(sample, dict) and "qa" in sample
+        for question in sample["qa"]
+        for entry in question.get("evidence", ())
+        for turn in str(entry).replace(";", " ").split()
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. Returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m scrubjay_bench.audit", description=__doc__)
+    parser.add_argument("file", type=Path, help="a LoCoMo file, a transcript, or event drafts as JSON lines")
+    parser.add_argument("--draw", type=int, default=100, metavar="N", help="how many (default 100; 0: all, in order)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--marks", action="store_true", help="print places, types and spans, and no words")
+    given = parser.parse_args(argv)
+    said = list(events(drafts(given.file)))
+    made, turns = learned(said)
+    drawn = random.Random(given.seed).sample(made, min(given.draw, len(made))) if given.draw else made
+    for number, memory in enumerate(drawn, start=1):
+        place = (
+            f"{number:3} {memory.event_id_start:16} {memory.span_start:4}:{memory.span_end:<4} {memory.type.value:10}"
+        )
+        print(place if given.marks else f"{place} {memory.confidence:.2f} {memory.content}")
+    kinds = ", ".join(f"{kind.value} {n}" for kind, n in Counter(memory.type for memory in made).most_common())
+    print(f"{len(made)} memories from {turns} turns ({len(made) / max(turns, 1):.3f} each): {kinds}", file=sys.stderr)
+    named = evidence(given.file) & {event.id for event in said}
+    if named:
+        covered = len(named & {memory.event_id_start for memory in made})
+        print(f"{covered} of {len(named)} evidence turns covered ({covered / len(named):.3f})", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

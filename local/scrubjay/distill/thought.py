@@ -1,0 +1,156 @@
+"""One text read sentence by sentence into thoughts: typed, weighed, worded, each with its span."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from scrubjay.dates import find_dates
+from scrubjay.distill.families import classify
+from scrubjay.distill.person import Speaker, tidied
+from scrubjay.distill.prose import Sentence, sentences
+from scrubjay.distill.stretch import before_comment, is_quotation, parts, past_fillers, plain_words
+from scrubjay.distill.subject import with_subject
+from scrubjay.distill.wording import in_company, requested, sentence_case, validity, worded
+from scrubjay.distill.worth import confidence
+from scrubjay.policy import DistillPolicy
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import MemoryType
+
+LEAD = re.compile(r"(?i)(?:no|never|always|only|not) [\w' -]+[.!]*$")
+"""An exclamation that names what the next sentence is about: "No peanuts! I'm allergic."."""
+
+TO_LISTENER = re.compile(r"\b(?:you|your|yours|you're|you've|you'll|you'd|yourself)\b")
+OF_SEVERAL = re.compile(r"\b(?:we|our|us|we're|we've)\b")
+OF_ONESELF = re.compile(r"(?:i|i'm|i've|i'd|my)\b")
+OF_THE_PLACE = re.compile(r"\b(?:here|this (?:repo|project|repository|codebase|app))\b")
+CONTEXT_CHARS = 240
+"""What was said before, as far back as "we" looks for its company: two or three sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is known about a text besides its words. `anchor` is when it was said, None when that is not known.
+
+    `people` are the names that may be called out. `role_agent`: an assistant without a name speaks. `named_talk`: two
+    or more named people talk with each other.
+    """
+
+    speaker: Speaker
+    people: tuple[str, ...] = ()
+    role_agent: bool = False
+    named_talk: bool = False
+    anchor: Millis | None = None
+    utc_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """One sentence, or a part of one: `start` and `end` are its span in the text it was read from.
+
+    `personal`: it is about the speaker alone and not about the place they work in.
+    """
+
+    content: str
+    type: MemoryType
+    confidence: float
+    start: int
+    end: int
+    valid_from: Millis | None
+    valid_to: Millis | None
+    personal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The thoughts of a text that are sure enough, in order, and what was counted on the way."""
+
+    thoughts: tuple[Thought, ...]
+    sentences: int
+    sentences_over_cap: int
+    below_confidence: int
+
+
+def read(text: str, setting: Setting, policy: DistillPolicy) -> Reading:
+    """Read a text. Sentences beyond `policy.max_sentences` are counted and not read."""
+    kept: list[Thought] = []
+    seen = over = weak = 0
+    before = ""
+    lead: Sentence | None = None
+    for sentence in sentences(text):
+        if seen >= policy.max_sentences or len(kept) >= policy.max_memories:
+            over += 1
+            continue
+        seen += 1
+        said = text[sentence.start : sentence.end]
+        if len(said) <= policy.max_sentence_chars:
+            thought = _Reader(text, before, setting, policy).best_part(sentence.start, sentence.end)
+            if thought is not None and thought.confidence >= policy.min_confidence:
+                kept.append(thought if lead is None else _led(text, thought, lead))
+            elif thought is not None:
+                weak += 1
+        lead = sentence if len(said.split()) < policy.min_words and LEAD.match(said) else None
+        before = f"{before} {said[-CONTEXT_CHARS:]}"[-CONTEXT_CHARS:]
+    return Reading(thoughts=tuple(kept), sentences=seen, sentences_over_cap=over, below_confidence=weak)
+
+
+def _led(text: str, thought: Thought, lead: Sentence) -> Thought:
+    """Return a preference together with the exclamation before it."""
+    if thought.type is not MemoryType.PREFERENCE:
+        return thought
+    exclaimed = sentence_case(tidied(text[lead.start : lead.end]))
+    return replace(thought, content=f"{exclaimed} {thought.content}", start=lead.start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What one sentence is read with: its text, what was said before it, who says it to whom."""
+
+    text: str
+    before: str
+    setting: Setting
+    policy: DistillPolicy
+
+    def best_part(self, start: int, end: int) -> Thought | None:
+        """Return the reading of the first stretch that is sure enough, else of the first that says anything."""
+        start = past_fillers(self.text, start, end, self.setting.people)
+        if is_quotation(self.text[start:end]):
+            return None
+        weak: Thought | None = None
+        for begin, stop in parts(self.text, start, end):
+            thought = self.thought(past_fillers(self.text, begin, stop, self.setting.people), stop)
+            if thought is not None and thought.confidence >= self.policy.min_confidence:
+                return thought
+            weak = weak or thought
+        return weak
+
+    def thought(self, start: int, end: int) -> Thought | None:
+        """Return the reading of one stretch, None when it says nothing."""
+        end = before_comment(self.text, start, end)
+        said = self.text[start:end]
+        plain = tidied(plain_words(said, self.setting.people)).strip(" .!,;:\u2014-(")
+        speaker = self.setting.speaker
+        if plain and speaker.name is not None and not self.setting.role_agent:
+            plain = with_subject(plain, opening=not self.before)
+        if "?" in said or not self.policy.min_words <= len(plain.split()) <= self.policy.max_words:
+            return None
+        talk = self.setting.named_talk
+        reading = classify(plain, self.policy, role_agent=self.setting.role_agent, named_talk=talk)
+        low = plain.lower()
+        if reading is None or (speaker.name is not None and not reading.asked and TO_LISTENER.search(low)):
+            return None
+        anchor = self.setting.anchor
+        dates = () if anchor is None else find_dates(plain, anchor, self.setting.utc_offset)
+        valid_from, valid_to = validity(plain, dates)
+        content = worded(plain, dates, in_company(speaker, plain, self.before) if talk else speaker)
+        alone = bool(OF_ONESELF.match(low)) and not OF_SEVERAL.search(low)
+        return Thought(
+            content=sentence_case(requested(content, speaker) if reading.asked else content),
+            type=reading.type,
+            confidence=confidence(reading, plain, self.policy, dated=bool(dates)),
+            start=start,
+            end=start + len(said.rstrip()),
+            valid_from=valid_from,
+            valid_to=valid_to,
+            personal=(alone or reading.asked) and not OF_THE_PLACE.search(low),
+        )

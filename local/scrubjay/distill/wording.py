@@ -1,0 +1,80 @@
+"""How a memory reads: relative dates as dates, the speaker by name, and what the dates say of its validity."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from scrubjay.dates import DateMention, Grain
+from scrubjay.distill.person import KIN, Speaker, named
+from scrubjay_shared.clock import Millis
+
+PREPOSITION = re.compile(
+    r"(?i)\b(?:on|in|at|since|from|until|till|by|for|of|during|before|after|around|about|over|through|to|"
+    r"between|and|than|do|make)\s+(?:the\s+)?$"
+)
+SUBJECT_DATE = re.compile(r"'s|\s(?:was|is|has been)\b")
+"""After a date that stands as a noun: "yesterday was …", "yesterday's"."""
+
+BOUND = re.compile(r"(?i)\b(since|from|starting|until|till|by|before|after)\s+(?:the\s+|late\s+|early\s+|end of\s+)*$")
+COMPANIONS = re.compile(rf"(?i)\b(?:my|the|our|some|few) (?:\w+ )?({KIN})\b")
+REMINDER = re.compile(r"(?i)(?:please )?remind \S+(?: (?:that|to|about|of))? ")
+
+
+def worded(text: str, dates: tuple[DateMention, ...], speaker: Speaker) -> str:
+    """Return tidied text with relative dates and first persons replaced. `dates` are those of `text`."""
+    return named(dated(text, dates), speaker)
+
+
+def requested(text: str, speaker: Speaker) -> str:
+    """Return an instruction, already worded, as what the speaker asked for."""
+    if speaker.name is None:
+        return text
+    reminder = REMINDER.match(text)
+    if reminder:
+        return f"Reminder for {speaker.name}: {text[reminder.end() :]}"
+    return f"{speaker.name} asked: {text[0].lower()}{text[1:]}"
+
+
+def sentence_case(text: str) -> str:
+    """Return non-empty text with a capital and a full stop."""
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def in_company(speaker: Speaker, text: str, before: str) -> Speaker:
+    """Return the speaker with those whom "we" includes: the kin or friends named last in or before the text."""
+    kin = COMPANIONS.search(before + " " + text)
+    return replace(speaker, company=f"their {kin[1].lower()}" if kin else "others")
+
+
+def dated(text: str, dates: tuple[DateMention, ...]) -> str:
+    """Return the text with each relative date replaced by the date it means, with the preposition that goes with it."""
+    out: list[str] = []
+    position = 0
+    for date in dates:
+        if date.relative:
+            phrase = _with_preposition(date, text[: date.span_start], text[date.span_end :])
+            out += [text[position : date.span_start], phrase if date.span_start else phrase[0].upper() + phrase[1:]]
+            position = date.span_end
+    return "".join([*out, text[position:]])
+
+
+def _with_preposition(date: DateMention, before: str, after: str) -> str:
+    if PREPOSITION.search(before) or SUBJECT_DATE.match(after) or date.grain is Grain.VAGUE:
+        return date.phrase
+    return ("on " if date.grain in (Grain.DAY, Grain.WEEKEND) else "in ") + date.phrase
+
+
+def validity(text: str, dates: tuple[DateMention, ...]) -> tuple[Millis | None, Millis | None]:
+    """Return the bounds of what is said, end exclusive, where exactly one date in it says them; else None and None."""
+    if len(dates) != 1:
+        return None, None
+    date = dates[0]
+    bound = BOUND.search(text[: date.span_start])
+    match bound[1].lower() if bound else "":
+        case "since" | "from" | "starting" | "after":
+            return date.start, None
+        case "until" | "till" | "by" | "before":
+            return None, date.end
+        case _:
+            return date.start, date.end
