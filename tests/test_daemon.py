@@ -844,6 +844,24 @@ def test_a_daemon_that_does_not_serve_in_time_is_left_to_go_on(home: Homes) -> N
     assert begin(chosen).daemon.socket == str(chosen.socket)
 
 
+def test_a_stop_also_ends_a_daemon_that_is_still_on_its_way_in(home: Homes) -> None:
+    chosen = home()
+    options.ensure_dirs(chosen)
+    command = [sys.executable, "-P", "-m", "scrubjay.daemon", control.stop_mark(chosen.data_dir)]
+    late = subprocess.Popen(
+        command, env=control._environment(chosen, os.environ), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+
+    stopped = control.stop(chosen)
+
+    _, said = late.communicate(timeout=60)
+    assert stopped.daemon is None
+    assert late.returncode == UnavailableError.exit_code
+    assert b"stopped before it served" in said
+    assert not (chosen.data_dir / "daemon.json").exists()
+    assert not begin(chosen).already
+
+
 def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
     chosen = home()
     options.ensure_dirs(chosen)

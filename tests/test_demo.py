@@ -52,15 +52,10 @@ def test_the_demo_asks_five_questions_and_leaves_nothing_behind(tmp_path: Path) 
     assert all(question in ended.stdout for question in asked)
     assert ended.stdout.count(" ms") >= 5
     assert ended.stdout.count("↳") >= 5
+    assert "hidden before anything was written" in ended.stdout
     assert "\x1b" not in ended.stdout
     assert list(tmp_path.glob("scrubjay-demo-*")) == []
     assert daemons_in(tmp_path) == []
-
-
-def test_the_demo_says_what_was_hidden(tmp_path: Path) -> None:
-    ended = run(tmp_path, SCRUBJAY_MODEL="none")
-
-    assert "hidden before anything was written" in ended.stdout
 
 
 def test_a_demo_that_fails_says_so_and_cleans_up(tmp_path: Path) -> None:

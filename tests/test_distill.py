@@ -224,6 +224,7 @@ def test_a_memory_of_talk_reads_on_its_own_and_says_when() -> None:
     [
         ("Yeah, by the way, I adopted a beagle called Rufus.", ["Ann adopted a beagle called Rufus."]),
         ("Thanks, Ben! I adopted a beagle called Rufus, Ben.", ["Ann adopted a beagle called Rufus."]),
+        ("And I read a good book, a story of Rome.", ["Ann read a good book, a story of Rome."]),
         ("Just adopted a beagle called Rufus!", ["Ann just adopted a beagle called Rufus."]),
         ("Been rebuilding my uncle's sailing boat.", ["Ann has been rebuilding their uncle's sailing boat."]),
         ("I adopted a beagle called Rufus - so cute!", ["Ann adopted a beagle called Rufus."]),

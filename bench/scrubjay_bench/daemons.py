@@ -97,9 +97,7 @@ def started(home: Path, *, models_dir: Path, model: str) -> tuple[float, float]:
     options.ensure_dirs(chosen)
     command = [sys.executable, "-P", "-m", "scrubjay.daemon"]
     began = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=_absolute(environment(home, models_dir=models_dir, model=model)), cwd=home
-    )
+    process = subprocess.Popen(command, env=_absolute(environment(home, models_dir=models_dir, model=model)), cwd=home)
     try:
         while not _ready(chosen):
             if process.poll() is not None or time.perf_counter() - began > LONG_SECONDS:

@@ -154,7 +154,7 @@ def _size(entry: tuple[str, str]) -> int:
 
 
 def indexed(conversation: Conversation, embed: Embedder | None, *, turns: bool, facts: bool, linked: bool) -> Index:
-    """Return an index of a conversation: its turns as events, its observations as memories, with their sources or not."""
+    """Return an index of a conversation: its turns as events, its observations as memories, `linked` or not."""
     index = Index()
     documents: list[tuple[str, str]] = []
     if turns:
@@ -233,7 +233,7 @@ def measure(
     ndcgs: list[float] = []
     times: list[float] = []
     left_out = 0
-    kinds = frozenset({EVENT, MEMORY}) if answer == "turn" and facts else frozenset({MEMORY if answer == "fact" else EVENT})
+    kinds = {MEMORY} if answer == "fact" else {EVENT, MEMORY}
     for conversation in conversations:
         index = indexed(conversation, embed, turns=turns, facts=facts, linked=linked)
         source = {fact.id: fact.source for fact in conversation.observations}
@@ -254,7 +254,7 @@ def measure(
                 vector=None if embed is None else embed([question.text])[0],
             )
             begun = time.perf_counter()
-            hits = rank(index, query, Filters(kinds=kinds), policy, limit=2 * k, mode=mode).hits
+            hits = rank(index, query, Filters(kinds=frozenset(kinds)), policy, limit=2 * k, mode=mode).hits
             times.append(1000 * (time.perf_counter() - begun))
             found = [hit.id for hit in hits]
             if answer == "turn":
@@ -312,9 +312,10 @@ def rows(conversations: Sequence[Conversation], embed: Embedder, policy: RecallP
         event_session=0.0,
     )
     yield measure("P2 turns, no context features", conversations, embed, bare, k=k, mode="hybrid", **p2)
-    yield measure("P2 turns, the questions of P1", conversations, embed, policy, k=k, mode="hybrid", only=has_fact, **p2)
+    shared = {**p2, "only": has_fact}
+    yield measure("P2 turns, the questions of P1", conversations, embed, policy, k=k, mode="hybrid", **shared)
     with_turns = {**p1, "turns": True, "linked": True}
-    yield measure("P1 observations, their turns stored too", conversations, embed, policy, k=k, mode="hybrid", **with_turns)
+    yield measure("P1 observations, turns stored too", conversations, embed, policy, k=k, mode="hybrid", **with_turns)
     both = {**p2, "facts": True, "linked": True}
     yield measure("P2 turns, observations stored too", conversations, embed, policy, k=k, mode="hybrid", **both)
 

@@ -41,7 +41,7 @@ class Filling:
 
     memories: int
     linked: int = 0
-    bases: int = 2_000
+    bases: int = 1_000
 
     @property
     def documents(self) -> int:
@@ -138,9 +138,7 @@ async def _fill(path: Path, filling: Filling, blends: _Blends, models_dir: Path,
                 for session_id in {event.session_id for event in events}:
                     tx.learned(session_id, linked.stop)
                 read_from = [*events, *[None] * (len(numbers) - len(events))]
-                writes = [
-                    _memory(texts, number, event, tx) for number, event in zip(numbers, read_from, strict=True)
-                ]
+                writes = [_memory(texts, number, event, tx) for number, event in zip(numbers, read_from, strict=True)]
                 tx.write_memories(writes)
                 owners = [(write.memory_id, content_hash(write.fields[Field.CONTENT])) for write in writes]
                 owners += [(event.id, "0") for event in events]

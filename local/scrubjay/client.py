@@ -29,6 +29,7 @@ from scrubjay_shared.errors import (
 )
 
 RECORD_NAME = "daemon.json"
+STOP_NAME = "stopped"
 TOKEN_NAME = "token"  # noqa: S105  # a file's name
 START_HINT = "scrubjay daemon start"
 TIMEOUT_SECONDS = 30.0

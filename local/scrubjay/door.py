@@ -319,17 +319,10 @@ def closed() -> ScrubjayError:
 
 async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> tuple[Service, Scheduler | None]:
     # numpy, the index, the scheduler: who goes through the daemon must not wait for them
-    from scrubjay.models import Endpoint  # noqa: PLC0415
     from scrubjay.scheduler import Scheduler  # noqa: PLC0415
     from scrubjay.service import Service  # noqa: PLC0415
 
-    endpoint = None
-    if chosen.model.startswith(settings.HTTP_PREFIX):
-        key = os.environ.get(chosen.embed_key_env, "") if chosen.embed_key_env else ""
-        endpoint = Endpoint(url=chosen.embed_url, api=chosen.embed_api, key=key)
-    service = await Service.open(
-        path, models_dir=chosen.models_dir, model=chosen.model, endpoint=endpoint, threads=chosen.threads
-    )
+    service = await Service.configured(chosen, os.environ, path=path)
     if not background:
         return service, None
     scheduler = Scheduler(service)

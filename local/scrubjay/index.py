@@ -5,8 +5,8 @@ until the table is compacted. Its text is present as token numbers alone, twice:
 document out again) and inverted (by token, needed to search). The inverted side is log-structured: the newest rows, at
 most `_TAIL`, are scanned forward; older rows lie in a few immutable segments, each at least twice as large as the one
 after it, which are merged like the carries of a binary counter. So adding one document costs some microseconds, and
-adding n of them n log n in all. Removing a document clears its row and vector at once; its numbers stay in the segments,
-masked, until a quarter of the rows are dead and the table is compacted.
+adding n of them n log n in all. Removing a document clears its row and vector at once; its numbers stay in the
+segments, masked, until a quarter of the rows are dead and the table is compacted.
 
 Events of a session are a linked list through `prev` and `next`, because they may arrive in any order. Links between a
 memory and the events it was read from are pairs of rows; a link whose event has not arrived yet waits under its id.
@@ -66,7 +66,7 @@ class MemoryDoc:
     """One memory as recall sees it.
 
     `tokens` are those of content and name, not of aliases. `sources` are the ids of the events its grips cover.
-    `session_id`, `project` and `agent` say where it was learned, None when nowhere; `resource_id` whom its scope is for.
+    `session_id`, `project` and `agent` say where it was learned, None when nowhere; `resource_id` whom it is for.
     """
 
     id: str
@@ -105,8 +105,8 @@ class Names(dict[str | None, int]):
         """Return the numbers of strings, giving new ones the next."""
         return list(map(self.__getitem__, names))
 
-    def find(self, name: str) -> int:
-        """Return the number of a string, or -2, which no row carries, if it was never seen."""
+    def find(self, name: str | None) -> int:
+        """Return the number of a string, -1 of None, or -2, which no row carries, if it was never seen."""
         return self.get(name, -2)
 
 
@@ -231,7 +231,7 @@ class Table:
         self._blocks: list[scoring.Rows] = []
 
     def __len__(self) -> int:
-        """The number of rows, dead ones included: the length of every column."""
+        """Return the number of rows, dead ones included: the length of every column."""
         return self._columns.used
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
@@ -294,7 +294,7 @@ class Table:
         self._inverted = len(self)
 
     def postings(self, term: int) -> tuple[Ints, npt.NDArray[np.uint16]]:
-        """Return the rows that hold a token, ascending and each once, dead ones included, and how often they hold it."""
+        """Return the rows that hold a token, ascending, each once, dead ones included, and how often they hold it."""
         tail = self._tail()
         hits = np.flatnonzero(self._forward["term"][tail] == term)
         rows = [np.searchsorted(self["start"], tail.start + hits, side="right").astype(np.int32) - 1]
@@ -364,7 +364,7 @@ class Table:
         self._columns.keep(kept)
         self["start"][:] = begins
         self.ids = [self.ids[row] for row in kept.tolist()]
-        self.rows = {id: row for row, id in enumerate(self.ids)}
+        self.rows = {id_: row for row, id_ in enumerate(self.ids)}
         self.dead = 0
         self._segments, self._inverted, self._blocks = [], 0, []
         self._invert()
@@ -397,13 +397,13 @@ class Index:
         self._width: int | None = None
 
     def __len__(self) -> int:
-        """The number of documents."""
+        """Return the number of documents."""
         with self.lock:
             return len(self.events.rows) + len(self.memories.rows)
 
-    def __contains__(self, id: object) -> bool:
+    def __contains__(self, id_: object) -> bool:
         with self.lock:
-            return id in self.events.rows or id in self.memories.rows
+            return id_ in self.events.rows or id_ in self.memories.rows
 
     @property
     def nbytes(self) -> int:
@@ -441,9 +441,9 @@ class Index:
         """Forget documents with their tokens, vectors and links, and return how many there were."""
         with self.lock:
             found = 0
-            for id in ids:
+            for id_ in ids:
                 for table in (self.events, self.memories):
-                    row = table.rows.get(id)
+                    row = table.rows.get(id_)
                     if row is not None:
                         self._drop(table, row)
                         found += 1
@@ -459,7 +459,7 @@ class Index:
             self.check_width(rows.shape[1])
             known = 0
             for table in (self.events, self.memories):
-                places = [(at, row) for at, id in enumerate(ids) if (row := table.rows.get(id)) is not None]
+                places = [(at, row) for at, id_ in enumerate(ids) if (row := table.rows.get(id_)) is not None]
                 if places:
                     chosen, targets = np.array(places, np.intp).T
                     table.set_vectors(targets, rows[chosen], scales[chosen])
@@ -531,8 +531,8 @@ class Index:
             },
         )
         self._place(rows)
-        for id, row in zip((doc.id for doc in batch), rows, strict=True):
-            for memory in self._waiting.pop(id, ()):
+        for id_, row in zip((doc.id for doc in batch), rows, strict=True):
+            for memory in self._waiting.pop(id_, ()):
                 self._links.append(1, {"memory": memory, "event": row})
         self._put_back(self.events, kept)
 
@@ -581,26 +581,26 @@ class Index:
     def _take_out(
         self, table: Table, ids: Sequence[str], *, keep_vectors: bool
     ) -> tuple[list[str], scoring.Rows, scoring.Floats] | None:
-        """Remove what is about to be replaced; return the vectors to put back. Links to a replaced event wait for it."""
-        old = [(id, row) for id in ids if (row := table.rows.get(id)) is not None]
-        with_vectors = [(id, row) for id, row in old if keep_vectors and table["embedded"][row]]
+        """Remove what will be replaced; return the vectors to put back. Links to an event wait for the new one."""
+        old = [(id_, row) for id_ in ids if (row := table.rows.get(id_)) is not None]
+        with_vectors = [(id_, row) for id_, row in old if keep_vectors and table["embedded"][row]]
         kept = None
         if with_vectors:
             rows = np.array([row for _, row in with_vectors], np.intp)
-            kept = ([id for id, _ in with_vectors], table.vectors(rows), table["scale"][rows].copy())
-        for id, row in old:
+            kept = ([id_ for id_, _ in with_vectors], table.vectors(rows), table["scale"][rows].copy())
+        for id_, row in old:
             if table is self.events:
                 memories, events = self.links()
                 waiting = memories[events == row].tolist()
                 if waiting:
-                    self._waiting.setdefault(id, []).extend(waiting)
+                    self._waiting.setdefault(id_, []).extend(waiting)
             self._drop(table, row)
         return kept
 
     def _put_back(self, table: Table, kept: tuple[list[str], scoring.Rows, scoring.Floats] | None) -> None:
         if kept is not None:
             ids, vectors, scales = kept
-            table.set_vectors(np.array([table.rows[id] for id in ids], np.intp), vectors, scales)
+            table.set_vectors(np.array([table.rows[id_] for id_ in ids], np.intp), vectors, scales)
 
     def _drop(self, table: Table, row: int) -> None:
         if table is self.events:
@@ -664,8 +664,8 @@ class Index:
         if self.memories.worth_compacting():
             self._relink("memory", self.memories.compact)
             moved = self._moved
-            waiting = {id: [int(moved[row]) for row in rows if moved[row] >= 0] for id, rows in self._waiting.items()}
-            self._waiting = {id: rows for id, rows in waiting.items() if rows}
+            waiting = {id_: [int(moved[row]) for row in rows if moved[row] >= 0] for id_, rows in self._waiting.items()}
+            self._waiting = {id_: rows for id_, rows in waiting.items() if rows}
 
     def _relink(self, column: str, compact: Callable[[], Ints]) -> None:
         memory, event = self.links()

@@ -85,7 +85,7 @@ class DistillPolicy:
     thin_penalty: float = 0.15  # it has no more than `min_detail`
     hedge_penalty: float = 0.2  # "somehow", "or so"
     vague_penalty: float = 0.2  # it ends in "some places", "a new skill"
-    pointing_penalty: float = 0.25  # "that trip", "the situation": told of before, perhaps
+    pointing_penalty: float = 0.35  # "that trip", "the situation": told of before, perhaps
     unresolved_penalty: float = 0.5  # a pronoun without its noun: nothing outweighs that
     max_sentences: int = 4_000  # of one event: a 5 MB paste costs about a second, and nobody says more in one breath
     max_sentence_chars: int = 400  # about 70 words; longer runs are pasted, not said

@@ -304,7 +304,7 @@ def _wanted(index: Index, table: Table, filters: Filters) -> Mask:
 
 
 def _held(memories: Table, start: int, end: int) -> Mask:
-    """Which memories held at some time in [start, end): by their validity if a bound of it is known, else by creation."""
+    """Return which memories held at some time in [start, end), by their validity if a bound is known, else creation."""
     first, last, created = memories["valid_from"], memories["valid_to"], memories["created"]
     bounded = (first != -FOREVER) | (last != FOREVER)
     overlapping = (first < end) & (last >= start)
@@ -341,7 +341,13 @@ def _terms(index: Index, query: Query) -> list[int | None]:
 
 
 def _bm25(
-    index: Index, sides: list[_Side], query: Query, k1: float, b: float, previous: tuple[Floats, RecallPolicy] | None
+    index: Index,
+    sides: list[_Side],
+    query: Query,
+    *,
+    k1: float,
+    b: float,
+    previous: tuple[Floats, RecallPolicy] | None = None,
 ) -> None:
     """Fill `bm25` and `matched` of both sides, counting over what is visible of the wanted kinds.
 
@@ -451,7 +457,7 @@ def _hybrid(index: Index, sides: list[_Side], query: Query, policy: RecallPolicy
         cosines = [side.cosine if side.cosine is not None else side.dense for side in sides]
         events.dense, memories.dense = _standardised(cosines, embedded, min_std=policy.min_cosine_std)
     pairs = np.zeros(len(events.table), np.float32)
-    _bm25(index, sides, query, policy.k1, policy.b, (pairs, policy))
+    _bm25(index, sides, query, k1=policy.k1, b=policy.b, previous=(pairs, policy))
     lexical = [side.bm25 > 0 for side in sides]
     visible = [side.seen for side in sides]
     events.bm25, memories.bm25 = _standardised([s.bm25 for s in sides], visible, min_share=policy.min_match_share)
@@ -553,7 +559,7 @@ def _memory_parts(index: Index, events: _Side, memories: _Side, policy: RecallPo
 
 
 def _keyword(index: Index, sides: list[_Side], query: Query, policy: RecallPolicy) -> tuple[str, ...]:
-    _bm25(index, sides, query, policy.keyword_k1, policy.keyword_b, None)
+    _bm25(index, sides, query, k1=policy.keyword_k1, b=policy.keyword_b)
     for side in sides:
         side.parts["bm25"] = side.bm25
         side.found |= side.bm25 > 0

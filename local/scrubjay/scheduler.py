@@ -45,6 +45,7 @@ class Scheduler:
         self._holder = f"{os.getpid()}"
         self._running: set[str] = set()
         self._again: set[str] = set()
+        self._idle = asyncio.Event()
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         work = service.policy.work
         self._tasks: Mapping[str, Task] = {
@@ -77,8 +78,9 @@ class Scheduler:
         self._service.on_work = lambda _job: None
         if self._scheduler.running:
             self._scheduler.remove_all_jobs()
-            while self._running:
-                await asyncio.sleep(0.01)
+            if self._running:
+                self._idle.clear()
+                await self._idle.wait()
             self._scheduler.shutdown(wait=False)
             await asyncio.sleep(0)  # AsyncIOScheduler shuts down on the next turn of the loop
 
@@ -109,6 +111,8 @@ class Scheduler:
             log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)
         finally:
             self._running.discard(name)
+            if not self._running:
+                self._idle.set()
 
     async def _leased(self, name: str, task: Task) -> None:
         store = self._service.store

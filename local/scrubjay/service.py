@@ -18,13 +18,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scrubjay import api, budget, exchange, intake, models, sources
+from scrubjay import __version__, api, budget, exchange, intake, models, sources
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
@@ -32,6 +31,7 @@ from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
 from scrubjay.recall import Filters, Query, Ranking, rank
 from scrubjay.recall import Hit as Ranked
+from scrubjay.settings import HTTP_PREFIX, Settings
 from scrubjay.store import Changes, MemoryWrite, Store, Transaction, snapshots, sqlite_version
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.store.sqlite import SAFE_VERSION, version_info
@@ -133,6 +133,27 @@ class Service:
             raise
         store.on_change = service._follow
         return service
+
+    @classmethod
+    async def configured(
+        cls, settings: Settings, environ: Mapping[str, str], *, path: Path | None = None, policy: MemoryPolicy = DEFAULT
+    ) -> Service:
+        """Open the store that the settings name (or the one at `path`) with the model that they choose.
+
+        `environ` holds the key of an embeddings server under the name that the settings give. Raises as `open`.
+        """
+        endpoint = None
+        if settings.model.startswith(HTTP_PREFIX):
+            key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
+            endpoint = models.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
+        return await cls.open(
+            settings.store_path if path is None else path,
+            models_dir=settings.models_dir,
+            model=settings.model,
+            policy=policy,
+            endpoint=endpoint,
+            threads=settings.threads,
+        )
 
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the model. Closing twice is fine."""
@@ -778,7 +799,7 @@ class Service:
         if self._embedder_error is not None:
             warnings.append(f"{self._embedder_error.message}: recall is lexical. {self._embedder_error.hint}")
         return api.StatusAnswer(
-            version=version("scrubjay"),
+            version=__version__,
             pid=os.getpid(),
             started=self._started,
             file=str(self.store.path),

@@ -2,11 +2,11 @@
 
 Tokens hold letters, digits, marks and emoji only: no white space, no quotation mark. A document's tokens joined by
 spaces, stored in an FTS5 table made with `FTS5_TOKENIZE`, are split back into exactly these tokens: the `ascii`
-tokenizer takes every character beyond ASCII as part of a word, and within ASCII splits at what is not a letter or digit.
+tokenizer takes every character beyond ASCII as part of a word, and in ASCII splits at what is no letter or digit.
 
-English is stemmed (Snowball) after its stop words are dropped; Cyrillic, Greek, Arabic and Devanagari words are stemmed
-by their own Snowball stemmers; Chinese, Japanese and Korean become overlapping pairs of characters; Thai, Lao, Khmer and
-Burmese, which put no space between words, overlapping pairs of a consonant with its marks.
+English is stemmed (Snowball) after its stop words are dropped; Cyrillic, Greek, Arabic and Devanagari words are
+stemmed by their own Snowball stemmers; Chinese, Japanese and Korean become overlapping pairs of characters; Thai, Lao,
+Khmer and Burmese, which put no space between words, overlapping pairs of a consonant with its marks.
 """
 
 from __future__ import annotations
@@ -14,41 +14,49 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import Stemmer
 
 FTS5_TOKENIZE = "ascii"
-"""The `tokenize=` clause of an FTS5 table over our tokens: `create virtual table … using fts5(tokens, tokenize='ascii')`."""
+"""The `tokenize=` option of an FTS5 table over our tokens: `using fts5(tokens, tokenize='ascii')`."""
 
 MAX_TOKEN_CHARS = 64
 """Longer words are cut here, at index and query alike: keys, hashes and base64 are still found by their beginning."""
 
-STOP_WORDS: frozenset[str] = frozenset(
-    # articles, pronouns, prepositions, conjunctions; question words; auxiliaries; and their contractions
-    """
-    a about above after again against all also am an and any are aren't as at be because been before being below between
-    both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from
-    further had hadn't has hasn't have haven't having he he'd he'll he's her here here's hers herself him himself his how
-    how's i i'd i'll i'm i've if in into is isn't it it'd it'll it's its itself just let's me might more most must mustn't
-    my myself needn't no nor not of off on once only or other ought our ours ourselves out over own same shall shan't she
-    she'd she'll she's should shouldn't so some such than that that'd that'll that's the their theirs them themselves then
-    there there's these they they'd they'll they're they've this those through to too under until up us very was wasn't we
-    we'd we'll we're we've were weren't what what's when when's where where's which while who who's whom whose why why's
-    will with won't would wouldn't you you'd you'll you're you've your yours yourself yourselves
-    """.split()
-)
+# Articles, pronouns, prepositions, conjunctions, question words, auxiliaries, and their contractions.
+_STOP_TEXT = """
+a about above after again against all also am an and any are aren't as at be because been before being below between
+both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from
+further had hadn't has hasn't have haven't having he he'd he'll he's her here here's hers herself him himself his
+how how's i i'd i'll i'm i've if in into is isn't it it'd it'll it's its itself just let's me might more most must
+mustn't my myself needn't no nor not of off on once only or other ought our ours ourselves out over own same shall
+shan't she she'd she'll she's should shouldn't so some such than that that'd that'll that's the their theirs them
+themselves then there there's these they they'd they'll they're they've this those through to too under until up us
+very was wasn't we we'd we'll we're we've were weren't what what's when when's where where's which while who who's
+whom whose why why's will with won't would wouldn't you you'd you'll you're you've your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_TEXT.split())
 
-_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\uff07\u0060\u00b4\u2032"), "'")
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\uff07\u00b4\u2032"), "'")
 _LETTERS = str.maketrans(  # letters that NFD does not take apart, as people without that keyboard type them
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ł": "l", "þ": "th", "ё": "е"}
 )
 _ENGLISH = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
-_ELISION = re.compile(r"^[dln]'(?=[a-z]{3})")  # l'ami is found by ami; no English word begins so
+# What leans on a word: Mel's, Mel'll, İstanbul'da; l'ami. Not o'clock, O'Brien, ma'am.
+_LEANING = re.compile(r"^[dln]'(?=[a-z]{3})|'s$|(?<=[a-z0-9]{3})'[a-z]+$")
 
 # One letter for each class of characters; a word is a pattern over these letters, whatever its script.
 _WORD, _DIGIT, _MARK, _HAN, _KANA, _UNSPACED, _EMOJI, _FLAG, _QUOTE, _BREAK = "wdmhkueF' "
-_STEMMED = {"CYRILLIC": "c", "GREEK": "g", "ARABIC": "a", "DEVANAGARI": "n"}
-_UNSPACED_SCRIPTS = frozenset({"THAI", "LAO", "KHMER", "MYANMAR"})
+_SCRIPTS = {
+    **dict.fromkeys(("CJK", "HANGUL"), _HAN),
+    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO"), _KANA),
+    **dict.fromkeys(("THAI", "LAO", "KHMER", "MYANMAR"), _UNSPACED),
+    "CYRILLIC": "c",  # this one and the next have stemmers
+    "GREEK": "g",
+    "ARABIC": "a",
+    "DEVANAGARI": "n",
+}
 _RUNS = re.compile(r"(?P<cjk>[hk][hkm]*)|(?P<unspaced>u[um]*)|(?P<emoji>FF|F|e)|(?P<word>[wdcgan][wdmcgan]*(?:'[w]+)?)")
 
 
@@ -62,22 +70,16 @@ class _Classes(dict[int, str]):
 
 def _class_of(char: str) -> str:
     category = unicodedata.category(char)
-    if char == "'":
-        return _QUOTE
+    script = unicodedata.name(char, "").split(" ", 1)[0]
     if category == "Nd":
         return _DIGIT
     if category[0] == "M":
         return _MARK
-    script = unicodedata.name(char, "").split(" ", 1)[0]
     if category[0] == "L" or category in {"Nl", "No"}:
-        if script in {"CJK", "HANGUL"}:
-            return _HAN
-        if script in {"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO"}:
-            return _KANA
-        return _UNSPACED if script in _UNSPACED_SCRIPTS else _STEMMED.get(script, _WORD)
-    if script == "REGIONAL":
-        return _FLAG
-    return _EMOJI if category == "So" else _BREAK
+        return _SCRIPTS.get(script, _WORD)
+    if category == "So":
+        return _FLAG if script == "REGIONAL" else _EMOJI
+    return _QUOTE if char == "'" else _BREAK
 
 
 class _Folds(dict[int, str]):
@@ -153,15 +155,16 @@ def _tokens(text: str, *, single: bool) -> list[str]:
             found.append(piece)
         else:
             clusters = _clusters(piece, run.group())
-            found += [a + b for a, b in zip(clusters, clusters[1:], strict=False)] or clusters
+            found += [a + b for a, b in pairwise(clusters)] or clusters
             if single and run.lastgroup == "cjk" and len(clusters) > 1:
                 found += [c for c in clusters if _CLASSES[ord(c[0])] == _HAN]
     return found
 
 
 def _english(words: list[str]) -> list[str]:
-    kept = [_ELISION.sub("", word).removesuffix("'s")[:MAX_TOKEN_CHARS] for word in words if word not in STOP_WORDS]
-    return [stem.replace("'", "") for stem in _STEMMERS[_WORD](kept)]
+    kept = [_LEANING.sub("", word) if "'" in word else word for word in words if word not in STOP_WORDS]
+    stems = _STEMMERS[_WORD]([word[:MAX_TOKEN_CHARS] for word in kept if word not in STOP_WORDS])
+    return [stem.replace("'", "") for stem in stems]
 
 
 def _words(piece: str, classes: str) -> list[str]:
@@ -173,7 +176,7 @@ def _words(piece: str, classes: str) -> list[str]:
 
 def _clusters(piece: str, classes: str) -> list[str]:
     starts = [at for at, kind in enumerate(classes) if kind != _MARK] + [len(piece)]
-    return [piece[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    return [piece[a:b] for a, b in pairwise(starts)]
 
 
 def fts_query(tokens: Iterable[str]) -> str:

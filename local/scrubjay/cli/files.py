@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 
 from scrubjay import api
-from scrubjay.cli import of_os_error, reach
+from scrubjay.cli import reach
+from scrubjay.cli.failure import of_os_error
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output
 from scrubjay.door import private

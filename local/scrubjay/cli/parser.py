@@ -7,9 +7,8 @@ reason the closed sets are spelled out here; a test compares them with the enums
 from __future__ import annotations
 
 import argparse
+import os
 from collections import namedtuple
-
-from scrubjay_shared.errors import InvalidError
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
@@ -39,12 +38,23 @@ WITH_VALUE = ("--data-dir", "--home")
 """The options of every command that take a value: what follows one of them is not the command."""
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. argparse would load the archive formats (through shutil) to find that out."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        try:
+            columns = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (ValueError, OSError):
+            columns = 100
+        super().__init__(prog, width=min(columns, 120) - 2, **options)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises our errors."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidError, where argparse would print the usage and end the process."""
-        raise InvalidError(message, hint=f"{self.prog} --help shows what it takes")
+        raise _invalid(message, hint=f"{self.prog} --help shows what it takes")
 
 
 class Command(namedtuple("Command", ("name", "summary", "target", "configure", "answer", "example"))):  # noqa: PYI024  # see TYPE_CHECKING
@@ -596,12 +606,18 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if name is None:
         return line
     if name not in BY_NAME:
-        raise InvalidError(f"no command {text_or_blank(name)!r}", hint=likely(name))
+        raise _invalid(f"no command {text_or_blank(name)!r}", hint=likely(name))
     command = BY_NAME[name]
     if name == "bench":
         line.rest = after
         return line
     return of_command(command).parse_args(after, line)
+
+
+def _invalid(message: str, *, hint: str) -> Exception:
+    from scrubjay_shared.errors import InvalidError  # noqa: PLC0415  # it needs `typing`: see TYPE_CHECKING
+
+    return InvalidError(message, hint=hint)
 
 
 def text_or_blank(word: str) -> str:
@@ -627,7 +643,7 @@ def top() -> Parser:
         usage="scrubjay [options] COMMAND ...",
         description=f"{DESCRIPTION}\n\ncommands:\n{listed}",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version")
@@ -641,7 +657,7 @@ def of_command(command: Command) -> Parser:
         prog=f"scrubjay {command.name}",
         description=f"{command.summary[0].upper()}{command.summary[1:]}.",
         epilog=f"example:\n  {command.example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     command.configure(parser)

@@ -25,8 +25,8 @@ HEAD = """\
 `scrubjay [options] COMMAND ...`
 
 The result goes to stdout, everything else (progress, remarks, errors) to stderr. For people the result is text; with
-`--json`, or when stdout is not a terminal, it is one JSON object on one line (`--text` asks for text there). That object
-is the record named under the command, described [below](#records); records only gain fields. Times in JSON are UTC
+`--json`, or when stdout is not a terminal, it is one JSON object on one line (`--text` asks for text there). It is the
+record named under the command, described [below](#records); records only gain fields. Times in JSON are UTC
 milliseconds, ids are ULIDs. What people see is local time and the first 16 characters of an id.
 
 A command uses the daemon when one runs; else it opens the store itself, learns and embeds what it brought in, and

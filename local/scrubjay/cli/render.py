@@ -94,8 +94,9 @@ def dim(*parts: str) -> Text:
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Text:
-    """Return labels and values, a line each; a pair without a value is left out. Long lines are the terminal's to wrap:
-    a path must stay in one piece.
+    """Return labels and values, a line each; a pair without a value is left out.
+
+    Long lines are the terminal's to wrap: a path must stay in one piece.
     """
     kept = [(label, value) for label, value in rows if value]
     width = max((len(label) for label, _ in kept), default=0)

@@ -1,4 +1,4 @@
-"""`python -m scrubjay.daemon`: the process that `scrubjay daemon start` leaves behind."""
+"""`python -m scrubjay.daemon [mark]`: the process that `scrubjay daemon start` leaves behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrubjay_shared.errors import ScrubjayError
 def main() -> int:
     """Serve until told to stop and return the exit code. Another daemon on the same data is a success."""
     try:
-        other = run(settings.load(environ=os.environ), foreground=False)
+        other = run(settings.load(environ=os.environ), foreground=False, stop_mark=(*sys.argv[1:], None)[0])
     except ScrubjayError as error:
         sys.stderr.write(f"scrubjay: {error.message}\n      {error.hint}\n")
         return error.exit_code

@@ -3,11 +3,16 @@
 A daemon is told from a stranger by what it wrote about itself: its process id together with that process's start time,
 and the nonce that /healthz answers with. Only what matches is stopped; a process id alone proves nothing, for ids are
 given out again. Who may write is settled by the store's lock and by nothing here.
+
+A daemon takes a while to start and can be overtaken by a stop. So each stop leaves a new mark in the data directory, a
+start hands the mark it found to its process, and a process that finds another one when it is ready to serve ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import subprocess
 import sys
 import threading
@@ -19,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from scrubjay import settings as options
-from scrubjay.client import Client, Running, discover, greeting
+from scrubjay.client import STOP_NAME, Client, Running, discover, greeting
 from scrubjay.policy import DEFAULT, DaemonPolicy
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 
@@ -85,14 +90,14 @@ def start(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Start
     while time.monotonic() < deadline:
         ended = process.poll()
         if (found := _serving(settings)) is not None:
-            if ended is None:
-                # Nobody else waits for it: without this it would stay a zombie for as long as we live.
-                threading.Thread(target=process.wait, name="scrubjay-daemon-end", daemon=True).start()
+            if found.pid != process.pid:
+                process.terminate()  # another start was faster; ours has touched nothing
+            _await_end(process)
             return Started(daemon=found, already=found.pid != process.pid)
         if ended is not None:
             raise _start_error(ended, _written_since(settings.log_path, size_before))
         time.sleep(policy.poll_seconds)
-    threading.Thread(target=process.wait, name="scrubjay-daemon-end", daemon=True).start()
+    _await_end(process)
     lines = _written_since(settings.log_path, size_before)
     raise UnavailableError(
         f"the daemon (process {process.pid}) does not serve after {policy.start_seconds:.0f} s; "
@@ -104,8 +109,9 @@ def start(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Start
 def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stopped:
     """Ask the daemon to stop and wait until it has; kill it when it takes longer than `policy.stop_seconds`.
 
-    Nothing it has acknowledged is lost either way. No daemon is a success.
+    Nothing it has acknowledged is lost either way. No daemon is a success; one that is still starting ends by itself.
     """
+    _leave_mark(settings.data_dir)
     record = Running.of(settings.data_dir)
     process = None if record is None else _process_of(record)
     if record is None or process is None:
@@ -146,6 +152,26 @@ def status(settings: Settings) -> Health:
 def logs(settings: Settings, lines: int = DEFAULT.daemon.log_lines) -> list[str]:
     """Return the last lines of the daemon's log, oldest first; none when there is no log yet."""
     return _written_since(settings.log_path, 0)[-lines:] if lines > 0 else []
+
+
+def stop_mark(data_dir: Path) -> str:
+    """Return the mark of the last stop, "" before the first."""
+    try:
+        return (data_dir / STOP_NAME).read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
+
+
+def _leave_mark(data_dir: Path) -> None:
+    with contextlib.suppress(OSError):  # no directory: nothing to stop; no space: stopping must work all the same
+        descriptor = os.open(data_dir / STOP_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(8))
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    """Have somebody wait for our child: otherwise it would stay a zombie for as long as we live."""
+    threading.Thread(target=process.wait, name="scrubjay-daemon-end", daemon=True).start()
 
 
 def _serving(settings: Settings) -> Running | None:
@@ -205,9 +231,9 @@ def _spawned(settings: Settings) -> subprocess.Popen[bytes]:
         detached = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
     descriptor = os.open(settings.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P: the folder somebody stands in must not be able to replace our modules
-            [sys.executable, "-P", "-m", "scrubjay.daemon"],
+            [sys.executable, "-P", "-m", "scrubjay.daemon", stop_mark(settings.data_dir)],
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
             stderr=descriptor,

@@ -27,16 +27,16 @@ import uvicorn
 from scrubjay import __version__
 from scrubjay import settings as options
 from scrubjay.client import RECORD_NAME, Running, discover
+from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
 from scrubjay.daemon.guard import places
-from scrubjay.models import Endpoint
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Coroutine, Generator
     from pathlib import Path
     from types import TracebackType
 
@@ -54,27 +54,35 @@ INSTANCE_BYTES = 16
 log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, *, foreground: bool = True, policy: MemoryPolicy = DEFAULT) -> Running | None:
+def run(
+    settings: Settings, *, foreground: bool = True, policy: MemoryPolicy = DEFAULT, stop_mark: str | None = None
+) -> Running | None:
     """Serve until SIGTERM or SIGINT. Returns None then, or at once the daemon that already serves this store.
 
     In the foreground it logs to stderr too. It takes over the process: signals, logging, and the mode of new files.
-    Raises ConflictError when a process that is no daemon has the store, and what opening it raises.
+    `stop_mark` is the mark of the last stop when this start was asked for (`control`), None for now; a stop since
+    then ends it before it serves. Raises ConflictError when a process that is no daemon has the store,
+    UnavailableError when it was stopped, and what opening the store raises.
     """
     os.umask(0o077)  # the store, its snapshots, the log: all of them are the user's alone
     options.ensure_dirs(settings)
     _log_to(logging.StreamHandler(sys.stderr), settings.log_level)
-    return asyncio.run(_serve(settings, policy, foreground=foreground))
+    if stop_mark is None:
+        stop_mark = control.stop_mark(settings.data_dir)
+    return asyncio.run(_serve(settings, policy, foreground=foreground, stop_mark=stop_mark))
 
 
-async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> Running | None:
+async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, stop_mark: str) -> Running | None:
     asyncio.get_running_loop().set_exception_handler(_on_loop_error)
     stopping = asyncio.Event()
     with _signals(stopping):
-        service = await _open(settings, policy)
+        service = await _open(settings, policy, stopping)
         if isinstance(service, Running):
             return service
         async with contextlib.AsyncExitStack() as undo:
             undo.push_async_callback(service.close)
+            if control.stop_mark(settings.data_dir) != stop_mark:
+                raise _stopped_early()
             _log_to_file(settings, policy, foreground=foreground)
             token = _token(settings.token_path)
             warnings: list[str] = []
@@ -107,15 +115,17 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool) 
             scheduler.start()
             undo.push_async_callback(scheduler.stop)
 
-            def serving() -> None:
+            async def until_stopped() -> None:
                 _publish(settings.data_dir, record)
                 log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
+                # A stop that came too early to find what we just wrote has left its mark.
+                if control.stop_mark(settings.data_dir) == stop_mark:
+                    await stopping.wait()
+                app.state.ready = False
+                log.info("stopping pid=%d", record.pid)
 
-            server = _Server(_config(app, policy), serving=serving, stopping=stopping)
             undo.callback(_withdraw, settings.data_dir, record)
-            await server.serve(sockets=doors)
-            app.state.ready = False
-            log.info("stopping pid=%d", record.pid)
+            await _Server(_config(app, policy), until_stopped).serve(sockets=doors)
         log.info("stopped pid=%d", record.pid)
     return None
 
@@ -123,18 +133,17 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool) 
 class _Server(uvicorn.Server):
     """uvicorn without its ten wake-ups a second, and with our signals.
 
-    Its own loop only refreshes a Date header and looks whether to exit; ours sleeps until `stopping`.
+    Its own loop only refreshes a Date header and looks whether to exit; ours awaits `until_stopped`, which runs from
+    the moment the doors are open until they are to be closed.
     """
 
-    def __init__(self, config: uvicorn.Config, *, serving: Callable[[], None], stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, until_stopped: Callable[[], Coroutine[Any, Any, None]]) -> None:
         super().__init__(config)
-        self._serving = serving
-        self._stopping = stopping
+        self._until_stopped = until_stopped
 
     async def main_loop(self) -> None:
-        """Announce that the doors are open, and wait."""
-        self._serving()
-        await self._stopping.wait()
+        """Return when the doors are to be closed."""
+        await self._until_stopped()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -158,34 +167,25 @@ def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
     )
 
 
-async def _open(settings: Settings, policy: MemoryPolicy) -> Service | Running:
+async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Event) -> Service | Running:
     """Open the store, or return the daemon that has it. Waits for one that is on its way in or out."""
     deadline = time.monotonic() + policy.daemon.handover_seconds
     while True:
         try:
-            return await Service.open(
-                settings.store_path,
-                models_dir=settings.models_dir,
-                model=settings.model,
-                policy=policy,
-                endpoint=_endpoint(settings),
-                threads=settings.threads,
-            )
+            return await Service.configured(settings, os.environ, policy=policy)
         except ConflictError:
             record = Running.of(settings.data_dir)
             if record is not None and await asyncio.to_thread(_answers, settings.data_dir):
                 return record
             if time.monotonic() >= deadline:
                 raise
+        if stopping.is_set():
+            raise _stopped_early()
         await asyncio.sleep(policy.daemon.poll_seconds)
 
 
-def _endpoint(settings: Settings) -> Endpoint | None:
-    """Return the server that embeds, when the model is one of a server's. Its key is read here and kept nowhere."""
-    if not settings.model.startswith(options.HTTP_PREFIX):
-        return None
-    key = os.environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
-    return Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
+def _stopped_early() -> UnavailableError:
+    return UnavailableError("stopped before it served", hint="scrubjay daemon start starts it again")
 
 
 def _answers(data_dir: Path) -> bool:

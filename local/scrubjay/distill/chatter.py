@@ -95,6 +95,8 @@ FEELING = (
     ),
 )
 VAGUE = (
+    r"^(?:reminds|makes|helps|gives|keeps|feels|sounds|looks|seems|means|shows|brings|takes)\b",
+    r"\bmake it\W*$|\bsomething \w+\W*$|\bsomeone from the\b|\b(?:was|were) (?:just )?(?:walking|sitting|standing)\b",
     r"\bcan (?:\w+ly |also |always |just )?(?:affect|make|help|be|get|feel|bring|lead|take|give)\b",
     r"\btaught myself(?=,|\W*$)|\bfavou?rite (?:was|is) (?:when|that|this|how)\b|\bgoing to .*\btonight\b",
     r"^we all\b",
@@ -126,6 +128,7 @@ VAGUE = (
     ),
 )
 POINTING_OUT = (
+    r"\ba few more(?= (?:in|on|at|last|this|yesterday)\b|\W*$)|\bthat they (?:will|would|can)\b",
     r"\blike (?:that|this|these|those)\b",
     r"\b(?:the|these|those|right|best|new|other|any|that|this|which) ones?\b(?! of| \w+ed)",
     r"(?<!number )(?<!day )\bone\b(?=\W*$| (?:from|with|in|on|at|for|and|but)\b)",

@@ -172,8 +172,8 @@ OWN_SUBJECT = re.compile(r"(?:my|our|the) (?:[\w'-]+ ){1,4}?(?:is|are|was|were|h
 
 AGENT_SELF = re.compile(r"(?:i|i'm|i've|i'd|my|me)\b")
 OUTRIGHT = re.compile(r"\b(?:i|we) (?:\w+ )?prefer\b|\bi'd rather\b")
-LATE_POSSESSIVE = re.compile(r"[^,]*, (?:my|our)\b")
-TOGETHER_SOON = re.compile(r"(?:\w+, )?we(?:'ll| will) (?!be )")
+POSSESSED = re.compile(r"(?:[^,]*, )?(?:my|our)\b")
+TOGETHER_SOON = re.compile(r"(?:\w+,? ){0,3}we(?:'ll| will) (?!be )")
 OF_ONESELF = re.compile(r"\b(?:i|me|my|our)\b")
 OF_US = re.compile(r"\b(?:me|my|our|us)\b")
 BARE_SUBJECT = re.compile(
@@ -242,7 +242,7 @@ def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named
     if named_talk:
         return _told_in_talk(low, text, named, policy, about_self=bool(about_self))
     sure: float | None = None
-    if (about_self and (not LATE_POSSESSIVE.match(low) or VERB.search(low))) or named is not None:
+    if (about_self and (not POSSESSED.match(low) or SAYS.search(low))) or named is not None:
         sure = policy.fact_confidence
     elif PROJECT_FACT.match(low):
         sure = policy.project_confidence
@@ -255,14 +255,12 @@ def _told_in_talk(
     """Read a fact in talk between people, where most of what is said of third things is opinion."""
     sure: float | None = None
     subject = OWN_SUBJECT.match(low)
-    if BARE_SUBJECT.match(low):
+    if BARE_SUBJECT.match(low) or TOGETHER_SOON.match(low):
         sure = None
     elif subject is not None and OPINION.match(low, subject.end() - 1):
         sure = policy.opinion_confidence
-    elif about_self and (not LATE_POSSESSIVE.match(low) or VERB.search(low)):
+    elif about_self and (not POSSESSED.match(low) or SAYS.search(low)):
         sure = policy.fact_confidence
-    elif TOGETHER_SOON.match(low):
-        sure = None
     elif TELLS_OF_ME.match(low) and SAYS.search(low):
         sure = policy.loose_confidence if low.startswith("my ") else policy.aside_confidence
     elif named is not None and not OPINION.match(text, named.end()):

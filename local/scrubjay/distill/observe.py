@@ -64,11 +64,14 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What one run read and dropped. The `*_facts` count directives, under the names of the specification."""
+    """What one run read and dropped. The `*_facts` count directives, under the names of the specification.
+
+    `texts_cut_off` counts the events of which only the beginning was read, by the caps of the policy.
+    """
 
     events: int = 0
     sentences: int = 0
-    sentences_over_cap: int = 0
+    texts_cut_off: int = 0
     below_confidence: int = 0
     duplicates: int = 0
     project_promoted_facts: int = 0
@@ -186,7 +189,7 @@ def _observed(
     """Read what somebody said by the patterns."""
     reading = read(event.text, setting, policy)
     counted["sentences"] += reading.sentences
-    counted["sentences_over_cap"] += reading.sentences_over_cap
+    counted["texts_cut_off"] += reading.cut_off
     counted["below_confidence"] += reading.below_confidence
     return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in reading.thoughts]
 

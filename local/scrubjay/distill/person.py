@@ -45,7 +45,7 @@ _ADVERBS_AND_VERB = rf"(?P<adverbs>(?:,?\s+(?:{_ADVERB})(?![\w']))*)(?:\s+(?P<ve
 _PERSONS = re.compile(
     r"(?<![\w.'/-])(?:"
     rf"(?P<i>I)(?P<short>'m|'ve|'d|'ll)?(?![\w'/-]|\.\w){_ADVERBS_AND_VERB}"
-    r"|(?P<we>[Ww]e)(?P<weshort>'re|'ve|'d|'ll)?(?![\w'/-])"
+    r"|(?P<we>[Ww]e)(?P<weshort>'re|'ve|'d|'ll)?(?![\w'/-])(?=(?:\s+(?P<next>\w+))?)"
     r"|(?P<possessive>[Mm]y|[Oo]ur)(?: own)?(?![\w'/-])"
     r"|(?P<owned>[Mm]ine|[Oo]urs)(?![\w'/-])"
     r"|(?P<object>me|us)(?![\w'/-])"
@@ -115,7 +115,7 @@ class Speaker:
 
 def tidied(text: str) -> str:
     """Return the text with typewriter apostrophes, white space collapsed and careless contractions written out."""
-    straight = " ".join(_APOSTROPHES.sub("'", text).split())
+    straight = " ".join(_APOSTROPHES.sub("'", text).replace(" & ", " and ").split())
     return _GONNA.sub(lambda m: _PLAIN[m[1].lower()], _SLOPPY.sub(lambda m: CONTRACTIONS[m[0]], straight))
 
 
@@ -187,7 +187,9 @@ class _Renaming:
         return f"{self.name}{adverbs} {third_person(verb)}" if verb else f"{self.name}{adverbs}"
 
     def _plural(self, match: re.Match[str]) -> str:
-        short = {"'re": " are", "'ve": " have", "'d": " had", "'ll": " will"}.get(match["weshort"] or "", "")
+        had = match["next"] and (match["next"] in _PARTICIPLES or is_past(match["next"]))
+        auxiliaries = {"'re": " are", "'ve": " have", "'d": " had" if had else " would", "'ll": " will"}
+        short = auxiliaries.get(match["weshort"] or "", "")
         named, self.mentioned, self.subject = not self.subject, True, True
         if not named:
             return "they" + short

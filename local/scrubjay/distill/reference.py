@@ -52,7 +52,12 @@ PERSON = re.compile(
     r"as |so |just |one |i )(?-i:[A-Z]\w+) "
 )
 
-_NOW = r"(?:week|month|year|season|morning|evening|weekend|summer|time|afternoon|spring|fall|winter|autumn|\w+day)\b"
+_NOW = (
+    r"(?:week|month|year|season|morning|evening|weekend|summer|time|afternoon|spring|fall|winter|autumn|\w+day|"
+    r"repo|repository|project|codebase|app)\b"
+)
+"""After "this": a time, or the place that everybody is in."""
+
 POINTING = any_of(
     r"\b(?:those|these) (?!days\b|who\b)\w+",
     r"\b(?:with|of|on|in|at|from|for|about|to|like) that \w+",

@@ -41,7 +41,7 @@ TAIL = re.compile(
 )
 CONJUNCTION = re.compile(
     r"(?i)^(?:(?:and|but|so|plus|or|yet|because|also|then|in fact|best of all|for now|not a problem|"
-    r"on my end|as usual|of course|overall|luckily|fortunately|unfortunately|sadly|honestly)\b,?\s+)+"
+    r"though|however|on my end|as usual|of course|overall|luckily|fortunately|unfortunately|sadly|honestly)\b,?\s+)+"
 )
 MAX_BREAKS = 3
 """Dashes and the like after which a sentence is no longer taken apart: it is a list or a log."""
@@ -104,7 +104,11 @@ def plain_words(said: str, people: tuple[str, ...]) -> str:
     """Return a stretch without the "and" it begins with, the fillers after that, and the name called out at its end."""
     last = CALLED_LAST.search(said)
     said = said[: last.start()] if last and _is_someone(last[1], people) else said
-    return FILLER.sub("", CONJUNCTION.sub("", said), count=1) if CONJUNCTION.match(said) else said
+    joined = CONJUNCTION.match(said)
+    if joined is None:
+        return said
+    filler = FILLER.match(said, joined.end())
+    return said[filler.end() if filler else joined.end() :]
 
 
 def is_quotation(said: str) -> bool:

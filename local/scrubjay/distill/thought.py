@@ -63,24 +63,25 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The thoughts of a text that are sure enough, in order, and what was counted on the way."""
+    """The thoughts of a text that are sure enough, in order, and what was counted. `cut_off`: a cap ended the reading."""
 
     thoughts: tuple[Thought, ...]
     sentences: int
-    sentences_over_cap: int
+    cut_off: bool
     below_confidence: int
 
 
 def read(text: str, setting: Setting, policy: DistillPolicy) -> Reading:
-    """Read a text. Sentences beyond `policy.max_sentences` are counted and not read."""
+    """Read a text, up to `policy.max_sentences` sentences or `policy.max_memories` thoughts."""
     kept: list[Thought] = []
-    seen = over = weak = 0
+    seen = weak = 0
+    cut_off = False
     before = ""
     lead: Sentence | None = None
     for sentence in sentences(text):
         if seen >= policy.max_sentences or len(kept) >= policy.max_memories:
-            over += 1
-            continue
+            cut_off = True
+            break
         seen += 1
         said = text[sentence.start : sentence.end]
         if len(said) <= policy.max_sentence_chars:
@@ -91,7 +92,7 @@ def read(text: str, setting: Setting, policy: DistillPolicy) -> Reading:
                 weak += 1
         lead = sentence if len(said.split()) < policy.min_words and LEAD.match(said) else None
         before = f"{before} {said[-CONTEXT_CHARS:]}"[-CONTEXT_CHARS:]
-    return Reading(thoughts=tuple(kept), sentences=seen, sentences_over_cap=over, below_confidence=weak)
+    return Reading(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
 
 
 def _led(text: str, thought: Thought, lead: Sentence) -> Thought:

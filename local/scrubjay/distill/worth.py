@@ -26,6 +26,7 @@ VAGUE_END = re.compile(
     r"\b(?:some|another|an?|new|lots of|more|many) (?:\w+ ){0,2}(?:events?|people|country|skills?|project|solutions?|"
     r"things?|stuff|places?|goals?|ideas?|opportunit(?:y|ies)|challenges?|changes?|work|progress|fun|breakthrough|book|"
     r"game|movie|song|experience)(?:\W*$| - |,| and (?:they|it)\b| (?:that|which) (?:i|we|really)\b)"
+    r"|\b(?:some|one|many|most) of the \w+\b(?! (?:of|at|in|from|on|who|that|for)\b)"
 )
 HEDGE = re.compile(r"\b(?:i kind of|i sort of|somehow|somewhat|i'd say|as usual|whatever|or something|or so|i guess)\b")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from scrubjay_shared.errors import ConflictError
+from scrubjay_shared.errors import ConflictError, UnavailableError
 
 
 class StoreLock:
@@ -18,10 +18,14 @@ class StoreLock:
         self._lock = FileLock(lock_path(path), timeout=0, mode=0o600, thread_local=False)
 
     def acquire(self) -> None:
-        """Take the lock or raise ConflictError naming the holder. Never waits."""
+        """Take the lock or raise ConflictError naming the holder, UnavailableError where none can be. Never waits."""
         try:
             self._lock.acquire()
         except Timeout as error:
+            if not lock_path(self.path).exists():  # the system would not even make it: no process holds anything
+                raise UnavailableError(
+                    f"{self.path.parent} cannot be written", hint="choose another folder with --data-dir"
+                ) from error
             who = holder(self.path)
             raise ConflictError(
                 f"{self.path.name} is in use by process {who or 'unknown'}",

@@ -1,0 +1,177 @@
+"""`scrubjay bench`: run the benchmarks, show them, write them down; or judge a change in a minute and a half."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrubjay import settings as options
+from scrubjay_bench import append, daemons, footprint, gate, importing, locomo, quality, recalling, report, starting
+from scrubjay_bench.figures import Figure, load, machine
+from scrubjay_bench.plan import Plan
+from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BASELINE = CHECKOUT / "bench" / "baseline.json"
+PAGE = CHECKOUT / "docs" / "benchmarks.md"
+FAILED = 1
+
+SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
+    "append": ("Appending events", append.measure),
+    "recall": ("Recall", recalling.measure),
+    "footprint": ("Memory and processor time of the daemon", footprint.measure),
+    "import": ("Importing", importing.measure),
+    "start": ("Cold start", starting.measure),
+    "quality": ("Quality on the shipped sample", quality.measure),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0, 1 when the gate is shut, else the error's."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["locomo"]:
+        locomo.main(given[1:])
+        return 0
+    line = _parser().parse_args(given)
+    try:
+        return int(line.act(line))
+    except ScrubjayError as error:
+        sys.stderr.write(f"scrubjay: {error.message}\n      {error.hint}\n")
+        return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scrubjay bench", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="measure, and show a table")
+    run.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} (all)")
+    run.add_argument("--rounds", type=int, default=5, help="how often each figure is measured (5)")
+    run.add_argument("--locomo", type=Path, help="locomo10.json, for the import figures")
+    run.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    run.add_argument(
+        "--docs", action="store_true", help="also write them into bench/baseline.json and docs/benchmarks.md"
+    )
+    run.set_defaults(act=_run)
+    check = commands.add_parser("gate", help="fail when a ratio has become worse than bench/baseline.json allows")
+    check.add_argument("--baseline", type=Path, default=BASELINE, help="a file with other limits")
+    check.set_defaults(act=_gate)
+    commands.add_parser("locomo", help="retrieval on LoCoMo; see scrubjay bench locomo --help")
+    for command in (run, check):
+        command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
+        command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")
+        command.add_argument("--keep", type=Path, help="where filled stores stay between runs (a temporary folder)")
+        command.add_argument("--scratch", type=Path, help="where to write meanwhile: the disk that is measured")
+    return parser
+
+
+def _plan(line: argparse.Namespace, keep: Path) -> Plan:
+    models_dir = line.models or options.load(environ=os.environ).models_dir
+    if not (models_dir / line.model).is_dir():
+        raise NotFoundError(f"the model {line.model} is not there", hint=f"scrubjay models pull {line.model}")
+    return Plan(
+        models_dir=models_dir.absolute(),
+        model=line.model,
+        keep=keep,
+        scratch=line.scratch,
+        locomo=getattr(line, "locomo", None),
+        rounds=getattr(line, "rounds", gate.ROUNDS),
+    )
+
+
+def _run(line: argparse.Namespace) -> int:
+    if unknown := set(line.sections) - SECTIONS.keys():
+        raise InvalidError(f"no section is called {min(unknown)}", hint=f"sections: {', '.join(SECTIONS)}")
+    if line.rounds < 1:
+        raise InvalidError("less than one round", hint="5 rounds make a median that holds")
+    keep = line.keep or Path(tempfile.gettempdir()) / "scrubjay-bench"
+    plan = _plan(line, keep)
+    found: dict[str, dict[str, Any]] = {}
+    for name in line.sections or SECTIONS:
+        title, measure = SECTIONS[name]
+        sys.stderr.write(f"measuring {name} …\n")
+        before = load()
+        figures = measure(plan)
+        section = report.section_of(figures, machine(line.scratch or Path(tempfile.gettempdir())), (before, load()))
+        found[title] = section
+        print(f"\n{title} (load average {before}, then {section['load_after']})\n")
+        print(_shown(figures), flush=True)
+    if line.json:
+        line.json.write_text(json.dumps({"format": report.FORMAT, "sections": found}, indent=1) + "\n")
+    if line.docs:
+        _write_down(found)
+    return 0
+
+
+def _write_down(found: Mapping[str, dict[str, Any]]) -> None:
+    """Put sections into the baseline, in place of their own earlier ones, and the whole of it into the page."""
+    if not PAGE.exists():
+        raise NotFoundError("docs/benchmarks.md is not there", hint="--docs is for a checkout of the source")
+    baseline = _baseline(BASELINE)
+    old = baseline["sections"]
+    merged = {title: found.get(title) or old.get(title) for title, _ in SECTIONS.values()}
+    baseline["sections"] = {title: section for title, section in merged.items() if section}
+    page = report.replaced(PAGE.read_text(encoding="utf-8"), baseline["sections"])
+    BASELINE.write_text(json.dumps(baseline, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def _gate(line: argparse.Namespace) -> int:
+    limits = limits_of(_baseline(line.baseline))
+    began = time.perf_counter()
+    with daemons.scratch(None) as folder:
+        verdicts = gate.judged(_plan(line, line.keep or folder), limits)
+    for verdict in verdicts:
+        limit = verdict.limit
+        print(
+            f"{'pass' if verdict.passed else 'FAIL'}  {verdict.name:20} {report.number(verdict.value):>6}"
+            f"  at most {report.number(limit.most):>6} = {report.number(limit.expected)} × {limit.tolerance:g}"
+            f"  ({verdict.tries} of {gate.TRIES} tries)"
+        )
+        if not verdict.passed:
+            print(f"      {limit.reason}")
+    print(f"took {time.perf_counter() - began:.0f} s, load average {load()}")
+    return 0 if all(verdict.passed for verdict in verdicts) else FAILED
+
+
+def limits_of(baseline: Mapping[str, Any]) -> dict[str, gate.Limit]:
+    """Return the gate's limits out of a baseline. Raises InvalidError unless there is one for each check, and no more."""
+    try:
+        limits = msgspec.convert(baseline.get("gate", {}), dict[str, gate.Limit])
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"the gate's limits cannot be read: {error}") from error
+    if set(limits) != set(gate.NAMES):
+        raise InvalidError("the baseline's limits are not those of the gate", hint=f"limits: {', '.join(gate.NAMES)}")
+    return limits
+
+
+def _baseline(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFoundError(f"{path.name} is not there", hint="it is in bench/ of a checkout; or name one") from None
+    except ValueError as error:
+        raise InvalidError(f"{path.name} is not JSON", hint="git checkout bench/baseline.json") from error
+    if not isinstance(found, dict) or found.get("format") != report.FORMAT:
+        raise InvalidError(f"{path.name} is of another format", hint=f"this program reads format {report.FORMAT}")
+    return found
+
+
+def _shown(figures: Sequence[Figure]) -> str:
+    lines = []
+    for figure in figures:
+        ratio = "" if figure.ratio is None else f"{report.number(figure.ratio)} × {figure.floor}"
+        reached = {None: "", True: "reached", False: "missed"}[figure.reached]
+        spread = f"{report.number(figure.low)} … {report.number(figure.high)}"
+        lines.append(
+            f"  {figure.name:28} {report.number(figure.value):>8} {figure.unit:11} {spread:20} {ratio:34} {reached}"
+        )
+    return "\n".join(line.rstrip() for line in lines)

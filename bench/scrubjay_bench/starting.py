@@ -1,0 +1,65 @@
+"""Starting: the daemon from nothing to ready, and the commands a person types."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from scrubjay_bench import daemons, stores
+from scrubjay_bench.figures import Figure, Rounds
+from scrubjay_bench.plan import Plan
+from scrubjay_bench.recalling import SIZES
+
+EACH = 5  # starts of a command a round
+HELP_TIMES_BARE = 4.0
+COMMAND = "import sys; from scrubjay.cli import main; sys.exit(main())"
+"""What the console script of an installed scrubjay runs."""
+
+BARE = ("-c", "pass")
+HELP = ("-c", COMMAND, "--help")
+RECALL = ("-c", COMMAND, "recall", "where does the boat lie", "--json")
+
+
+def measure(plan: Plan) -> list[Figure]:
+    """Measure all of it; about a minute."""
+    rounds = Rounds()
+    store = stores.filled(SIZES["100k"], keep=plan.keep, models_dir=plan.models_dir, model=plan.model)
+    with daemons.scratch(plan.scratch) as folder:
+        stores.copied(store, folder / "full")
+        for number in range(plan.rounds):
+            home = folder / f"empty-{number}"  # a new one each time: making the store is part of the first start
+            home.mkdir()
+            for name, where in (("empty", home), ("100k", folder / "full")):
+                seconds, megabytes = daemons.started(where, models_dir=plan.models_dir, model=plan.model)
+                rounds.add(f"start.{name}", seconds)
+                rounds.add(f"start.{name}.memory", megabytes)
+        commands(rounds, plan, folder, {"bare": BARE, "help": HELP, "recall": RECALL})
+    return [
+        rounds.figure("start.empty", "daemon from its start until ready, on a new store", "s", samples=1),
+        rounds.figure("start.100k", "the same with 100,000 memories", "s", samples=1),
+        rounds.figure("start.100k.memory", "resident memory at that moment", "MB", samples=1),
+        rounds.figure("cli.help", "scrubjay --help, whole process", "ms", samples=EACH, floor="floor.python"),
+        rounds.figure("cli.recall", "scrubjay recall through a running daemon, whole process", "ms", samples=EACH,
+                      floor="floor.python"),
+        rounds.figure("floor.python", "the bare interpreter: python -c pass", "ms", samples=EACH),
+    ]  # fmt: skip
+
+
+def commands(rounds: Rounds, plan: Plan, folder: Path, wanted: dict[str, tuple[str, ...]]) -> None:
+    """Note the medians of some processes, in turns."""
+    names = {"bare": "floor.python", "help": "cli.help", "recall": "cli.recall"}
+    environ = daemons.environment(folder / "cli", models_dir=plan.models_dir, model="none")
+    with daemons.serving(folder / "cli", models_dir=plan.models_dir, model="none") as daemon, daemon.client() as client:
+        client.call("POST", "/v1/memories", {"content": "The boat lies at pontoon C"})
+        for _ in range(plan.rounds):
+            took: dict[str, list[float]] = {name: [] for name in wanted}
+            for _ in range(EACH):
+                for name, arguments in wanted.items():
+                    began = time.perf_counter()
+                    subprocess.run([sys.executable, *arguments], env=environ, check=True, stdout=subprocess.DEVNULL)
+                    took[name].append(time.perf_counter() - began)
+            for name, seconds in took.items():
+                rounds.add(names[name], statistics.median(seconds) * 1000)

@@ -1,0 +1,277 @@
+"""The export format: what goes out comes back the same, and a bad line costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scrubjay import api, exchange
+from scrubjay.service import Service
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import (
+    Event,
+    EventDraft,
+    EventType,
+    Grip,
+    Kind,
+    Memory,
+    MemoryDraft,
+    MemoryType,
+    Role,
+    Scope,
+    content_hash,
+)
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[..., AbstractAsyncContextManager[Service]]
+NOW = Millis(1_800_000_000_000)
+IDS = tuple("01M4R1QQHYFZ11W4G73CQMT87" + last for last in "0123456789")
+EVENT = Event(
+    id=IDS[0],
+    device="aa" * 16,
+    agent="test",
+    session_id="s",
+    type=EventType.USER_MESSAGE,
+    role=Role.USER,
+    text="I prefer tea.",
+    ts=NOW,
+    dedupe_key="k",
+)
+MEMORY = Memory(
+    id=IDS[1],
+    content="Maya prefers tea",
+    kind=Kind.OBSERVATION,
+    type=MemoryType.PREFERENCE,
+    scope=Scope.USER,
+    salience=0.7,
+    created_at=NOW,
+    updated_at=NOW,
+    content_hash=content_hash("Maya prefers tea"),
+)
+GRIP = Grip(
+    id=IDS[2],
+    memory_id=IDS[1],
+    event_id_start=IDS[0],
+    event_id_end=IDS[0],
+    span_start=0,
+    span_end=13,
+    excerpt="I prefer tea.",
+    source="patterns/1",
+    created_at=NOW,
+)
+KEPT = exchange.Kept(memory=MEMORY, aliases=("tea",), grips=(GRIP,))
+
+
+def export_of(*records: Event | exchange.Kept) -> bytes:
+    return exchange.header("s", NOW) + b"".join(exchange.line(record) for record in records)
+
+
+async def exported(service: Service) -> bytes:
+    return b"".join([line async for line in service.export()])
+
+
+async def shown(service: Service) -> dict[str, Any]:
+    """Everything of a store that an export must carry."""
+    entries = (await service.list(api.ListRequest(limit=500))).entries
+    ids = [entry.memory.id for entry in entries]
+    return {
+        "events": (await service.events(api.EventsRequest(limit=500))).events,
+        "sessions": (await service.sessions(api.Nothing())).sessions,
+        "memories": {
+            entry.memory.id: replace(entry.memory, updated_at=NOW, access_count=0, accessed_at=None)
+            for entry in entries
+        },
+        "aliases": {entry.memory.id: entry.aliases for entry in entries},
+        "grips": await service.store.grips(ids),
+        "context": await service.context(api.ContextRequest()),
+    }
+
+
+async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
+    await service.ingest(api.IngestRequest(events=conversation))
+    await service.settle(api.SettleRequest())
+    await service.add(MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea", "🍵")))
+    await service.add(
+        MemoryDraft(
+            content="The beta is due",
+            scope=Scope.PROJECT,
+            resource_id="berthly",
+            salience=0.31,
+            valid_to=NOW,
+            metadata={"z": 1, "a": ["x"]},
+        )
+    )
+    await service.set_identity(api.SlotRequest(key="name", value="Jay"))
+    await service.rename(api.RenameRequest(ref="drinks", name="hot drinks"))
+
+
+def test_a_record_goes_out_and_comes_back_the_same() -> None:
+    lines = list(exchange.read("x", export_of(EVENT, KEPT)))
+
+    assert lines == [exchange.Line(event=EVENT), exchange.Line(memory=KEPT)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"not json\n", b'{"other": 1}\n', b'{"scrubjay_export": 2}\n', b"[1]\n", b"\xff\xfe\n", b"5\n"],
+)
+def test_what_is_no_export_of_this_version_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidError) as refused:
+        list(exchange.read("x", data))
+
+    assert refused.value.hint
+
+
+def changed(record: Event | Memory | Grip, **fields: Any) -> bytes:
+    """Return a line whose record holds something that ours never does."""
+    if isinstance(record, Grip):
+        body = msgspec.to_builtins(exchange.Line(memory=KEPT))
+        body["memory"]["grips"] = [body["memory"]["grips"][0] | fields]
+    elif isinstance(record, Event):
+        body = msgspec.to_builtins(exchange.Line(event=record))
+        body["event"] |= fields
+    else:
+        body = msgspec.to_builtins(exchange.Line(memory=KEPT))
+        body["memory"]["memory"] |= fields
+    return msgspec.json.encode(body) + b"\n"
+
+
+BAD_LINES = {
+    "no json": b"{\n",
+    "not utf-8": b'{"event": "\xff"}\n',
+    "neither": b"{}\n",
+    "a list": b"[]\n",
+    "another type": changed(EVENT, type="dream"),
+    "an id that is none": changed(EVENT, id="1"),
+    "a time beyond time": changed(EVENT, ts=1 << 60),
+    "a negative time": changed(EVENT, ts=-5),
+    "an offset beyond a day": changed(EVENT, utc_offset=5_000),
+    "no session": changed(EVENT, session_id=""),
+    "a nul": changed(EVENT, text="a\0b"),
+    "a memory with an id that is none": changed(MEMORY, id="x" * 26),
+    "no content": changed(MEMORY, content=""),
+    "a salience beyond one": changed(MEMORY, salience=7.5),
+    "a confidence below zero": changed(MEMORY, confidence=-1),
+    "a memory of no time": changed(MEMORY, created_at=1 << 62),
+    "a grip of another memory": changed(GRIP, memory_id=IDS[5]),
+    "a grip on no event": changed(GRIP, event_id_start="nowhere"),
+    "a span that ends before it begins": changed(GRIP, span_start=9, span_end=2),
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES.keys())
+async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> None:
+    data = exchange.header("s", NOW) + line + b"\n" + exchange.line(replace(EVENT, id=IDS[7])) + exchange.line(KEPT)
+
+    answer = await service.import_(api.ImportRequest(name="x.jsonl", data=data))
+
+    assert (answer.events, answer.memories) == (1, 1)
+    assert answer.skipped == (api.Skipped(reason="bad_line", count=1),)
+
+
+async def test_an_export_makes_an_equal_store_and_twice_makes_it_no_other(
+    opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
+) -> None:
+    await fill(service, conversation)
+    data = await exported(service)
+    expected = await shown(service)
+    device = ""
+
+    async with opened(tmp_path / "other" / "memory.db") as other:
+        first = await other.import_(api.ImportRequest(name="x", data=data))
+        again = await other.import_(api.ImportRequest(name="x", data=data))
+        found = await shown(other)
+        device = other.store.device
+        settled = await other.settle(api.SettleRequest())
+        assert settled.to_learn == 0
+        assert (await shown(other)) == found  # what was distilled is not distilled again
+        rebuilt = await other.rebuild(api.RebuildRequest())
+        assert rebuilt.before == rebuilt.after
+
+    # An event belongs to the device whose log it stands in.
+    assert found | {"events": ()} == expected | {"events": ()}
+    assert found["events"] == tuple(replace(event, device=device) for event in expected["events"])
+    assert (first.events, first.memories) == (len(conversation), len(expected["memories"]))
+    assert (again.events, again.memories) == (0, 0)
+    assert again.duplicates == first.events + first.memories
+
+
+async def test_an_export_of_what_was_imported_is_the_same_export(
+    opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
+) -> None:
+    await fill(service, conversation)
+    data = await exported(service)
+
+    async with opened(tmp_path / "other" / "memory.db") as other:
+        await other.import_(api.ImportRequest(name="x", data=data))
+        again = await exported(other)
+
+    assert len(again.splitlines()) == len(data.splitlines())
+
+
+async def test_a_dry_run_takes_nothing(service: Service) -> None:
+    answer = await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT), dry_run=True))
+
+    assert (answer.events, answer.memories) == (1, 1)
+    assert (await service.stats(api.Nothing())).ops == 0
+
+
+async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_id(service: Service) -> None:
+    draft = EventDraft(
+        agent="test", session_id="s", type=EventType.USER_MESSAGE, text=EVENT.text, ts=NOW, dedupe_key="k"
+    )
+    (here,) = (await service.ingest(api.IngestRequest(events=(draft,), learn=False))).ids
+
+    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+
+    why = await service.why(api.RefRequest(ref=MEMORY.id))
+    assert [event.id for event in why.sources[0].events] == [here]
+    assert (await service.forget(api.ForgetRequest(ref=MEMORY.id))).sources == 1
+
+
+async def test_a_memory_whose_event_never_came_can_be_asked_about_and_forgotten(service: Service) -> None:
+    await service.import_(api.ImportRequest(name="x", data=export_of(KEPT)))
+
+    why = await service.why(api.RefRequest(ref=MEMORY.id))
+    gone = await service.forget(api.ForgetRequest(ref=MEMORY.id))
+
+    assert why.sources[0].grip == GRIP
+    assert why.sources[0].events == ()
+    assert gone.forgotten == (MEMORY.id,)
+
+
+async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Service) -> None:
+    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT)))
+
+    answer = await service.import_(api.ImportRequest(name="x", data=export_of(replace(EVENT, dedupe_key="other"))))
+
+    assert (answer.events, answer.duplicates) == (0, 1)
+
+
+async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service: Service) -> None:
+    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+    data = await exported(service)
+    await service.forget(api.ForgetRequest(ref=MEMORY.id))
+
+    answer = await service.import_(api.ImportRequest(name="x", data=data))
+
+    assert (answer.events, answer.memories) == (0, 0)
+    assert api.Skipped(reason="forgotten", count=1) in answer.skipped
+
+
+async def test_a_name_that_is_taken_is_left_out_and_said(service: Service) -> None:
+    await service.add(MemoryDraft(content="something else", name="tea"))
+
+    answer = await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+
+    assert answer.memories == 1
+    assert api.Skipped(reason="name_taken", count=1) in answer.skipped
+    assert (await service.get(api.RefRequest(ref="tea"))).memory.content == "something else"
