@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrubjay.settings import DEFAULT_MODEL
 from scrubjay.store.sqlite import driver
 from scrubjay_bench import cli, gate, report
 from scrubjay_bench.corpus import Corpus
@@ -130,7 +131,7 @@ def test_a_section_comes_back_from_json_as_it_went_in() -> None:
     ],
 )
 def test_a_goal_bounds_a_rate_from_below_and_a_cost_from_above(
-    unit: str, value: float, goal: float | None, reached: bool | None
+    unit: str, value: float, goal: float | None, *, reached: bool | None
 ) -> None:
     figure = replace(FIGURE, unit=unit, value=value, goal=goal)
 
@@ -194,7 +195,7 @@ def test_limits_that_are_not_those_of_the_gate_are_refused(limits: dict[str, Any
 
 
 @pytest.mark.parametrize(("value", "passed"), [(14.9, True), (15.0, True), (15.1, False)])
-def test_a_value_passes_up_to_the_expected_one_times_its_tolerance(value: float, passed: bool) -> None:
+def test_a_value_passes_up_to_the_expected_one_times_its_tolerance(value: float, *, passed: bool) -> None:
     limit = gate.Limit(expected=10.0, tolerance=1.5, reason="")
 
     assert gate.Verdict(name="help", value=value, limit=limit, tries=1).passed is passed
@@ -203,7 +204,7 @@ def test_a_value_passes_up_to_the_expected_one_times_its_tolerance(value: float,
 def test_a_command_line_that_makes_no_sense_is_two_lines_and_an_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / cli.options.DEFAULT_MODEL).mkdir()
+    (tmp_path / DEFAULT_MODEL).mkdir()
     (tmp_path / "limits.json").write_text('{"format": 0}')
     for line, said in (
         (["run", "nonsense"], "no section is called nonsense"),

@@ -16,6 +16,7 @@ from scrubjay_bench.daemons import Daemon
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.floors import BareTable
 from scrubjay_bench.plan import Plan
+from scrubjay_bench.recalling import timed
 
 SEED = 11
 SINGLE = 200  # serial requests a round: two beyond the 99th percentile
@@ -95,8 +96,8 @@ def batched(rounds: Rounds, daemon: Daemon, bare: BareTable, events: Iterator[di
 def _single(rounds: Rounds, daemon: Daemon, bare: BareTable, events: Iterator[dict[str, Any]]) -> None:
     sent = list(itertools.islice(events, SINGLE))
     with daemon.client() as client:
-        rounds.add_latencies("append.single", [_timed(_send, client, [event]) for event in sent], 50, 99)
-    took = [_timed(bare.insert, [event]) for event in sent]
+        rounds.add_latencies("append.single", [timed(_send, client, [event]) for event in sent], 50, 99)
+    took = [timed(bare.insert, [event]) for event in sent]
     rounds.add_latencies("floor.insert", took, 50, 99)
     rounds.add("floor.insert", len(took) / sum(took))
 
@@ -139,12 +140,6 @@ def _send(client: Client, events: Sequence[dict[str, Any]], *, learn: bool = Fal
     answer = client.call("POST", "/v1/events", {"events": events, "learn": learn})
     if answer["accepted"] != len(events):
         raise AssertionError(f"{answer['accepted']} of {len(events)} events were taken")
-
-
-def _timed(act: Any, *arguments: Any) -> float:
-    began = time.perf_counter()
-    act(*arguments)
-    return time.perf_counter() - began
 
 
 def _events() -> Iterator[dict[str, Any]]:

@@ -9,8 +9,8 @@ to stderr: memories per turn, and for LoCoMo the share of the turns named as evi
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,6 +65,19 @@ def learned(of: Iterable[Event]) -> tuple[list[Observation], int]:
     return made, turns
 
 
+def draw(made: Sequence[Observation], count: int, seed: int) -> list[Observation]:
+    """Return `count` memories at random: those whose place hashes lowest under the seed.
+
+    Unlike a shuffle, this draws nearly the same memories again after a change that adds or drops a few others.
+    """
+    ranked = sorted(made, key=lambda memory: _rank(memory, seed))
+    return ranked[:count]
+
+
+def _rank(memory: Observation, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed} {memory.event_id_start} {memory.span_start}".encode()).digest()
+
+
 def evidence(path: Path) -> set[str]:
     """Return the turns that the questions of a LoCoMo file name as evidence, as `sample/dia_id`; empty for others."""
     try:
@@ -92,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     said = list(events(drafts(given.file)))
     made, turns = learned(said)
-    drawn = random.Random(given.seed).sample(made, min(given.draw, len(made))) if given.draw else made
+    drawn = draw(made, given.draw, given.seed) if given.draw else made
     for number, memory in enumerate(drawn, start=1):
         place = (
             f"{number:3} {memory.event_id_start:16} {memory.span_start:4}:{memory.span_end:<4} {memory.type.value:10}"

@@ -143,7 +143,7 @@ def _gate(line: argparse.Namespace) -> int:
 
 
 def limits_of(baseline: Mapping[str, Any]) -> dict[str, gate.Limit]:
-    """Return the gate's limits out of a baseline. Raises InvalidError unless there is one for each check, and no more."""
+    """Return the gate's limits out of a baseline. Raises InvalidError unless each check has one, and nothing else."""
     try:
         limits = msgspec.convert(baseline.get("gate", {}), dict[str, gate.Limit])
     except msgspec.ValidationError as error:

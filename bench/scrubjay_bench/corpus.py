@@ -1,9 +1,10 @@
 """Texts made up for measuring, always the same for a seed: sentences of a working life over a Zipf vocabulary.
 
-They stand for what an agent stores in how long they are, how words repeat, and how many are rare; not in what they mean.
+They are like what an agent stores in how long they are, how words repeat and how many are rare; not in what they mean.
 No retrieval quality is measured on them.
 """
 
+# ruff: noqa: SIM905  # words are read as words, not as a list of quotes and commas
 from __future__ import annotations
 
 import random

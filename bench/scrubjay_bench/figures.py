@@ -78,12 +78,12 @@ class Rounds:
         """Return the median over the rounds of a cost by the sum of other costs. A rate's cost is its inverse."""
         sums = [sum(beside) for beside in zip(*(self._values[floor] for floor in floors), strict=True)]
         pairs = list(zip(self._values[name], sums, strict=True))
-        return statistics.median(beside / own if rate else own / beside for own, beside in pairs)
+        return float(statistics.median(beside / own if rate else own / beside for own, beside in pairs))
 
     def figure(
         self, name: str, meaning: str, unit: str, *, samples: int, floor: str = "", goal: float | None = None
     ) -> Figure:
-        """Return the figure of that name. A floor is another name here, of the same kind (both rates, or both costs)."""
+        """Return the figure of that name. A floor is another name here: of a rate a rate, of a cost a cost."""
         values = self._values[name]
         return Figure(
             name=name,

@@ -55,12 +55,14 @@ def judged(plan: Plan, limits: Mapping[str, Limit]) -> list[Verdict]:
     verdicts: list[Verdict] = []
     for names, measure in _CHECKS:
         best: dict[str, float] = {}
-        for tried in range(1, TRIES + 1):
+        tries = 0
+        while tries < TRIES:
+            tries += 1
             for name, value in zip(names, measure(short), strict=True):
                 best[name] = min(value, best.get(name, value))
             if all(best[name] <= limits[name].most for name in names):
                 break
-        verdicts += [Verdict(name=name, value=best[name], limit=limits[name], tries=tried) for name in names]
+        verdicts += [Verdict(name=name, value=best[name], limit=limits[name], tries=tries) for name in names]
     return verdicts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,12 @@ def measure(plan: Plan) -> list[Figure]:
             lines = _sample()
             counts["sample"] = len(lines)
             with _fresh(plan, folder / f"sample-{number}", plan.model) as daemon:
-                _whole_way(rounds, "sample", daemon, lambda daemon, lines=lines: _ingest(daemon, lines))
+                _whole_way(rounds, "sample", daemon, partial(_ingest, events=lines))
             if plan.locomo is None:
                 continue
             data = plan.locomo.read_bytes()
             with _fresh(plan, folder / f"one-{number}", plan.model) as daemon:
-                counts["one"] = _whole_way(rounds, "one", daemon, lambda daemon: _import(daemon, data, CONVERSATION))
+                counts["one"] = _whole_way(rounds, "one", daemon, partial(_import, data=data, only=CONVERSATION))
             with _fresh(plan, folder / f"all-{number}", "none") as daemon:
                 began = time.perf_counter()
                 counts["all"] = _import(daemon, data, None)

@@ -96,20 +96,16 @@ def asked(plan: Plan, filling: Filling, size: str) -> Rounds:
             for _ in range(WARM_UP):
                 recall(unix, texts.question())
             for _ in range(plan.rounds):
-                _ask(rounds, size, daemon, unix, tcp, texts)
+                _ask(rounds, size, daemon, {"unix": unix, "tcp": tcp}, texts)
                 sent = [texts.question() for _ in range(QUESTIONS)]
                 floor = f"floor.{size}"
-                rounds.add_latencies(
-                    f"{floor}.embedding", [timed(lambda t=text: embedder.embed([t])) for text in sent], *PERCENTS
-                )
+                rounds.add_latencies(f"{floor}.embedding", [timed(embedder.embed, [text]) for text in sent], *PERCENTS)
                 queries = embedder.embed(sent)
                 for name, search in (("float32", bare.product), ("int8", bare.quantised_product)):
-                    took = [timed(lambda q=query, search=search: search(q)) for query in queries]
+                    took = [timed(search, query) for query in queries]
                     rounds.add_latencies(f"{floor}.{name}", took, *PERCENTS)
                 for name, client in (("echo_unix", echo_unix), ("echo_tcp", echo_tcp)):
-                    took = [
-                        timed(lambda t=text, client=client: client.call("POST", "/echo", {"query": t})) for text in sent
-                    ]
+                    took = [timed(client.call, "POST", "/echo", {"query": text}) for text in sent]
                     rounds.add_latencies(f"{floor}.{name}", took, *PERCENTS)
                 _compare(rounds, size)
     embedder.close()
@@ -124,17 +120,17 @@ def recall(client: Client, text: str) -> dict[str, Any]:
     return answer
 
 
-def timed(act: Callable[[], object]) -> float:
+def timed(act: Callable[..., object], *arguments: Any) -> float:
     """Return how many seconds an act takes."""
     began = time.perf_counter()
-    act()
+    act(*arguments)
     return time.perf_counter() - began
 
 
-def _ask(rounds: Rounds, size: str, daemon: Daemon, unix: Client, tcp: Client, texts: Corpus) -> None:
+def _ask(rounds: Rounds, size: str, daemon: Daemon, clients: dict[str, Client], texts: Corpus) -> None:
     before = daemon.cpu_seconds()
     inside: list[float] = []
-    for name, client in (("unix", unix), ("tcp", tcp)):
+    for name, client in clients.items():
         took = []
         for text in [texts.question() for _ in range(QUESTIONS)]:
             began = time.perf_counter()

@@ -13,11 +13,12 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scrubjay import models
+from scrubjay import models, store
 from scrubjay.service import Service
 from scrubjay.store import MemoryWrite, Transaction
 from scrubjay_bench import corpus
@@ -68,10 +69,10 @@ def filled(filling: Filling, *, keep: Path, models_dir: Path, model: str) -> Pat
     return path
 
 
-def copied(store: Path, home: Path) -> None:
+def copied(filled_store: Path, home: Path) -> None:
     """Put a copy of a closed store where a daemon with `SCRUBJAY_HOME=home` looks for its own."""
     (home / "data").mkdir(parents=True)
-    shutil.copyfile(store, home / "data" / "memory.db")
+    shutil.copyfile(filled_store, home / "data" / "memory.db")
 
 
 def vectors_of(filling: Filling, *, keep: Path, models_dir: Path, model: str) -> Floats:
@@ -172,7 +173,7 @@ def _memory(texts: corpus.Corpus, number: int, event: Event | None, tx: Transact
     memory_id = tx.new_id(at)
     types = tuple(MemoryType)
     said = texts.statement() if event is None else event.text.split(". ")[0]
-    fields = {
+    fields: dict[Field, Any] = {
         Field.CONTENT: said,
         Field.KIND: (Kind.STORED if event is None else Kind.OBSERVATION).value,
         Field.TYPE: types[number % len(types)].value,
@@ -198,9 +199,7 @@ def _memory(texts: corpus.Corpus, number: int, event: Event | None, tx: Transact
 
 
 def _schema() -> str:
-    """Return what changes with the tables and the texts: a kept store of an older schema would be migrated each time."""
-    import scrubjay.store as store  # noqa: PLC0415
-
+    """Return what changes with the tables and the texts: a kept store of others would be migrated, or another one."""
     migrations = sorted((Path(str(store.__file__)).parent / "migrations").glob("*.sql"))
     digest = hashlib.sha256(Path(corpus.__file__).read_bytes())
     for migration in migrations:

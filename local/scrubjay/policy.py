@@ -129,6 +129,7 @@ class LimitPolicy:
 
     max_text_chars: int = 8_000_000  # one event or memory; above the 5 MB tool outputs that agents really produce
     max_body_bytes: int = 32 * 1024 * 1024  # one HTTP request: a batch of a few large events
+    max_import_bytes: int = 256 * 1024 * 1024  # one imported file: transcripts of long sessions pass 50 MB
     max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second
     max_name_chars: int = 200  # a name is typed by hand
     max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text

@@ -74,7 +74,8 @@ class Scheduler:
         self._service.jobs = self.jobs
 
     async def stop(self) -> None:
-        """Stop looking for work and wait for what runs now; the rest is found again at the next start."""
+        """Stop looking for work and wait for the step under way; the rest is found again at the next start."""
+        self._service.stop_working()
         self._service.on_work = lambda _job: None
         if self._scheduler.running:
             self._scheduler.remove_all_jobs()

@@ -99,6 +99,7 @@ class Service:
         self._learning = asyncio.Lock()
         self._embedding = asyncio.Lock()
         self._indexing = asyncio.Lock()
+        self._stopping = asyncio.Event()
         self._accessed: dict[str, tuple[int, Millis]] = {}
         self._endpoint: models.Endpoint | None = None
         self._threads = models.DEFAULT_THREADS
@@ -154,6 +155,10 @@ class Service:
             endpoint=endpoint,
             threads=settings.threads,
         )
+
+    def stop_working(self) -> None:
+        """Let background work end after the step it is at; what is left is found again when the store is opened."""
+        self._stopping.set()
 
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the model. Closing twice is fine."""
@@ -783,7 +788,7 @@ class Service:
             embedded=embedded,
             to_embed=await self.to_embed(),
             to_learn=await self.to_learn(),
-            space=None if self._embedder is None else self._embedder.space,
+            space=self._space_name(await self._chosen()),
             oldest=oldest,
             newest=newest,
         )
@@ -832,8 +837,10 @@ class Service:
         """
         made = 0
         names = await self._slots(Layer.IDENTITY, None, None)
-        while waiting := await self.store.to_learn():
+        while not self._stopping.is_set() and (waiting := await self.store.to_learn()):
             for session_id, _ in waiting:
+                if self._stopping.is_set():
+                    break
                 async with self._learning:
                     made += await self._learn_session(session_id, names)
         if made:
@@ -942,7 +949,7 @@ class Service:
         """Embed every owner that has no vector in the space in use. Returns how many that were; 0 without a model."""
         done = 0
         async with self._embedding:
-            while True:
+            while not self._stopping.is_set():
                 embedder = await self._load_model()
                 if embedder is None or self._space is None:
                     return done
@@ -956,6 +963,7 @@ class Service:
                 rows = [(owner, said, blob) for (owner, said, _), blob in zip(waiting, vectors, strict=True)]
                 await self.store.write(partial(Transaction.put_vectors, space=space, vectors=rows))
                 done += len(rows)
+        return done
 
     async def _encode(self, embedder: models.Embedder, texts: Sequence[str]) -> Sequence[bytes] | None:
         """Return the stored form of the vectors of some texts; None when the model fails, which status then says."""
@@ -1046,6 +1054,11 @@ class Service:
         if space != self._space:
             self._space = space
             await self._load_vectors()
+
+    def _space_name(self, model: str) -> str | None:
+        if self._embedder is not None:
+            return self._embedder.space
+        return models.MODELS[model].space if model in models.MODELS else None
 
     async def _chosen(self) -> str:
         return await self.store.meta("model") or self._model

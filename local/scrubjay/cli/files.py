@@ -244,7 +244,7 @@ def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
 
     Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
     """
-    widest = DEFAULT.limits.max_body_bytes
+    widest = DEFAULT.limits.max_import_bytes
     if door.through != "daemon" or len(data) <= widest:
         yield data
         return

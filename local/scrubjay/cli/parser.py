@@ -404,7 +404,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "demo",
         "see it work: a real daemon, a sample conversation, five questions",
-        "demo:demo",
+        "cli.demo:demo",
         demo,
         "",
         "scrubjay demo",

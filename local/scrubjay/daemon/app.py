@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from scrubjay.api import VERBS, StatusAnswer, Verb
+from scrubjay.api import VERBS, ImportRequest, StatusAnswer, Verb
 from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard
 from scrubjay.daemon.openapi import document
 from scrubjay.daemon.problem import problem
@@ -59,7 +59,7 @@ def create_app(
                 verb,
                 path=request.path_params,
                 query=request.url.query,
-                body=await _body(request, policy.limits.max_body_bytes),
+                body=await _body(request, _limit(verb, policy)),
                 media_type=request.headers.get("content-type", JSON).partition(";")[0].strip().lower(),
             )
             result = await getattr(service, verb.name)(record)
@@ -107,6 +107,10 @@ def create_app(
 
 def _json(value: Any, *, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
+
+
+def _limit(verb: Verb, policy: MemoryPolicy) -> int:
+    return policy.limits.max_import_bytes if verb.request is ImportRequest else policy.limits.max_body_bytes
 
 
 async def _body(request: Request, limit: int) -> bytes:

@@ -266,7 +266,7 @@ def _start_error(exit_code: int, lines: list[str]) -> ScrubjayError:
             return kind(lines[place].removeprefix("scrubjay: "), hint=hint)
     return UnavailableError(
         f"the daemon ended at once (exit code {exit_code}); its log ends: {' | '.join(lines[-5:]) or 'empty'}",
-        hint="scrubjay daemon start --foreground shows all of it",
+        hint="scrubjay daemon run shows all of it",
     )
 
 

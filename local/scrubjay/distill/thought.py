@@ -63,7 +63,7 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The thoughts of a text that are sure enough, in order, and what was counted. `cut_off`: a cap ended the reading."""
+    """The thoughts of a text that are sure enough, in order. `cut_off`: a cap ended the reading."""
 
     thoughts: tuple[Thought, ...]
     sentences: int

@@ -34,7 +34,7 @@ class SourceFormat(StrEnum):
     TEXT = "text"
 
 
-FORMATS_HINT = f"--format takes one of: {', '.join(SourceFormat)}"
+FORMATS_HINT = f"--format takes one of: {', '.join(sorted([*SourceFormat, 'scrubjay']))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
