@@ -100,7 +100,7 @@ def test_each_family_is_recognised(text: str, kind: MemoryType) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Thanks, Mel!",
+        "Thanks, Ben!",
         "Hey! How are you doing?",
         "Did you decide on Postgres?",
         "We decided on Postgres, right?",
@@ -190,7 +190,7 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("I'm keen on counseling", "Ann is keen on counseling"),
+        ("I'm keen on sailing", "Ann is keen on sailing"),
         ("I've lived in Oslo and I love my dog", "Ann has lived in Oslo and they love their dog"),
         ("I really don't like gels", "Ann really doesn't like gels"),
         ("I try and watch", "Ann tries and watches"),
@@ -209,11 +209,11 @@ def test_first_and_second_person_become_names_and_verbs_agree(text: str, expecte
 
 
 def test_a_memory_of_talk_reads_on_its_own_and_says_when() -> None:
-    said = event("I went to a LGBTQ support group yesterday and it was so powerful.", 1, speaker="Caroline")
+    said = event("I sang in the harbour choir yesterday and it was so moving.", 1, speaker="Greta")
 
-    found = distill([said, event("Wow!", 2, speaker="Mel")]).observations[0]
+    found = distill([said, event("Wow!", 2, speaker="Ben")]).observations[0]
 
-    assert found.content == "Caroline went to a LGBTQ support group on 7 May 2023."
+    assert found.content == "Greta sang in the harbour choir on 7 May 2023."
     assert (found.type, found.trust) == (MemoryType.FACT, Trust.USER)
     assert (found.valid_from, found.valid_to) == (Millis(1683417600000), Millis(1683504000000))
     assert found.excerpt == said.text[found.span_start : found.span_end]
@@ -396,10 +396,10 @@ def memory(content: str, scope: Scope = Scope.USER) -> Observation:
     [
         ("Ann prefers tabs over spaces.", "ann  prefers TABS over spaces."),
         (
-            "On 7 May 2023 Ann ran a charity race for mental health.",
-            "Ann ran a charity race for mental health on 7 May 2023.",
+            "On 7 May 2023 Ann won a chess match for the old library.",
+            "Ann won a chess match for the old library on 7 May 2023.",
         ),
-        ("Ann ran a charity race for mental health.", "Ann just ran charity races for mental health."),
+        ("Ann won a chess match for the old library.", "Ann just won chess matches for the old library."),
         ("We'll use Postgres for the events table.", "We will use Postgres for events tables."),
     ],
 )

@@ -1,1 +1,1 @@
-"""What both ends of scrubjay need: records, ops, merge, wire format, errors, clock. Pure; imports nothing else of ours."""
+"""What both ends need: records, ops, merge, wire format, errors, clock. Pure, and imports nothing else of ours."""

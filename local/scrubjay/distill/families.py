@@ -179,7 +179,7 @@ OF_US = re.compile(r"\b(?:me|my|our|us)\b")
 BARE_SUBJECT = re.compile(
     r"the \w+(?:'s)? (?:is|was|has|had|got|made|makes|helps|helped|gave|took|were|are|always|really)\b"
 )
-"""In talk, "the book got me thinking" is about a book that was named before."""
+"""In talk, "the film made me laugh" is about a film that was named before."""
 
 THING_OF_MINE = re.compile(r"(?:the|my|our|an?|one|two|three) ")
 
