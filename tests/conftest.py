@@ -8,11 +8,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
 
 from scrubjay.service import Service
 from scrubjay_shared.records import EventDraft
+
+# How long an example takes says how busy the machine is, not whether the law holds.
+hypothesis.settings.register_profile("scrubjay", deadline=None)
+hypothesis.settings.load_profile("scrubjay")
 
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
 

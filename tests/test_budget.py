@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import budget
@@ -56,14 +56,18 @@ def test_a_large_budget_changes_nothing(found: list[Hit]) -> None:
     assert budget.fit(found, 1_000_000)[0] == tuple(found)
 
 
+@settings(max_examples=60)
 @given(lines, lines, st.integers(40, 400), st.integers(40, 400))
 def test_a_context_keeps_within_its_budgets_and_names_what_it_left_out(
     identity: dict[str, str], active: dict[str, str], identity_tokens: int, active_tokens: int
 ) -> None:
+    identity = {f"i {key}": value for key, value in identity.items()}
+    active = {f"a {key}": value for key, value in active.items()}
+
     answer = budget.context(identity, active, identity_tokens=identity_tokens, active_tokens=active_tokens)
 
-    # One more: the empty line between the two layers.
-    assert answer.tokens == estimate_tokens(answer.text) <= identity_tokens + active_tokens + 1
+    # Two more: the line breaks between the two layers.
+    assert answer.tokens == estimate_tokens(answer.text) <= identity_tokens + active_tokens + 2
     assert (answer.identity, answer.active) == (identity, active)
     assert sorted(answer.cut) == sorted(
         key for layer in (identity, active) for key, value in layer.items() if f"- {key}: {value}" not in answer.text

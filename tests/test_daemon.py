@@ -624,7 +624,7 @@ def test_the_unix_door_asks_for_the_token_too(daemon: Settings) -> None:
 def test_a_body_over_the_limit_is_refused_and_the_connection_lives_on(daemon: Settings) -> None:
     with connected(daemon) as client:
         with pytest.raises(InvalidError, match="larger than"):
-            client.call("POST", "/v1/import", bytes(DEFAULT.limits.max_body_bytes + 1), {"name": "big.txt"})
+            client.call("POST", "/v1/events", bytes(DEFAULT.limits.max_body_bytes + 1))
 
         assert client.call("GET", "/v1/stats")
 
@@ -637,7 +637,7 @@ def test_a_body_without_a_length_is_cut_off_on_the_wire_too(daemon: Settings) ->
 
     connection.request(
         "POST",
-        "/v1/import?name=x.txt",
+        "/v1/events",
         body=chunks,
         headers={"Authorization": f"Bearer {daemon.token_path.read_text().strip()}"},
         encode_chunked=True,

@@ -420,7 +420,7 @@ def test_an_unknown_format_names_the_ones_there_are() -> None:
     with pytest.raises(InvalidError) as caught:
         parse("table.csv", b"a,b\n1,2\n")
 
-    assert caught.value.hint == "--format takes one of: claude-code, locomo, markdown, mcp-memory, text"
+    assert caught.value.hint == "--format takes one of: claude-code, locomo, markdown, mcp-memory, scrubjay, text"
 
 
 def test_choosing_a_conversation_elsewhere_than_in_locomo_is_refused() -> None:

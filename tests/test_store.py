@@ -570,7 +570,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(texts, st.dictionaries(texts, json_values, max_size=4)), min_size=1, max_size=5))
 def test_the_bytes_of_an_events_op_can_be_made_again_from_its_row(found: list[tuple[str, dict[str, Any]]]) -> None:
     drafts = [said(text, metadata=metadata, dedupe_key=f"k{n}") for n, (text, metadata) in enumerate(found)]
@@ -684,7 +684,7 @@ async def assert_tables_in_step(service: Service) -> None:
     await service.store.write(look)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(verbs, min_size=1, max_size=14))
 def test_a_rebuild_says_what_was_there_after_any_history(history: list[tuple[str, int, int]]) -> None:
     async def run(folder: str) -> None:

@@ -325,15 +325,16 @@ def _newest(index: Index, sides: list[_Side], limit: int, neighbours: int) -> tu
             score=1 / (1 + place),
             parts={"recency": 1 / (1 + place)},
             ts=-before,
-            neighbours=_around(index, id_, neighbours),
+            neighbours=_around(index, sides[0], id_, neighbours),
             superseded=side.kind == MEMORY and bool(side.table["superseded"][row]),
         )
         for place, (before, id_, side, row) in enumerate(newest[:limit])
     )
 
 
-def _around(index: Index, id_: str, count: int) -> tuple[str, ...]:
-    return index.neighbours(id_, before=count, after=count) if count else ()
+def _around(index: Index, events: _Side, id_: str, count: int) -> tuple[str, ...]:
+    beside = index.neighbours(id_, before=count, after=count) if count else ()
+    return tuple(other for other in beside if events.visible[events.table.rows[other]])
 
 
 def _terms(index: Index, query: Query) -> list[int | None]:
@@ -687,7 +688,7 @@ def _hits(index: Index, sides: list[_Side], limit: int, neighbours: int, policy:
         if len(hits) >= limit or all(count >= len(rows) for rows in shown):
             break
         count *= 4
-    return tuple(_hit(index, candidate, also, neighbours) for candidate, also in hits)
+    return tuple(_hit(index, sides[0], candidate, also, neighbours) for candidate, also in hits)
 
 
 def _merged(
@@ -722,6 +723,7 @@ def _merged(
 
 def _hit(
     index: Index,
+    events: _Side,
     candidate: _Candidate,
     also: tuple[str, ...],
     neighbours: int,
@@ -734,7 +736,7 @@ def _hit(
         parts=parts,
         ts=-ts,
         also=also,
-        neighbours=_around(index, id_, neighbours),
+        neighbours=_around(index, events, id_, neighbours),
         superseded=side.kind == MEMORY and bool(side.table["superseded"][row]),
         cosine=None if side.cosine is None or not side.table["embedded"][row] else float(side.cosine[row]),
         matched=min(float(side.matched[row]), 1.0),

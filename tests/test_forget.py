@@ -1,0 +1,263 @@
+"""Forgetting is forgetting: no file of the store holds the words, their terms or their vector, and a neighbour stays."""
+
+# ruff: noqa: ASYNC240 - a test may wait for its own disk
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scrubjay import api
+from scrubjay.service import Service
+from scrubjay.store import Transaction, file
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import NotFoundError
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+from scrubjay_shared.scoring import encode_vector
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[..., AbstractAsyncContextManager[Service]]
+NOW = Millis(1_800_000_000_000)
+GONE = "I prefer quvexzoldrun gondolas to ferries in the morning."
+KEPT = "I prefer wubbaflintok bicycles to trains in the evening."
+TERMS = (b"vexzoldrun", b"gondola")
+"""Of what must go. FTS5 writes the beginning of a term only once, so it is looked for without its first letters."""
+CONTROL = b"bbaflintok"
+
+
+def said(text: str, session: str = "s1", **more: Any) -> EventDraft:
+    return EventDraft(agent="test", session_id=session, type=EventType.USER_MESSAGE, text=text, **more)
+
+
+def files_with(folder: Path, needle: bytes) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_file() and needle in path.read_bytes())
+
+
+def vector_of(seed: int) -> bytes:
+    row = np.random.default_rng(seed).integers(-127, 127, 384, dtype=np.int8)
+    return encode_vector(row, 1.0)
+
+
+async def embed(service: Service) -> dict[str, bytes]:
+    """Give every owner a vector of its own; return them by owner."""
+    waiting = await service.store.to_embed(1, 10_000)
+    vectors = {owner: vector_of(place) for place, (owner, _, _) in enumerate(waiting)}
+    rows = [(owner, said_, vectors[owner]) for owner, said_, _ in waiting]
+
+    def put(tx: Transaction) -> None:
+        tx.put_vectors(tx.space("test"), rows)
+
+    await service.store.write(put)
+    return vectors
+
+
+async def fill(service: Service) -> dict[str, bytes]:
+    """Store both sentences in one batch, among others, learn from them, and embed everything."""
+    others = [said(f"We decided to paint boat number {n} blue in June.", ts=Millis(NOW + n)) for n in range(30)]
+    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 99)), *others)))
+    await service.settle(api.SettleRequest())
+    await service.add(MemoryDraft(content=f"noted: {KEPT}", name="kept"))
+    return await embed(service)
+
+
+async def memory_with(service: Service, word: str) -> str:
+    entries = (await service.list(api.ListRequest(limit=500))).entries
+    return next(entry.memory.id for entry in entries if word in entry.memory.content)
+
+
+async def event_with(service: Service, word: str) -> str:
+    events = (await service.events(api.EventsRequest(limit=500))).events
+    return next(event.id for event in events if word in event.text)
+
+
+async def assert_gone(service: Service, folder: Path, needles: tuple[bytes, ...]) -> None:
+    for needle in needles:
+        assert files_with(folder, needle) == []
+    assert files_with(folder, CONTROL) != []
+    for word in ("quvexzoldrun", "gondolas ferries morning"):
+        for mode in api.Mode:
+            answer = await service.recall(api.RecallRequest(query=word, mode=mode, limit=50, neighbours=3))
+            assert "quvexzoldrun" not in repr(answer)
+    shown = [
+        await service.list(api.ListRequest(limit=500)),
+        await service.events(api.EventsRequest(limit=500)),
+        await service.sessions(api.Nothing()),
+    ]
+    assert "quvexzoldrun" not in repr(shown)
+    assert "wubbaflintok" in repr(shown)
+
+
+@pytest.mark.parametrize("what", ["the memory", "the event"])
+async def test_what_is_forgotten_is_in_no_file_and_stays_gone(
+    what: str, opened: Opener, store_path: Path, tmp_path: Path
+) -> None:
+    folder = store_path.parent
+    async with opened() as service:
+        vectors = await fill(service)
+        memory_id, event_id = await memory_with(service, "quvexzoldrun"), await event_with(service, "quvexzoldrun")
+        kept_id = await memory_with(service, "wubbaflintok")
+        needles = (*TERMS, vectors[memory_id][-200:], vectors[event_id][-200:])
+        assert all(files_with(folder, needle) for needle in (*needles, vectors[kept_id][-200:]))
+
+        await service.forget(api.ForgetRequest(ref=memory_id if what == "the memory" else event_id))
+
+        await assert_gone(service, folder, needles)
+        assert files_with(folder, vectors[kept_id][-200:]) != []
+        rebuilt = await service.rebuild(api.RebuildRequest())
+        assert rebuilt.before == rebuilt.after
+        await assert_gone(service, folder, needles)
+    assert files_with(folder, TERMS[0]) == []
+    async with opened() as service:
+        again = await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW),)))
+        assert (again.accepted, again.duplicates) == (0, 1)
+        await service.settle(api.SettleRequest())
+        await service.maintain()
+        await assert_gone(service, folder, needles)
+        (tmp_path / "copies").mkdir()
+        await service.backup(api.PathRequest(path=str(tmp_path / "copies" / "copy.db")))
+        export = b"".join([line async for line in service.export()])
+    assert all(needle not in export for needle in needles)
+    assert CONTROL in export
+    assert all(files_with(tmp_path / "copies", needle) == [] for needle in needles)
+    async with opened(tmp_path / "other" / "memory.db") as other:
+        await other.import_(api.ImportRequest(name="x", data=export))
+        await other.settle(api.SettleRequest())
+        await assert_gone(other, tmp_path / "other", needles)
+
+
+async def test_forgetting_a_memory_blanks_the_words_it_was_read_from_and_no_others(service: Service) -> None:
+    text = f"Good morning! {GONE} See you at the harbour."
+    await service.ingest(api.IngestRequest(events=(said(text), said(KEPT))))
+    await service.settle(api.SettleRequest())
+    ref = await memory_with(service, "quvexzoldrun")
+
+    answer = await service.forget(api.ForgetRequest(ref=ref))
+
+    assert answer.forgotten == (ref,)
+    assert answer.sources == 1
+    first = (await service.events(api.EventsRequest())).events[0].text
+    assert len(first) == len(text)
+    assert first.startswith("Good morning! ░")
+    assert first.endswith(" See you at the harbour.")
+
+
+async def test_sources_are_kept_on_request(service: Service) -> None:
+    await service.ingest(api.IngestRequest(events=(said(GONE),)))
+    await service.settle(api.SettleRequest())
+    ref = await memory_with(service, "quvexzoldrun")
+
+    answer = await service.forget(api.ForgetRequest(ref=ref, keep_sources=True))
+
+    assert (answer.forgotten, answer.sources) == ((ref,), 0)
+    assert await event_with(service, "quvexzoldrun")
+    await service.settle(api.SettleRequest())
+    assert "quvexzoldrun" not in repr(await service.list(api.ListRequest(limit=500)))
+
+
+async def test_forgetting_an_event_takes_the_memories_that_rest_on_it_alone(service: Service) -> None:
+    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
+    await service.ingest(api.IngestRequest(events=(said(KEPT, session="s2", ts=Millis(NOW + 2)),)))
+    await service.settle(api.SettleRequest())
+    alone, shared = await memory_with(service, "quvexzoldrun"), await memory_with(service, "wubbaflintok")
+
+    gone = await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+    left = await service.forget(api.ForgetRequest(ref=await event_with(service, "wubbaflintok")))
+
+    assert gone.forgotten == (alone,)
+    assert left.forgotten == ()
+    why = await service.why(api.RefRequest(ref=shared))
+    assert [source.events[0].session_id for source in why.sources] == ["s2"]
+
+
+async def test_the_title_of_a_session_does_not_outlive_its_event(service: Service) -> None:
+    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
+
+    await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+
+    (session,) = (await service.sessions(api.Nothing())).sessions
+    assert session.title == KEPT[:80]
+
+
+async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_back(service: Service) -> None:
+    for round_ in range(5):
+        drafts = [said(f"{GONE[:-1]} on day {n}.", session=f"r{round_}", ts=Millis(NOW + n)) for n in range(20)]
+        ids = (await service.ingest(api.IngestRequest(events=tuple(drafts)))).ids
+
+        learning = asyncio.create_task(service.learn())
+        await asyncio.gather(*(service.forget(api.ForgetRequest(ref=event_id)) for event_id in ids))
+        await learning
+        await service.settle(api.SettleRequest())
+
+        assert "quvexzoldrun" not in repr(await service.list(api.ListRequest(limit=500)))
+
+
+async def test_a_vector_made_of_a_text_that_was_forgotten_meanwhile_is_not_kept(
+    service: Service, store_path: Path
+) -> None:
+    await service.ingest(api.IngestRequest(events=(said(GONE), said(KEPT))))
+    await service.settle(api.SettleRequest())
+    waiting = await service.store.to_embed(1, 100)
+    ref = await memory_with(service, "quvexzoldrun")
+    event_id = await event_with(service, "quvexzoldrun")
+
+    await service.forget(api.ForgetRequest(ref=ref))
+    late = [(owner, said_, vector_of(n)) for n, (owner, said_, _) in enumerate(waiting)]
+    await service.store.write(partial(Transaction.put_vectors, space=1, vectors=late))
+
+    owners = {row[0] for row in await service.store.fetch("select owner from embedding")}
+    assert not owners & {ref, event_id}
+    assert len(owners) == len(waiting) - 2
+    assert files_with(store_path.parent, vector_of([row[0] for row in late].index(ref))[-200:]) == []
+
+
+async def test_copies_that_migrations_and_crashes_left_beside_the_store_go_too(
+    opened: Opener, store_path: Path
+) -> None:
+    async with opened() as service:
+        await fill(service)
+    step = file.Migration(2, "more", "create table more (y integer) strict;\n")
+    file.prepare(store_path, [*file.migrations(), step], dict)
+    store_path.write_bytes(file.snapshot_path(store_path, 1).read_bytes())  # the upgrade was taken back
+    for name in (".part", ".v1.bak.part", ".restored", ".restored.part"):
+        store_path.with_name(store_path.name + name).write_bytes(GONE.encode())
+    folder = store_path.parent
+    async with opened() as service:
+        assert len(files_with(folder, TERMS[0])) > 4
+
+        await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+
+        assert files_with(folder, TERMS[0]) == []
+        assert files_with(folder, CONTROL) != []
+
+
+async def test_forgetting_twice_finds_nothing_the_second_time(service: Service) -> None:
+    entry = await service.add(MemoryDraft(content="A zebra has stripes", name="zebra", aliases=("stripes",)))
+    await service.forget(api.ForgetRequest(ref="stripes"))
+
+    for ref in ("zebra", "stripes", entry.memory.id):
+        with pytest.raises(NotFoundError):
+            await service.forget(api.ForgetRequest(ref=ref))
+
+    again = await service.add(MemoryDraft(content="A zebra has stripes", name="zebra"))
+    assert again.created
+    assert again.memory.id != entry.memory.id
+
+
+async def test_a_forgotten_memory_cannot_be_written_again_by_its_id(service: Service) -> None:
+    entry = await service.add(MemoryDraft(content="A zebra has stripes"))
+    update = service.update(api.UpdateRequest(ref=entry.memory.id, content="It is back"))
+
+    outcomes = await asyncio.gather(
+        service.forget(api.ForgetRequest(ref=entry.memory.id)), update, return_exceptions=True
+    )
+
+    assert isinstance(outcomes[1], NotFoundError) or (await service.list(api.ListRequest())).entries == ()
+    assert (await service.list(api.ListRequest())).entries == ()

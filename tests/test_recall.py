@@ -1,0 +1,592 @@
+"""Recall ranks what the caller may see, explains every score, and behaves at every edge."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrubjay.index import EventDoc, Index, MemoryDoc
+from scrubjay.policy import RecallPolicy
+from scrubjay.recall import (
+    CUT,
+    EVENT,
+    HYBRID,
+    KEYWORD,
+    MEMORY,
+    MODES,
+    WEIGHTED,
+    Filters,
+    Hit,
+    Query,
+    Ranking,
+    pack,
+    rank,
+)
+from scrubjay_shared import scoring
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.text import analyse, estimate_tokens, query_tokens
+
+POLICY = RecallPolicy()
+EVENTS, MEMORIES = frozenset({EVENT}), frozenset({MEMORY})
+EVERYTHING = Filters()
+DIMENSIONS = 8
+
+
+def event(
+    id_: str, said: str = "", *, speaker: str = "user", order: int = 0, session: str = "s", **more: Any
+) -> EventDoc:
+    values: dict[str, Any] = {"agent": "claude", "ts": Millis(order), "type": "user_message"} | more
+    tokens = " ".join(analyse(f"[{speaker}] {said}"))
+    return EventDoc(id=id_, session_id=session, order=order, speaker=speaker, tokens=tokens, **values)
+
+
+def memory(id_: str, content: str = "", **more: Any) -> MemoryDoc:
+    values: dict[str, Any] = {
+        "scope": "user",
+        "type": "fact",
+        "kind": "observation",
+        "layer": "archive",
+        "salience": 0.5,
+        "created_at": Millis(0),
+        "updated_at": Millis(0),
+    }
+    return MemoryDoc(id=id_, tokens=" ".join(analyse(content)), **(values | more))
+
+
+def index_of(*docs: EventDoc | MemoryDoc, vectors: dict[str, list[float]] | None = None) -> Index:
+    index = Index()
+    index.add_events(doc for doc in docs if isinstance(doc, EventDoc))
+    index.add_memories(doc for doc in docs if isinstance(doc, MemoryDoc))
+    if vectors:
+        index.set_vectors(list(vectors), *scoring.quantise(np.array(list(vectors.values()), np.float32)))
+    return index
+
+
+def ask(
+    index: Index, text: str, filters: Filters = EVERYTHING, *, limit: int = 10, mode: str = HYBRID, **more: Any
+) -> Ranking:
+    neighbours = more.pop("neighbours", 0)
+    query = Query(text=text, tokens=tuple(query_tokens(text)), **more)
+    return rank(index, query, filters, POLICY, limit=limit, mode=mode, neighbours=neighbours)
+
+
+def ids(ranking: Ranking) -> list[str]:
+    return [hit.id for hit in ranking.hits]
+
+
+def unit(*numbers: float) -> list[float]:
+    row = np.array(numbers, np.float32)
+    return [float(x) for x in row / np.linalg.norm(row)]
+
+
+# --- laws ---------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query]:
+    """Some events and memories over few words, some with vectors, some linked, and a question about them."""
+    words = st.lists(st.sampled_from(["dog", "cat", "Ann", "Bob", "paint", "the", "東京"]), max_size=4).map(" ".join)
+    docs: list[EventDoc | MemoryDoc] = []
+    for n in range(draw(st.integers(0, 8))):
+        docs.append(
+            event(
+                f"e{n}",
+                draw(words),
+                speaker=draw(st.sampled_from(["Ann", "Bob", "user"])),
+                order=draw(st.integers(0, 3)),
+                session=draw(st.sampled_from(["s1", "s2"])),
+                project=draw(st.sampled_from([None, "proj_a", "proj_b"])),
+            )
+        )
+    for n in range(draw(st.integers(0, 8))):
+        docs.append(
+            memory(
+                f"m{n}",
+                draw(words),
+                scope=draw(st.sampled_from(["user", "project", "session"])),
+                resource_id=draw(st.sampled_from(["proj_a", "proj_b", "s1"])),
+                session_id=draw(st.sampled_from([None, "s1", "s2"])),
+                superseded=draw(st.booleans()),
+                updated_at=Millis(draw(st.integers(0, 3))),
+                sources=tuple(draw(st.lists(st.sampled_from(["e0", "e1", "e2"]), max_size=2, unique=True))),
+            )
+        )
+    rows = np.random.default_rng(draw(st.integers(0, 3))).standard_normal((len(docs) + 1, DIMENSIONS))
+    vectors = {doc.id: unit(*row) for doc, row in zip(docs, rows, strict=False) if draw(st.booleans())}
+    text = draw(words)
+    query = Query(
+        text=text,
+        tokens=tuple(query_tokens(text)),
+        vector=np.array(unit(*rows[-1]), np.float32) if draw(st.booleans()) else None,
+        named=tuple(draw(st.lists(st.sampled_from(["m0", "m1", "nobody"]), max_size=1))),
+        dates=tuple(draw(st.lists(st.just((1, 3)), max_size=1))),
+    )
+    return docs, vectors, query
+
+
+@given(worlds(), st.sampled_from(MODES), st.integers(0, 6))
+def test_every_score_is_exactly_the_sum_of_its_parts_and_the_best_come_first(
+    world: tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query], mode: str, limit: int
+) -> None:
+    docs, vectors, query = world
+
+    hits = rank(index_of(*docs, vectors=vectors), query, EVERYTHING, POLICY, limit=limit, mode=mode).hits
+
+    assert len(hits) <= limit
+    assert all(hit.score == sum(hit.parts.values()) for hit in hits)
+    assert [(-hit.score, -hit.ts, hit.id) for hit in hits] == sorted((-hit.score, -hit.ts, hit.id) for hit in hits)
+    shown = [id_ for hit in hits for id_ in (hit.id, *hit.also)]
+    assert len(shown) == len(set(shown))
+
+
+@given(worlds(), st.sampled_from(MODES), st.randoms(use_true_random=False))
+def test_the_order_of_arrival_makes_no_difference(
+    world: tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query], mode: str, shuffle: random.Random
+) -> None:
+    docs, vectors, query = world
+    mixed = shuffle.sample(docs, len(docs))
+    grown = Index()
+    for doc in mixed:
+        if isinstance(doc, EventDoc):
+            grown.add_events([doc])
+        else:
+            grown.add_memories([doc])
+    grown.add_memories([memory("gone", "dog dog")])
+    grown.remove(["gone"])
+    for id_ in shuffle.sample(sorted(vectors), len(vectors)):
+        grown.set_vectors([id_], *scoring.quantise(np.array([vectors[id_]], np.float32)))
+
+    whole = rank(index_of(*docs, vectors=vectors), query, EVERYTHING, POLICY, limit=20, mode=mode)
+
+    assert ids(rank(grown, query, EVERYTHING, POLICY, limit=20, mode=mode)) == ids(whole)
+
+
+@given(worlds(), st.sampled_from(MODES))
+def test_what_the_caller_may_not_see_changes_nothing(
+    world: tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query], mode: str
+) -> None:
+    docs, vectors, query = world
+    caller = Filters(caller_project="proj_a")
+    visible = [
+        doc
+        for doc in docs
+        if (isinstance(doc, EventDoc) and doc.project in {None, "proj_a"})
+        or (
+            isinstance(doc, MemoryDoc)
+            and (doc.scope == "user" or (doc.scope == "project" and doc.resource_id == "proj_a"))
+        )
+    ]
+    kept = {doc.id for doc in visible}
+
+    among_all = rank(index_of(*docs, vectors=vectors), query, caller, POLICY, limit=20, mode=mode, neighbours=1)
+    alone = rank(
+        index_of(*visible, vectors={id_: row for id_, row in vectors.items() if id_ in kept}),
+        query,
+        caller,
+        POLICY,
+        limit=20,
+        mode=mode,
+    )
+
+    assert ids(among_all) == ids(alone) or _turns_moved_together(docs, visible)
+    assert {id_ for hit in among_all.hits for id_ in (hit.id, *hit.also, *hit.neighbours)} <= kept
+
+
+def _turns_moved_together(docs: list[EventDoc | MemoryDoc], visible: list[EventDoc | MemoryDoc]) -> bool:
+    """Whether hiding a turn made two others neighbours: then their context differs, and may."""
+    return any(isinstance(doc, EventDoc) and doc not in visible for doc in docs)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(max_size=80), max_size=6), st.integers(0, 60))
+def test_a_pack_never_exceeds_its_budget_and_keeps_the_order(texts: list[str], budget: int) -> None:
+    packed = pack(texts, max_tokens=budget)
+
+    assert estimate_tokens("\n".join(packed.texts)) == packed.tokens <= budget
+    assert len(packed.texts) + packed.left_out == len(texts)
+    whole = packed.texts[:-1] if packed.truncated else packed.texts
+    assert list(whole) == texts[: len(whole)]
+    if packed.truncated:
+        assert packed.texts[-1].endswith(CUT)
+        assert texts[len(whole)].startswith(packed.texts[-1].removesuffix(CUT))
+
+
+# --- edges --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("text", ["", "  ", "what is it?", "?!"])
+def test_a_query_without_words_gives_the_newest_first(text: str, mode: str) -> None:
+    index = index_of(
+        event("e1", "dog", order=1), event("e3", "cat", order=3), memory("m2", "bird", updated_at=Millis(2))
+    )
+
+    ranking = ask(index, text, mode=mode, limit=2)
+
+    assert ids(ranking) == ["e3", "m2"]
+    assert "newest" in ranking.notes[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_query_that_matches_nothing_has_no_hits(mode: str) -> None:
+    index = index_of(event("e1", "dog"), memory("m1", "cat"))
+
+    assert ids(ask(index, "zebra", mode=mode)) == []
+    assert ids(ask(Index(), "zebra", mode=mode)) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_equal_documents_tie_by_newness_and_then_by_id(count: int, mode: str) -> None:
+    index = index_of(*(memory(f"m{n}", "a dog", updated_at=Millis(n // 2)) for n in range(count)))
+
+    ranking = ask(index, "dog", mode=mode, limit=20)
+
+    assert ids(ranking) == sorted((f"m{n}" for n in range(count)), key=lambda id_: (-(int(id_[1:]) // 2), id_))
+    assert len({hit.score for hit in ranking.hits}) == 1
+
+
+def test_a_tie_at_the_limit_is_cut_by_newness_too() -> None:
+    index = index_of(*(memory(f"m{n:03}", "a dog", updated_at=Millis(n % 100)) for n in range(300)))
+
+    assert ids(ask(index, "dog", limit=4)) == ["m099", "m199", "m299", "m098"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [({"mode": "magic"}, "no recall mode"), ({"limit": -1}, "below zero"), ({"neighbours": -1}, "below zero")],
+)
+def test_nonsense_is_refused(changed: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidError, match=match):
+        ask(Index(), "dog", **changed)
+
+
+def test_a_query_vector_of_another_width_is_refused() -> None:
+    index = index_of(memory("m1", "dog"), vectors={"m1": unit(1, 0)})
+
+    with pytest.raises(InvalidError, match="3 numbers"):
+        ask(index, "dog", vector=np.array(unit(1, 0, 0), np.float32))
+
+
+@pytest.mark.parametrize("text", ['"', "dog NEAR cat", "dog*", "-dog", "x:dog", "\x00dog\ud800", "dog " * 5000])
+def test_hostile_text_is_only_text(text: str) -> None:
+    index = index_of(event("e1", "my dog"))
+
+    assert ids(ask(index, text)) == ["e1"]
+
+
+# --- hybrid -------------------------------------------------------------------------------------------------------------
+
+
+def test_meaning_finds_what_words_do_not() -> None:
+    index = index_of(
+        memory("puppy", "a young hound"),
+        memory("tax", "the tax return"),
+        vectors={"puppy": unit(1, 0.1), "tax": unit(0, 1)},
+    )
+
+    ranking = ask(index, "dog", vector=np.array(unit(1, 0), np.float32))
+
+    assert ids(ranking) == ["puppy", "tax"]
+    assert ranking.notes == ()
+    assert ranking.hits[0].cosine == pytest.approx(0.995, abs=0.01)
+    assert ranking.hits[0].matched == 0.0
+
+
+@pytest.mark.parametrize(
+    ("vectors", "asked", "note"),
+    [
+        ({}, True, "nothing embedded yet: lexical only"),
+        ({"m1": unit(1, 0)}, False, "no model: lexical only"),
+        ({"m1": unit(1, 0)}, True, "partly embedded: 50% of 2 documents have a vector"),
+    ],
+)
+def test_missing_vectors_are_said_and_recall_works(vectors: dict[str, list[float]], asked: bool, note: str) -> None:  # noqa: FBT001
+    index = index_of(memory("m1", "cat"), memory("m2", "dog"), vectors=vectors)
+    vector = np.array(unit(0, 1), np.float32) if asked else None
+
+    ranking = ask(index, "dog", vector=vector)
+
+    assert ids(ranking)[0] == "m2"
+    assert ranking.notes == (note,)
+
+
+def test_a_row_without_a_vector_is_neutral_and_not_the_worst() -> None:
+    docs = [memory(id_, "dog") for id_ in ("near", "far", "bare")]
+    index = index_of(*docs, vectors={"near": unit(1, 0), "far": unit(0, 1)})
+
+    assert ids(ask(index, "dog", vector=np.array(unit(1, 0), np.float32))) == ["near", "bare", "far"]
+
+
+def test_one_lexical_match_among_thousands_does_not_silence_meaning() -> None:
+    docs = [memory(f"m{n}", "filler") for n in range(3000)]
+    rows = np.random.default_rng(0).standard_normal((3000, 64))
+    vectors = {doc.id: unit(*row) for doc, row in zip(docs, rows, strict=True)}
+    index = index_of(*docs, memory("match", "xylophone"), vectors=vectors | {"match": unit(*-rows[7])})
+
+    hits = ask(index, "xylophone", vector=np.array(unit(*rows[7]), np.float32)).hits
+
+    assert hits[0].id == "m7"
+    assert "match" in index
+
+
+def test_an_answer_is_found_through_the_question_before_it() -> None:
+    index = index_of(
+        event("q", "Where did you paint the sunrise?", speaker="Ann", order=1),
+        event("a", "At the lake.", speaker="Bob", order=2),
+        event("z", "At the office.", speaker="Bob", order=9),
+        event("x", "unrelated", speaker="Ann", order=20, session="t"),
+    )
+
+    hits = ask(index, "painting sunrise").hits
+
+    assert [hit.id for hit in hits][:2] == ["q", "a"]
+    assert hits[1].parts["prev"] > 0
+    assert hits[1].parts["bm25_prev"] > 0
+
+
+def test_the_one_speaker_named_is_preferred() -> None:
+    docs = [
+        event(f"{who}{n}", "I went hiking", speaker=who, order=n, session=who) for n, who in enumerate(("Ann", "Bob"))
+    ]
+    index = index_of(*docs)
+
+    one = {hit.id: hit.parts.get("speaker") for hit in ask(index, "When did Bob hike?").hits}
+    both = [hit.parts.get("speaker") for hit in ask(index, "Did Ann and Bob hike?").hits]
+
+    assert one == {"Bob1": POLICY.event_speaker, "Ann0": -POLICY.event_speaker}
+    assert both == [None, None]
+
+
+def test_a_role_is_not_a_speaker_name() -> None:
+    index = index_of(event("u", "the user table", speaker="user"), event("a", "the user table", speaker="assistant"))
+
+    assert all("speaker" not in hit.parts for hit in ask(index, "user table").hits)
+
+
+def test_a_memory_and_its_source_are_one_hit() -> None:
+    index = index_of(
+        event("e1", "I bought a red bicycle", order=1),
+        event("e2", "Nice weather", order=2),
+        memory("m1", "The user owns a red bicycle", sources=("e1",)),
+    )
+
+    ranking = ask(index, "bicycle")
+
+    assert (ranking.hits[0].id, ranking.hits[0].also) == ("m1", ("e1",))
+    assert "e1" not in ids(ranking)
+    assert ranking.hits[0].parts["source"] > 0
+
+
+def test_a_memory_lends_its_words_to_its_source() -> None:
+    index = index_of(
+        event("e1", "Yes, last year, in Paris.", order=1, session="a"),
+        event("e2", "Yes, last week, in Rome.", order=1, session="b"),
+        memory("m1", "Bicycle bought in Paris", sources=("e1",)),
+    )
+
+    ranking = ask(index, "bicycle", Filters(kinds=EVENTS))
+
+    assert ids(ranking) == ["e1"]
+    assert ranking.hits[0].parts["memory"] > 0
+    assert ranking.hits[0].also == ()
+
+
+def test_a_summary_of_many_events_does_not_stand_for_them() -> None:
+    turns = [event(f"e{n}", f"bicycle part {n}", order=n) for n in range(9)]
+    index = index_of(*turns, memory("sum", "They spoke about bicycle parts", sources=tuple(t.id for t in turns)))
+
+    ranking = ask(index, "bicycle part", limit=20)
+
+    assert set(ids(ranking)) == {"sum", *(turn.id for turn in turns)}
+    assert all(hit.also == () for hit in ranking.hits)
+
+
+def test_merging_does_not_shorten_the_answer() -> None:
+    docs: list[EventDoc | MemoryDoc] = [event(f"e{n}", "a bicycle", order=n) for n in range(200)]
+    docs += [memory(f"m{n}", "a red bicycle", sources=(f"e{n}",)) for n in range(200)]
+
+    ranking = ask(index_of(*docs), "red bicycle", limit=150)
+
+    assert len(ranking.hits) == 150
+
+
+def test_a_memory_asked_for_by_name_is_first() -> None:
+    index = index_of(memory("m1", "dog dog food"), memory("m2", "unrelated"), memory("m3", "dog"))
+
+    hits = ask(index, "dog", named=("m2", "unknown")).hits
+
+    assert hits[0].id == "m2"
+    assert hits[0].parts["name"] > 0
+    assert {hit.id for hit in hits[1:]} == {"m1", "m3"}
+
+
+def test_a_name_does_not_open_what_the_caller_may_not_see() -> None:
+    index = index_of(memory("m1", "dog", scope="project", resource_id="proj_b"), memory("m2", "cat"))
+
+    assert ids(ask(index, "dog", Filters(caller_project="proj_a"), named=("m1",))) == []
+
+
+def test_a_superseded_memory_comes_after_the_current_ones_and_is_marked() -> None:
+    index = index_of(
+        memory("old", "The favourite editor is Vim", superseded=True),
+        memory("new", "The favourite tool to write is Emacs"),
+    )
+
+    hits = ask(index, "favourite editor Vim").hits
+
+    assert [(hit.id, hit.superseded) for hit in hits] == [("new", False), ("old", True)]
+    assert hits[1].parts["superseded"] < 0
+    assert ids(ask(index, "favourite editor", Filters(superseded=False))) == ["new"]
+    assert ids(ask(index, "favourite editor Vim", named=("old",)))[0] == "old"
+
+
+def test_a_date_in_the_question_prefers_what_is_of_that_date() -> None:
+    index = index_of(
+        event("may", "went hiking", order=50, session="a"),
+        event("june", "went hiking", order=60, session="b"),
+        memory("then", "A hiking club", valid_from=Millis(40), valid_to=Millis(55)),
+        memory("later", "A hiking club", created_at=Millis(60)),
+    )
+
+    hits = {hit.id: hit for hit in ask(index, "hiking", dates=((45, 55),)).hits}
+
+    assert {id_ for id_, hit in hits.items() if hit.parts.get("date") == POLICY.date} == {"may", "then"}
+    assert hits["may"].score > hits["june"].score
+    assert set(ids(ask(index, "what happened", dates=((45, 55),)))) == {"may", "then"}
+
+
+def test_neighbours_come_with_an_event_on_request() -> None:
+    index = index_of(*(event(f"e{n}", "dog" if n == 2 else "x", order=n) for n in range(5)))
+
+    ranking = ask(index, "dog", limit=1, neighbours=1)
+
+    assert ranking.hits[0].neighbours == ("e1", "e3")
+    assert ask(index, "dog", limit=1).hits[0].neighbours == ()
+
+
+# --- filters ------------------------------------------------------------------------------------------------------------
+
+WORLD: list[EventDoc | MemoryDoc] = [
+    event("e-a", "dog", order=10, session="sa", project="proj_a"),
+    event("e-b", "dog", order=20, session="sb", project="proj_b", agent="codex", type="tool_result"),
+    event("e-none", "dog", order=30, session="sn"),
+    memory("m-user", "dog", created_at=Millis(10), salience=0.9, type="decision"),
+    memory("m-a", "dog", created_at=Millis(20), scope="project", resource_id="proj_a", project="proj_a"),
+    memory("m-b", "dog", created_at=Millis(30), scope="project", resource_id="proj_b", agent="codex"),
+    memory("m-sa", "dog", created_at=Millis(40), scope="session", session_id="sa", project="proj_a"),
+    memory("m-old", "dog", created_at=Millis(90), valid_from=Millis(5), valid_to=Millis(12)),
+]
+ALL = {doc.id for doc in WORLD}
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(), ALL),
+        (Filters(caller_project="proj_a"), {"e-a", "e-none", "m-user", "m-a", "m-old"}),
+        (Filters(caller_project="proj_a", caller_session="sa"), {"e-a", "e-none", "m-user", "m-a", "m-sa", "m-old"}),
+        (Filters(caller_project="proj_c"), {"e-none", "m-user", "m-old"}),
+        (Filters(kinds=EVENTS), {"e-a", "e-b", "e-none"}),
+        (Filters(kinds=MEMORIES), {"m-user", "m-a", "m-b", "m-sa", "m-old"}),
+        (Filters(types=frozenset({"decision"})), {"m-user"}),
+        (Filters(types=frozenset({"tool_result", "decision"})), {"e-b", "m-user"}),
+        (Filters(types=frozenset({"unheard"})), set()),
+        (Filters(min_salience=0.8), {"m-user"}),
+        (Filters(agent="codex"), {"e-b", "m-b"}),
+        (Filters(session_id="sa"), {"e-a", "m-sa"}),
+        (Filters(project="proj_a"), {"e-a", "m-a", "m-sa"}),
+        (Filters(project="proj_a", caller_project="proj_b"), set()),
+        (Filters(since=20, until=40), {"e-b", "e-none", "m-a", "m-b"}),
+        (Filters(until=11), {"e-a", "m-user", "m-old"}),
+        (Filters(since=12), {"e-b", "e-none", "m-a", "m-b", "m-sa", "m-old"}),
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("text", ["dog", ""])
+def test_filters_let_through(filters: Filters, expected: set[str], mode: str, text: str) -> None:
+    assert set(ids(ask(index_of(*WORLD), text, filters, mode=mode, limit=20))) == expected
+
+
+# --- the plain modes ----------------------------------------------------------------------------------------------------
+
+
+def test_keyword_scores_are_plain_bm25_over_what_was_asked_for() -> None:
+    contents = ["the red bicycle", "a bicycle, a bicycle and a car", "a long story about nothing at all", "red car"]
+    index = index_of(
+        *(memory(f"m{n}", content) for n, content in enumerate(contents)), event("e1", "red red bicycle bicycle")
+    )
+
+    ranking = ask(index, "red bicycle", Filters(kinds=MEMORIES), mode=KEYWORD)
+
+    documents = [analyse(content) for content in contents]
+    scores = scoring.bm25(query_tokens("red bicycle"), documents, k1=POLICY.keyword_k1, b=POLICY.keyword_b)
+    assert {hit.id: hit.score for hit in ranking.hits} == {
+        f"m{n}": pytest.approx(score, abs=1e-5) for n, score in enumerate(scores) if score
+    }
+    assert ranking.notes == ("bm25 with k1 1.2 and b 0.75",)
+    assert all(set(hit.parts) == {"bm25"} for hit in ranking.hits)
+
+
+def test_weighted_scores_are_the_formula_of_cosine_and_overlap() -> None:
+    index = index_of(memory("m1", "red bicycle"), memory("m2", "red car"), vectors={"m1": unit(1, 1), "m2": unit(1, 0)})
+
+    hits = ask(index, "red bicycle", mode=WEIGHTED, vector=np.array(unit(1, 0), np.float32)).hits
+
+    red, bicycle = scoring.overlap_idf(2, 2), scoring.overlap_idf(2, 1)
+    assert {hit.id: hit.score for hit in hits} == {
+        "m1": pytest.approx(0.8 * 0.7071 + 0.2, abs=0.01),
+        "m2": pytest.approx(0.8 + 0.2 * red / (red + bicycle), abs=0.01),
+    }
+
+
+@pytest.mark.parametrize(("tagged", "found"), [(5, 5), (4, 10)])
+def test_weighted_mode_searches_matching_topics_unless_they_hold_too_little(tagged: int, found: int) -> None:
+    index = index_of(
+        *(memory(f"m{n}", "bread", topic="food" if n < tagged else "work") for n in range(10)),
+        vectors={f"m{n}": unit(1, 1) for n in range(10)},
+    )
+    index.set_topics(["food", "work"], *scoring.quantise(np.array([unit(1, 0), unit(0, 1)], np.float32)))
+
+    ranking = ask(index, "bread", mode=WEIGHTED, vector=np.array(unit(1, 0), np.float32), limit=20)
+
+    assert len(ranking.hits) == found
+    assert ranking.notes == (
+        ("within topics: food",) if found == tagged else ("no topic matches enough: all searched",)
+    )
+
+
+def test_weights_come_from_the_policy() -> None:
+    index = index_of(memory("m1", "dog"), memory("m2", "cat"))
+    query = Query(text="dog", tokens=("dog",))
+
+    hits = rank(index, query, EVERYTHING, replace(POLICY, memory_bm25=0.0, memory_session=0.0), limit=5).hits
+
+    assert hits == (Hit(id="m1", kind=MEMORY, score=0.0, parts={}, ts=0, matched=1.0),)
+
+
+# --- packing ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pack_cuts_the_last_text_at_a_word_and_counts_the_rest() -> None:
+    texts = ["one two three", "four five six seven eight nine ten eleven twelve", "never reached"]
+
+    packed = pack(texts, max_tokens=16)
+
+    assert packed.texts[0] == texts[0]
+    assert packed.texts[1].endswith(CUT)
+    assert packed.texts[1].removesuffix(CUT) in {"four five six", "four five six seven", "four five six seven eight"}
+    assert (packed.left_out, packed.truncated) == (1, True)
+
+
+def test_a_pack_without_room_for_some_words_leaves_the_text_out() -> None:
+    assert pack(["one two three", "four five six"], max_tokens=6).texts == ("one two three",)
+    assert pack(["one two three"], max_tokens=0).left_out == 1
+    assert pack([], max_tokens=10).tokens == 0
