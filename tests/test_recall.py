@@ -89,35 +89,38 @@ def unit(*numbers: float) -> list[float]:
 # --- laws ---------------------------------------------------------------------------------------------------------------
 
 
+PROJECTS = {"s1": None, "s2": "proj_a", "s3": "proj_b"}
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query]:
     """Some events and memories over few words, some with vectors, some linked, and a question about them."""
     words = st.lists(st.sampled_from(["dog", "cat", "Ann", "Bob", "paint", "the", "東京"]), max_size=4).map(" ".join)
     docs: list[EventDoc | MemoryDoc] = []
-    for n in range(draw(st.integers(0, 8))):
-        docs.append(
-            event(
-                f"e{n}",
-                draw(words),
-                speaker=draw(st.sampled_from(["Ann", "Bob", "user"])),
-                order=draw(st.integers(0, 3)),
-                session=draw(st.sampled_from(["s1", "s2"])),
-                project=draw(st.sampled_from([None, "proj_a", "proj_b"])),
-            )
+    docs += [
+        event(
+            f"e{n}",
+            draw(words),
+            speaker=draw(st.sampled_from(["Ann", "Bob", "user"])),
+            order=draw(st.integers(0, 3)),
+            session=(session := draw(st.sampled_from(list(PROJECTS)))),
+            project=PROJECTS[session],
         )
-    for n in range(draw(st.integers(0, 8))):
-        docs.append(
-            memory(
-                f"m{n}",
-                draw(words),
-                scope=draw(st.sampled_from(["user", "project", "session"])),
-                resource_id=draw(st.sampled_from(["proj_a", "proj_b", "s1"])),
-                session_id=draw(st.sampled_from([None, "s1", "s2"])),
-                superseded=draw(st.booleans()),
-                updated_at=Millis(draw(st.integers(0, 3))),
-                sources=tuple(draw(st.lists(st.sampled_from(["e0", "e1", "e2"]), max_size=2, unique=True))),
-            )
+        for n in range(draw(st.integers(0, 8)))
+    ]
+    docs += [
+        memory(
+            f"m{n}",
+            draw(words),
+            scope=draw(st.sampled_from(["user", "project", "session"])),
+            resource_id=draw(st.sampled_from(["proj_a", "proj_b", "s1"])),
+            session_id=draw(st.sampled_from([None, "s1", "s2"])),
+            superseded=draw(st.booleans()),
+            updated_at=Millis(draw(st.integers(0, 3))),
+            sources=tuple(draw(st.lists(st.sampled_from(["e0", "e1", "e2"]), max_size=2, unique=True))),
         )
+        for n in range(draw(st.integers(0, 8)))
+    ]
     rows = np.random.default_rng(draw(st.integers(0, 3))).standard_normal((len(docs) + 1, DIMENSIONS))
     vectors = {doc.id: unit(*row) for doc, row in zip(docs, rows, strict=False) if draw(st.booleans())}
     text = draw(words)
@@ -195,13 +198,8 @@ def test_what_the_caller_may_not_see_changes_nothing(
         mode=mode,
     )
 
-    assert ids(among_all) == ids(alone) or _turns_moved_together(docs, visible)
+    assert ids(among_all) == ids(alone)
     assert {id_ for hit in among_all.hits for id_ in (hit.id, *hit.also, *hit.neighbours)} <= kept
-
-
-def _turns_moved_together(docs: list[EventDoc | MemoryDoc], visible: list[EventDoc | MemoryDoc]) -> bool:
-    """Whether hiding a turn made two others neighbours: then their context differs, and may."""
-    return any(isinstance(doc, EventDoc) and doc not in visible for doc in docs)
 
 
 @settings(max_examples=30)
@@ -578,11 +576,11 @@ def test_weights_come_from_the_policy() -> None:
 def test_a_pack_cuts_the_last_text_at_a_word_and_counts_the_rest() -> None:
     texts = ["one two three", "four five six seven eight nine ten eleven twelve", "never reached"]
 
-    packed = pack(texts, max_tokens=16)
+    packed = pack(texts, max_tokens=14)
 
     assert packed.texts[0] == texts[0]
     assert packed.texts[1].endswith(CUT)
-    assert packed.texts[1].removesuffix(CUT) in {"four five six", "four five six seven", "four five six seven eight"}
+    assert packed.texts[1].removesuffix(CUT) in {"four five", "four five six", "four five six seven"}
     assert (packed.left_out, packed.truncated) == (1, True)
 
 

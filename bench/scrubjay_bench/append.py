@@ -34,17 +34,16 @@ def measure(plan: Plan) -> list[Figure]:
     with daemons.scratch(plan.scratch) as folder:
         with daemons.serving(folder / "plain", models_dir=plan.models_dir, model="none") as daemon:
             bare = BareTable(folder / "bare.db")
-            _send(daemon.client(), list(itertools.islice(events, WARM_UP)), learn=False)
+            _warm(daemon, events)
             for _ in range(plan.rounds):
                 _single(rounds, daemon, bare, events)
                 _together(rounds, daemon, events)
                 batched(rounds, daemon, bare, events)
             bare.close()
         with daemons.serving(folder / "whole", models_dir=plan.models_dir, model=plan.model) as daemon:
-            client = daemon.client()
-            client.call("POST", "/v1/recall", {"query": "which model is loaded"})
+            _warm(daemon, events)
             for _ in range(plan.rounds):
-                _batches(rounds, "append.batched_learning", client, events, learn=True)
+                _batches(rounds, "append.batched_learning", daemon, events, learn=True)
     return [
         rounds.figure("append.single.p50", "one event a request, one after another", "ms", samples=SINGLE,
                       floor="floor.insert.p50"),
@@ -74,7 +73,7 @@ def gate(plan: Plan, folder: Path) -> Rounds:
     events = _events()
     bare = BareTable(folder / "bare.db")
     with daemons.serving(folder / "gate", models_dir=plan.models_dir, model="none") as daemon:
-        _send(daemon.client(), list(itertools.islice(events, WARM_UP)), learn=False)
+        _warm(daemon, events)
         for _ in range(plan.rounds):
             batched(rounds, daemon, bare, events)
     bare.close()
@@ -84,13 +83,20 @@ def gate(plan: Plan, folder: Path) -> Rounds:
 def batched(rounds: Rounds, daemon: Daemon, bare: BareTable, events: Iterator[dict[str, Any]]) -> None:
     """Note one round of batches through the daemon, and of the same into a bare table."""
     before = daemon.cpu_seconds()
-    sent = _batches(rounds, "append.batched", daemon.client(), events, learn=False)
+    sent = _batches(rounds, "append.batched", daemon, events, learn=False)
     rounds.add("append.batched_cpu", len(sent) / (daemon.cpu_seconds() - before))
     began, began_cpu = time.perf_counter(), time.process_time()
     for batch in _cut(sent):
         bare.insert(batch)
     rounds.add("floor.insert_batched", len(sent) / (time.perf_counter() - began))
     rounds.add("floor.insert_batched_cpu", len(sent) / (time.process_time() - began_cpu))
+
+
+def _warm(daemon: Daemon, events: Iterator[dict[str, Any]]) -> None:
+    """Open the ways: the first write, and the model where there is one."""
+    with daemon.client() as client:
+        _send(client, list(itertools.islice(events, WARM_UP)))
+        client.call("POST", "/v1/recall", {"query": "which model is loaded"})
 
 
 def _single(rounds: Rounds, daemon: Daemon, bare: BareTable, events: Iterator[dict[str, Any]]) -> None:
@@ -121,10 +127,10 @@ def _together(rounds: Rounds, daemon: Daemon, events: Iterator[dict[str, Any]]) 
 
 
 def _batches(
-    rounds: Rounds, name: str, client: Client, events: Iterator[dict[str, Any]], *, learn: bool
+    rounds: Rounds, name: str, daemon: Daemon, events: Iterator[dict[str, Any]], *, learn: bool
 ) -> list[dict[str, Any]]:
     sent = list(itertools.islice(events, BATCH * BATCHES))
-    with client:
+    with daemon.client() as client:
         began = time.perf_counter()
         for batch in _cut(sent):
             _send(client, batch, learn=learn)

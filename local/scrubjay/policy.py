@@ -47,7 +47,7 @@ class RecallPolicy:
     context_dense: float = 0.5  # a turn's score in its neighbours' and its session's features
     context_bm25: float = 0.5
     min_cosine_std: float = 0.02  # cosine; smaller differences are noise of the model, not meaning
-    min_match_share: float = 0.5  # of documents; see recall._standardised
+    full_match: float = 8.0  # z-score; a text that holds the whole query is then above the best cosine (3-5)
     keyword_k1: float = 1.2  # BM25's customary values, for the mode that anyone can recompute
     keyword_b: float = 0.75
     merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them

@@ -349,10 +349,11 @@ def _bm25(
     k1: float,
     b: float,
     previous: tuple[Floats, RecallPolicy] | None = None,
-) -> None:
+) -> tuple[float, float]:
     """Fill `bm25` and `matched` of both sides, counting over what is visible of the wanted kinds.
 
-    `previous` asks to fill an array with BM25 of each event's text after the turn before it as well.
+    `previous` asks to fill an array with BM25 of each event's text after the turn before it as well. Returns the
+    weight of all tokens together, of single texts and of such pairs.
     """
     counted = sum(side.seen.count for side in sides)
     mean_length = sum(float(side.seen.on(side.table["length"]).sum()) for side in sides) / max(counted, 1)
@@ -373,6 +374,7 @@ def _bm25(
     if total > 0:
         for side in sides:
             side.matched /= total
+    return total, 0.0 if pair is None else pair.whole
 
 
 def _holders(side: _Side, term: int) -> tuple[npt.NDArray[np.int32], Floats]:
@@ -395,6 +397,7 @@ class _Pairs:
         self.count = side.seen.count
         self.mean_length = float(side.seen.on(self.length).sum()) / max(self.count, 1)
         self.scratch = np.zeros(len(side.table), np.float32)
+        self.whole = 0.0
 
     def add(self, rows: npt.NDArray[np.int32], tf: Floats, into: Floats) -> None:
         """Add one token, held by visible `rows`."""
@@ -404,34 +407,47 @@ class _Pairs:
         self.scratch[after[passed]] += tf[passed]
         both = np.flatnonzero(self.scratch != 0)
         idf = scoring.bm25_idf(self.count, len(both))
+        self.whole += idf
         k1, b, long = self.policy.k1, self.policy.b_prev, self.policy.long_tokens
         tf = self.scratch[both]
         into[both] += scoring.bm25_part(tf, self.length[both], self.mean_length, idf=idf, k1=k1, b=b, long=long)
         self.scratch[both] = 0
 
 
-def _standardised(
-    values: Sequence[Floats], masks: Sequence[_Counted], *, min_std: float = 0.0, min_share: float = 0.0
-) -> list[Floats]:
-    """Return z-scores over the masked rows of all arrays together, and 0 at the other rows.
+def _standardised(values: Sequence[Floats], masks: Sequence[_Counted], *, min_std: float = 0.0) -> list[Floats]:
+    """Return z-scores over the masked rows of all arrays together, and 0 at the other rows."""
+    centred, deviation = _centred(values, masks)
+    return _divided(centred, max(deviation, min_std) if deviation > _EQUAL else 0.0)
 
-    `min_share`: were fewer than this share of the rows other than zero, the deviation is taken as if it were that
-    share. Otherwise the single match among a million would get a z-score of a thousand, and its meaning no say.
+
+def _lexical(values: Sequence[Floats], masks: Sequence[_Counted], whole: float, full_match: float) -> list[Floats]:
+    """Return z-scores of BM25, 0 at the rows that are not masked, on a scale that a store may grow under.
+
+    Most documents match nothing, so the plain deviation shrinks as the store grows: a match that scores 5 among 500
+    documents would score 300 among a million, and meaning have no say. The deviation is therefore taken as if every
+    document matched: a usual match counts about 1. But `whole`, the weight of all the query's tokens, counts
+    `full_match` at least: a question that is one rare name has no other match to be compared with.
     """
-    count = sum(mask.count for mask in masks)
-    if not count:
-        return [np.zeros_like(array) for array in values]
+    centred, deviation = _centred(values, masks)
+    matches = sum(int(np.count_nonzero(mask.on(array))) for array, mask in zip(values, masks, strict=True))
+    if not matches:
+        return _divided(centred, 0.0)
+    deviation *= (sum(mask.count for mask in masks) / matches) ** 0.5
+    return _divided(centred, min(deviation, whole / full_match))
+
+
+def _centred(values: Sequence[Floats], masks: Sequence[_Counted]) -> tuple[list[Floats], float]:
+    """Return new arrays less their common mean, 0 where not masked, and their standard deviation."""
+    count = max(sum(mask.count for mask in masks), 1)
     masked = [mask.on(array) for array, mask in zip(values, masks, strict=True)]
     mean = np.float32(sum(float(array.sum(dtype=np.float64)) for array in masked) / count)
     centred = [mask.on(array - mean) for array, mask in zip(masked, masks, strict=True)]
-    deviation = (sum(float(np.dot(array, array)) for array in centred) / count) ** 0.5
-    if min_share and deviation:
-        share = sum(int(np.count_nonzero(array)) for array in masked) / count
-        deviation *= max(1.0, (min_share / share) ** 0.5)
-    if deviation < _EQUAL:
-        return [np.zeros_like(array) for array in masked]
-    scale = np.float32(1 / max(deviation, min_std))
-    return [np.multiply(array, scale, out=array) for array in centred]
+    return centred, (sum(float(np.dot(array, array)) for array in centred) / count) ** 0.5
+
+
+def _divided(arrays: list[Floats], deviation: float) -> list[Floats]:
+    scale = np.float32(1 / deviation if deviation > _EQUAL else 0.0)
+    return [np.multiply(array, scale, out=array) for array in arrays]
 
 
 def _dense(index: Index, sides: list[_Side], query: Query) -> tuple[list[_Counted], tuple[str, ...]]:
@@ -458,13 +474,14 @@ def _hybrid(index: Index, sides: list[_Side], query: Query, policy: RecallPolicy
         cosines = [side.cosine if side.cosine is not None else side.dense for side in sides]
         events.dense, memories.dense = _standardised(cosines, embedded, min_std=policy.min_cosine_std)
     pairs = np.zeros(len(events.table), np.float32)
-    _bm25(index, sides, query, k1=policy.k1, b=policy.b, previous=(pairs, policy))
+    whole, whole_pairs = _bm25(index, sides, query, k1=policy.k1, b=policy.b, previous=(pairs, policy))
     lexical = [side.bm25 > 0 for side in sides]
     visible = [side.seen for side in sides]
-    events.bm25, memories.bm25 = _standardised([s.bm25 for s in sides], visible, min_share=policy.min_match_share)
+    events.bm25, memories.bm25 = _lexical([side.bm25 for side in sides], visible, whole, policy.full_match)
     for side, mask, matches in zip(sides, embedded, lexical, strict=True):
         side.found |= mask.mask | matches
     events.found |= pairs > 0
+    (pairs,) = _lexical([pairs], [events.seen], whole_pairs, policy.full_match)
     _event_parts(index, events, pairs, query, policy)
     _memory_parts(index, events, memories, policy)
     return notes
@@ -477,7 +494,7 @@ def _event_parts(index: Index, side: _Side, pairs: Floats, query: Query, policy:
     side.parts |= {
         "dense": policy.event_dense * side.dense,
         "bm25": policy.event_bm25 * side.bm25,
-        "bm25_prev": policy.event_bm25_prev * _standardised([pairs], [side.seen], min_share=policy.min_match_share)[0],
+        "bm25_prev": policy.event_bm25_prev * pairs,
         "prev": policy.event_prev * beside[table["prev"]],
         "next": policy.event_next * beside[table["next"]],
     }

@@ -1,0 +1,290 @@
+"""kill -9 at random moments: the file opens clean, what was acknowledged is there once, and one daemon comes up.
+
+`SCRUBJAY_CRASH_ROUNDS` says how often (15 unless told; 200 before a release). A failure prints its seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scrubjay import api
+from scrubjay import settings as options
+from scrubjay.client import Client, Running, discover
+from scrubjay.daemon import control
+from scrubjay.policy import DaemonPolicy
+from scrubjay.service import Service
+from scrubjay.settings import Settings
+from scrubjay.store import check
+from scrubjay_shared.errors import ScrubjayError, UnavailableError
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = int(os.environ.get("SCRUBJAY_CRASH_ROUNDS", "15"))
+SEED = int(os.environ.get("SCRUBJAY_CRASH_SEED", str(random.SystemRandom().randrange(1 << 32))))
+PATIENT = DaemonPolicy(start_seconds=90.0)
+
+WRITER = """
+import asyncio, os, sys
+from pathlib import Path
+from scrubjay import api
+from scrubjay.service import Service
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+async def tell(service, start):
+    for n in range(start, start + 100_000, 16):
+        text = f"event {n} says that I prefer tea number {n} in the morning."
+        draft = EventDraft(agent="t", session_id=f"s{n % 5}", type=EventType.USER_MESSAGE, text=text, dedupe_key=f"{n}")
+        await service.ingest(api.IngestRequest(events=(draft,)))
+        say("event", n)
+
+async def note(service, start):
+    for n in range(start, start + 100_000):
+        await service.add(MemoryDraft(content=f"note {n}", name=f"name {n}"))
+        say("memory", n)
+        if n % 3 == 0:
+            say("forgetting", n)
+            await service.forget(api.ForgetRequest(ref=f"name {n}"))
+            say("forgotten", n)
+
+async def learn(service):
+    while True:
+        await service.learn()
+        await service.recall(api.RecallRequest(query="tea in the morning"))
+        await service.flush_accesses()
+        await asyncio.sleep(0.01)
+
+async def main():
+    service = await Service.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
+    start = int(sys.argv[2])
+    say("open", 0)
+    await asyncio.gather(*(tell(service, start + n) for n in range(16)), note(service, start), learn(service))
+
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Heard:
+    """What a writer acknowledged before it died."""
+
+    events: set[int] = field(default_factory=set)
+    memories: set[int] = field(default_factory=set)
+    forgetting: set[int] = field(default_factory=set)
+    forgotten: set[int] = field(default_factory=set)
+
+    def note(self, output: bytes) -> None:
+        kinds = {
+            b"event": self.events,
+            b"memory": self.memories,
+            b"forgetting": self.forgetting,
+            b"forgotten": self.forgotten,
+        }
+        for line in output.split(b"\n")[:-1]:
+            kind, number = line.split()
+            if kind in kinds:
+                kinds[kind].add(int(number))
+
+
+def killed_writer(path: Path, start: int, chance: random.Random) -> bytes:
+    """Let a writer run until a random moment, sometimes before it is even open; return what it acknowledged."""
+    process = subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(start)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        first = b""
+        if chance.random() < 0.85:
+            first = process.stdout.readline()
+            time.sleep(chance.random() * 0.6)
+        else:
+            time.sleep(chance.random() * 1.5)
+        process.send_signal(signal.SIGKILL)
+        output = first + process.stdout.read()
+    assert process.wait() == -signal.SIGKILL
+    return output
+
+
+async def everything(service: Service) -> tuple[Counter[str], Counter[str]]:
+    """Return the texts of all events and the contents of all memories, counted."""
+    events, memories = Counter[str](), Counter[str]()
+    cursor = None
+    while True:
+        page = await service.events(api.EventsRequest(limit=500, cursor=cursor))
+        events.update(event.text for event in page.events)
+        if (cursor := page.next) is None:
+            break
+    while True:
+        part = await service.list(api.ListRequest(limit=500, cursor=cursor))
+        memories.update(entry.memory.content for entry in part.entries)
+        if (cursor := part.next) is None:
+            return events, memories
+
+
+async def verify(path: Path, heard: Heard, *, rebuild: bool) -> None:
+    service = await Service.open(path, models_dir=path.parent, model="none")
+    try:
+        events, memories = await everything(service)
+        stored = Counter(int(text.split()[1]) for text in events.elements())
+        assert heard.events <= set(stored)
+        assert set(stored.values()) <= {1}
+        notes = Counter(int(text.split()[1]) for text in memories.elements() if text.startswith("note "))
+        assert heard.memories - heard.forgetting <= set(notes)
+        assert not heard.forgotten & set(notes)
+        assert set(notes.values()) <= {1}
+        seqs = [row[0] for row in await service.store.fetch("select seq from op order by seq")]
+        assert seqs == list(range(1, len(seqs) + 1))
+        if rebuild:
+            rebuilt = await service.rebuild(api.RebuildRequest())
+            assert rebuilt.before == rebuilt.after
+    finally:
+        await service.close()
+
+
+def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    path = tmp_path / "store" / "memory.db"
+    heard = Heard()
+    for turn in range(ROUNDS):
+        heard.note(killed_writer(path, turn * 100_000, chance))
+
+        if path.exists():
+            assert check(path) == [], f"seed {SEED}, round {turn}"
+            asyncio.run(verify(path, heard, rebuild=turn % 20 == 0))
+
+    assert heard.events
+    assert heard.forgotten
+    # What a kill in the middle of making the file left behind was made over.
+    assert not list(path.parent.glob("*.part"))
+    sys.stdout.write(
+        f"\nkilled {ROUNDS} writers: {len(heard.events)} events, {len(heard.memories)} memories,"
+        f" {len(heard.forgotten)} forgotten, seed {SEED}\n"
+    )
+
+
+# --- the same through the daemon ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chosen(tmp_path: Path) -> Iterator[Settings]:
+    named = {"SCRUBJAY_HOME": str(tmp_path / "home"), "SCRUBJAY_PORT": "0", "SCRUBJAY_MODEL": "none"}
+    loaded = options.load(environ=named)
+    yield loaded
+    control.stop(loaded)
+
+
+def daemons_of(chosen: Settings) -> list[int]:
+    """Return the process ids of the daemons that live on a data folder."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(chosen.data_dir):
+                found.append(process.pid)
+    return found
+
+
+def started_twice(chosen: Settings) -> Running:
+    """Start a daemon from two places at once; return the one that serves, when it is the only one left."""
+    with ThreadPoolExecutor(2) as both:
+        one, other = both.map(lambda _: control.start(chosen, policy=PATIENT), range(2))
+    assert one.daemon == other.daemon
+    while daemons_of(chosen) != [one.daemon.pid]:  # the process that came second is on its way out
+        time.sleep(0.05)
+    return one.daemon
+
+
+def write_until_dead(chosen: Settings, start: int, step: int, acknowledged: set[int]) -> None:
+    client = discover(chosen.data_dir)
+    if client is None:
+        return
+    with client, contextlib.suppress(UnavailableError):
+        for number in range(start, start + 1_000_000, step):
+            text = f"event {number} says that I prefer tea number {number}."
+            fields = {"agent": "t", "session_id": f"s{number % 4}", "type": "user_message", "dedupe_key": f"{number}"}
+            client.call("POST", "/v1/events", {"events": [fields | {"text": text}]})
+            acknowledged.add(number)
+
+
+def read_until_dead(chosen: Settings) -> None:
+    client = discover(chosen.data_dir)
+    if client is None:
+        return
+    with client, contextlib.suppress(UnavailableError):
+        while True:
+            client.call("POST", "/v1/recall", {"query": "tea"})
+            client.call("GET", "/v1/memories", query={"limit": 20})
+
+
+def numbers_of(client: Client) -> list[int]:
+    numbers: list[int] = []
+    cursor: str | None = None
+    while True:
+        page = client.call("GET", "/v1/events", query={"limit": 500, "cursor": cursor})
+        numbers += [int(each["text"].split()[1]) for each in page["events"]]
+        if (cursor := page["next"]) is None:
+            return numbers
+
+
+def test_a_daemon_killed_under_load_is_succeeded_by_exactly_one_that_has_everything(chosen: Settings) -> None:
+    chance = random.Random(SEED)
+    acknowledged: set[int] = set()
+    for turn in range(ROUNDS):
+        running = started_twice(chosen)
+        writers = 4
+        threads = [
+            threading.Thread(target=write_until_dead, args=(chosen, turn * 1_000_000 + n, writers, acknowledged))
+            for n in range(writers)
+        ]
+        threads.append(threading.Thread(target=read_until_dead, args=(chosen,)))
+        for thread in threads:
+            thread.start()
+        time.sleep(0.02 + chance.random() * 0.6)
+        os.kill(running.pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+
+    started_twice(chosen)
+    client = discover(chosen.data_dir)
+    assert client is not None
+    with client:
+        stored = numbers_of(client)
+    control.stop(chosen)
+
+    assert acknowledged
+    assert acknowledged <= set(stored), f"seed {SEED}"
+    assert len(stored) == len(set(stored)), f"seed {SEED}"
+    assert daemons_of(chosen) == []
+    assert check(chosen.store_path) == []
+    left = {
+        path.name for path in chosen.data_dir.iterdir() if not path.name.startswith(("memory.db.lock", "daemon.log"))
+    }
+    assert not {name for name in left if name.endswith((".part", "-wal", "-shm", ".pid", ".sock"))}
+    assert "daemon.json" not in left
+    sys.stdout.write(f"\nkilled {ROUNDS} daemons: {len(acknowledged)} events acknowledged, seed {SEED}\n")
+
+
+def test_a_store_that_a_daemon_has_is_nobody_elses(chosen: Settings) -> None:
+    control.start(chosen, policy=PATIENT)
+
+    async def intrude() -> None:
+        service = await Service.open(chosen.store_path, models_dir=chosen.models_dir, model="none")
+        await service.close()
+
+    with pytest.raises(ScrubjayError, match="in use"):
+        asyncio.run(intrude())
