@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 from dataclasses import replace
@@ -16,13 +17,16 @@ from hypothesis import strategies as st
 
 from scrubjay.settings import DEFAULT_MODEL
 from scrubjay.store.sqlite import driver
-from scrubjay_bench import cli, gate, report
+from scrubjay_bench import cli, daemons, gate, recalling, report, stores
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds, percentile
 from scrubjay_bench.floors import BareTable, BareVectors
+from scrubjay_bench.stores import Filling
 from scrubjay_shared.errors import InvalidError
 
 ROOT = Path(__file__).parent.parent
+REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or ROOT / ".models").resolve()
+real = pytest.mark.skipif(not (REAL / DEFAULT_MODEL).is_dir(), reason="needs the model: make test pulls it")
 FIGURE = Figure(
     name="append.batched",
     meaning="100 events a request",
@@ -288,3 +292,66 @@ def test_both_bare_searches_find_the_nearest() -> None:
 
     assert 123 in bare.product(vectors[123])
     assert 123 in bare.quantised_product(vectors[123])
+
+
+# With the real model
+
+
+@real
+def test_a_filled_store_is_recalled_from_by_words_and_vectors_both(tmp_path: Path) -> None:
+    filling = Filling(memories=60, linked=20, bases=10)
+    where: dict[str, Any] = {"keep": tmp_path, "models_dir": REAL, "model": DEFAULT_MODEL}
+
+    store = stores.filled(filling, **where)
+    stores.copied(store, tmp_path / "home")
+
+    with (
+        daemons.serving(tmp_path / "home", models_dir=REAL, model=DEFAULT_MODEL) as daemon,
+        daemon.client() as client,
+    ):
+        stats = client.call("GET", "/v1/stats")
+        answer = recalling.recall(client, Corpus(1).question())
+    assert (stats["memories"], stats["events"], stats["grips"]) == (60, 20, 20)
+    assert (stats["embedded"], stats["to_embed"], stats["to_learn"]) == (80, 0, 0)
+    assert {"dense", "bm25"} <= {part for hit in answer["hits"] for part in hit["parts"]}
+
+
+@real
+def test_a_filled_store_is_made_once_and_stays_as_it_was(tmp_path: Path) -> None:
+    where: dict[str, Any] = {"keep": tmp_path, "models_dir": REAL, "model": DEFAULT_MODEL}
+    filling = Filling(memories=5, bases=3)
+    first = stores.filled(filling, **where)
+    stamp = first.stat().st_mtime_ns
+
+    again = stores.filled(filling, **where)
+
+    assert again == first
+    assert again.stat().st_mtime_ns == stamp
+    assert stores.filled(Filling(memories=6, bases=3), **where) != first
+
+
+@real
+def test_vectors_of_a_filled_store_are_unit_and_all_different(tmp_path: Path) -> None:
+    vectors = stores.vectors_of(
+        Filling(memories=50, linked=10, bases=8), keep=tmp_path, models_dir=REAL, model=DEFAULT_MODEL
+    )
+
+    assert vectors.shape == (60, 384)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert len(np.unique(vectors, axis=0)) == 60
+
+
+@real
+def test_a_run_of_one_section_shows_it_and_writes_it_for_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cli.main(["run", "quality", "--models", str(REAL), "--json", str(tmp_path / "figures.json")])
+
+    assert code == 0
+    written = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    (section,) = written["sections"].values()
+    figures = report.figures_of(section)
+    assert {figure.name for figure in figures} == {f"sample.top3.{mode}" for mode in ("hybrid", "keyword", "weighted")}
+    shown = capsys.readouterr().out
+    assert all(figure.name in shown for figure in figures)
+    assert all(figure.samples == 8 for figure in figures)

@@ -580,7 +580,7 @@ def test_a_pack_cuts_the_last_text_at_a_word_and_counts_the_rest() -> None:
 
     assert packed.texts[0] == texts[0]
     assert packed.texts[1].endswith(CUT)
-    assert packed.texts[1].removesuffix(CUT) in {"four five", "four five six", "four five six seven"}
+    assert packed.texts[1].removesuffix(CUT) == "four five six seven eight nine"
     assert (packed.left_out, packed.truncated) == (1, True)
 
 

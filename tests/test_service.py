@@ -311,6 +311,24 @@ async def test_what_is_said_twice_is_one_memory_with_two_sources(service: Servic
     assert [source.events[0].session_id for source in why.sources] == ["s1", "s2"]
 
 
+async def test_what_is_added_while_it_is_being_learned_is_one_memory(opened: Opener, tmp_path: Path) -> None:
+    drafts = tuple(said(f"I prefer tea number {n} to coffee in the morning.", ts=NOW + n) for n in range(20))
+    async with opened(tmp_path / "first" / "memory.db") as service:
+        await ingest(service, *drafts)
+        await service.learn()
+        contents = sorted(await listed(service))
+    async with opened() as service:
+        await ingest(service, *drafts)
+
+        await asyncio.gather(service.learn(), *(service.add(MemoryDraft(content=text)) for text in contents))
+        await service.settle(api.SettleRequest())
+
+        entries = (await service.list(api.ListRequest())).entries
+        sources = await service.store.grips([entry.memory.id for entry in entries])
+    assert sorted(entry.memory.content for entry in entries) == contents
+    assert len(sources) == len(entries) == 20
+
+
 # --- entries ------------------------------------------------------------------------------------------------------------
 
 

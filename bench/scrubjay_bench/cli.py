@@ -104,10 +104,11 @@ def _run(line: argparse.Namespace) -> int:
         found[title] = section
         print(f"\n{title} (load average {before}, then {section['load_after']})\n")
         print(_shown(figures), flush=True)
-    if line.json:
-        line.json.write_text(json.dumps({"format": report.FORMAT, "sections": found}, indent=1) + "\n")
-    if line.docs:
-        _write_down(found)
+        # After each section: a run takes long, and what was measured should not be lost to what comes after it.
+        if line.json:
+            line.json.write_text(json.dumps({"format": report.FORMAT, "sections": found}, indent=1) + "\n")
+        if line.docs:
+            _write_down({title: section})
     return 0
 
 

@@ -78,7 +78,7 @@ def _appends(plan: Plan) -> tuple[float, ...]:
 def _recalls(plan: Plan) -> tuple[float, ...]:
     rounds = recalling.asked(plan, SMALL, SIZE)
     floor = f"floor.{SIZE}"
-    return (rounds.ratio(f"recall.{SIZE}.unix.p50", [f"{floor}.embedding.p50", f"{floor}.float32.p50"]),)
+    return (rounds.ratio(f"recall.{SIZE}.unix.p50", [f"{floor}.embedding.p50", f"{floor}.int8.p50"]),)
 
 
 def _helps(plan: Plan) -> tuple[float, ...]:

@@ -38,7 +38,7 @@ MEANINGS = {
         "over": "through the Unix socket, less the bare embedding",
     },
     "floor": {
-        "least": "bare embedding + bare float32 search + bare route, their sum",
+        "least": "bare embedding + bare int8 search + bare route, their sum",
         "embedding": "bare embedding of one question",
         "float32": "bare search: numpy float32 product, ten best",
         "int8": "bare search: numkong int8 product, ten best",
@@ -154,5 +154,5 @@ def _compare(rounds: Rounds, size: str) -> None:
         embedding = of[f"floor.{size}.embedding"]
         rounds.add(f"recall.{size}.over.p{percent}", of[f"recall.{size}.unix"] - embedding)
         rounds.add(
-            f"floor.{size}.least.p{percent}", embedding + of[f"floor.{size}.float32"] + of[f"floor.{size}.echo_unix"]
+            f"floor.{size}.least.p{percent}", embedding + of[f"floor.{size}.int8"] + of[f"floor.{size}.echo_unix"]
         )

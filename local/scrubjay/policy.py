@@ -38,8 +38,9 @@ class RecallPolicy:
     event_credit: float = 0.3  # best score of a memory read from the event
     memory_dense: float = 0.6  # a memory is a sentence that stands alone, so meaning counts for more than in a turn
     memory_bm25: float = 0.4
-    memory_session: float = 0.2  # best memory of the same session
+    memory_session: float = 0.3  # best memory of the same session
     memory_source: float = 1.0  # score of the event it was read from
+    memory_sourced: float = 0.75  # factor on a memory with a source: two scores added, back on the scale of one
     k1: float = 0.9  # BM25: hardly matters between 0.6 and 2
     b: float = 0.0  # turns of a conversation: length is no fault (b = 0 was best at every k1)
     b_prev: float = 0.4  # two turns together differ more in length
@@ -165,6 +166,7 @@ class WorkPolicy:
     near_tokens: int = 16  # words of a memory that candidates are looked up by: more cost time and find the same
     embed_batch: int = 64  # texts embedded between two commits: about half a second, so a query is never kept waiting
     import_batch: int = 500  # drafts of a file stored in one transaction
+    gather_ms: int = 500  # from new work to the job that does it: a turn's events come within this, and nobody waits
     sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
     maintain_seconds: int = 3_600  # how often the file is looked after
     lease_ms: int = 600_000  # a job that has not ended after ten minutes is taken for dead

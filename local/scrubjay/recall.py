@@ -349,11 +349,11 @@ def _bm25(
     k1: float,
     b: float,
     previous: tuple[Floats, RecallPolicy] | None = None,
-) -> tuple[float, float]:
+) -> float:
     """Fill `bm25` and `matched` of both sides, counting over what is visible of the wanted kinds.
 
     `previous` asks to fill an array with BM25 of each event's text after the turn before it as well. Returns the
-    weight of all tokens together, of single texts and of such pairs.
+    weight of all the query's tokens together.
     """
     counted = sum(side.seen.count for side in sides)
     mean_length = sum(float(side.seen.on(side.table["length"]).sum()) for side in sides) / max(counted, 1)
@@ -374,7 +374,7 @@ def _bm25(
     if total > 0:
         for side in sides:
             side.matched /= total
-    return total, 0.0 if pair is None else pair.whole
+    return total
 
 
 def _holders(side: _Side, term: int) -> tuple[npt.NDArray[np.int32], Floats]:
@@ -397,7 +397,6 @@ class _Pairs:
         self.count = side.seen.count
         self.mean_length = float(side.seen.on(self.length).sum()) / max(self.count, 1)
         self.scratch = np.zeros(len(side.table), np.float32)
-        self.whole = 0.0
 
     def add(self, rows: npt.NDArray[np.int32], tf: Floats, into: Floats) -> None:
         """Add one token, held by visible `rows`."""
@@ -407,7 +406,6 @@ class _Pairs:
         self.scratch[after[passed]] += tf[passed]
         both = np.flatnonzero(self.scratch != 0)
         idf = scoring.bm25_idf(self.count, len(both))
-        self.whole += idf
         k1, b, long = self.policy.k1, self.policy.b_prev, self.policy.long_tokens
         tf = self.scratch[both]
         into[both] += scoring.bm25_part(tf, self.length[both], self.mean_length, idf=idf, k1=k1, b=b, long=long)
@@ -474,14 +472,14 @@ def _hybrid(index: Index, sides: list[_Side], query: Query, policy: RecallPolicy
         cosines = [side.cosine if side.cosine is not None else side.dense for side in sides]
         events.dense, memories.dense = _standardised(cosines, embedded, min_std=policy.min_cosine_std)
     pairs = np.zeros(len(events.table), np.float32)
-    whole, whole_pairs = _bm25(index, sides, query, k1=policy.k1, b=policy.b, previous=(pairs, policy))
+    whole = _bm25(index, sides, query, k1=policy.k1, b=policy.b, previous=(pairs, policy))
     lexical = [side.bm25 > 0 for side in sides]
     visible = [side.seen for side in sides]
     events.bm25, memories.bm25 = _lexical([side.bm25 for side in sides], visible, whole, policy.full_match)
     for side, mask, matches in zip(sides, embedded, lexical, strict=True):
         side.found |= mask.mask | matches
     events.found |= pairs > 0
-    (pairs,) = _lexical([pairs], [events.seen], whole_pairs, policy.full_match)
+    (pairs,) = _lexical([pairs], [events.seen], whole, policy.full_match)
     _event_parts(index, events, pairs, query, policy)
     _memory_parts(index, events, memories, policy)
     return notes
@@ -568,7 +566,10 @@ def _memory_parts(index: Index, events: _Side, memories: _Side, policy: RecallPo
         given = np.full(len(table), -np.inf, np.float32)
         np.maximum.at(given, memory, source[event])
         has = given > -np.inf
-        memories.parts["source"] = np.where(has, policy.memory_source * given, 0).astype(np.float32)
+        memories.parts["source"] = np.where(has, policy.memory_source * given, np.float32(0))
+        scale = np.where(has, np.float32(policy.memory_sourced), np.float32(1))
+        for part in memories.parts.values():
+            part *= scale
         memories.found[memory[events.found[event]]] = True
         credit = np.zeros(len(events.table), np.float32)
         np.maximum.at(credit, event, own[memory])
@@ -802,7 +803,5 @@ def _cut(whole: str, room: int) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if text.estimate_tokens(whole[:middle]) <= room else (low, middle - 1)
     beginning = whole[:low]
-    at_word = (
-        beginning.rsplit(None, 1)[0] if " " in beginning.strip() and not whole[low : low + 1].isspace() else beginning
-    )
-    return at_word.rstrip()
+    ended = beginning[-1:].isspace() or whole[low : low + 1].isspace()
+    return (beginning if ended or " " not in beginning else beginning.rsplit(None, 1)[0]).rstrip()

@@ -12,9 +12,8 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from scrubjay.api import Job
@@ -30,11 +29,12 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One job: how much it has to do, how it is done, and how often it looks by itself."""
+    """One job: how much it has to do, how it is done, how often it looks by itself, and when first (in seconds)."""
 
     waiting: Callable[[], Awaitable[int]]
     run: Callable[[], Awaitable[object]]
     seconds: int
+    first: float = 0
 
 
 class Scheduler:
@@ -52,7 +52,12 @@ class Scheduler:
             "learn": Task(waiting=service.to_learn, run=service.learn, seconds=work.sweep_seconds),
             "embed": Task(waiting=service.to_embed, run=service.embed, seconds=work.sweep_seconds),
             "count": Task(waiting=service.to_count, run=service.flush_accesses, seconds=work.sweep_seconds),
-            "maintain": Task(waiting=service.to_maintain, run=service.maintain, seconds=work.maintain_seconds),
+            "maintain": Task(
+                waiting=service.to_maintain,
+                run=service.maintain,
+                seconds=work.maintain_seconds,
+                first=work.maintain_seconds,
+            ),
         }
 
     def start(self) -> None:
@@ -67,7 +72,7 @@ class Scheduler:
                 max_instances=1,
                 coalesce=True,
                 misfire_grace_time=None,
-                next_run_time=_now() if task.seconds == self._service.policy.work.sweep_seconds else None,
+                next_run_time=_now() + timedelta(seconds=task.first),
             )
         self._scheduler.start()
         self._service.on_work = self._wake
@@ -86,14 +91,17 @@ class Scheduler:
             await asyncio.sleep(0)  # AsyncIOScheduler shuts down on the next turn of the loop
 
     def _wake(self, name: str) -> None:
-        """Run a job now, or once more when it is running: it may have looked before this work was there."""
+        """Run a job soon, or once more when it is running: it may have looked before this work was there.
+
+        Soon and not at once: events come in bursts, and one step over a burst costs what a step over one event does.
+        """
         if name in self._running:
             self._again.add(name)
             return
-        try:
-            self._scheduler.modify_job(name, next_run_time=_now())
-        except JobLookupError:
-            log.debug("job gone name=%s", name)
+        job = self._scheduler.get_job(name)
+        at = _now() + timedelta(milliseconds=self._service.policy.work.gather_ms)
+        if job is not None and (job.next_run_time is None or job.next_run_time > at):
+            job.modify(next_run_time=at)
 
     async def _run(self, name: str) -> None:
         if name in self._running:
@@ -107,6 +115,7 @@ class Scheduler:
                     await self._leased(name, task)
                 if name not in self._again:
                     return
+                await asyncio.sleep(self._service.policy.work.gather_ms / 1000)
         except ScrubjayError as error:
             # The next look tries again; status shows the code, the log the whole.
             log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)

@@ -290,8 +290,7 @@ class Service:
                 tx.put_vectors(space, placed)
             return answers
 
-        async with self._learning:
-            answers = await self.store.write(work)
+        answers = await self.store.write(work)
         if vectors is None and any(created for _, created in answers):
             self.on_work("embed")
         return answers
@@ -395,13 +394,12 @@ class Service:
         backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
-        async with self._learning:  # or what is being distilled right now would come back
-            event = (await self.store.events([ref])).get(ref)
-            if event is not None:
-                answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
-            else:
-                memory_id = await self.store.resolve(ref)
-                answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
+        event = (await self.store.events([ref])).get(ref)
+        if event is not None:
+            answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
+        else:
+            memory_id = await self.store.resolve(ref)
+            answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
         await self._erase_log()
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
@@ -833,7 +831,7 @@ class Service:
     async def learn(self) -> int:
         """Distil every event that was not yet, session by session. Returns how many memories are new.
 
-        The lock is held for one step at a time: who adds or forgets meanwhile waits for that step, not for an import.
+        Who adds or forgets meanwhile does not wait: a step that was overtaken is done again.
         """
         made = 0
         names = await self._slots(Layer.IDENTITY, None, None)
@@ -875,7 +873,10 @@ class Service:
         await self.store.checkpoint(truncate=True)
 
     async def _learn_session(self, session_id: str, names: Mapping[str, str]) -> int:
-        """Distil the next events of one session and store what they say, in one transaction."""
+        """Distil the next events of one session and store what they say, in one transaction.
+
+        Reading takes long and keeps nobody waiting: what was added or forgotten meanwhile is seen when it is written.
+        """
         began = time.perf_counter()
         work_policy = self.policy.work
         events, new, upto = await self.store.session_events(
@@ -905,7 +906,11 @@ class Service:
                 memory_id = _observation_id(observation, by_id)
                 pending[memory_id] = (observation, [_grip(memory_id, observation, by_id)])
 
-        def work(tx: Transaction) -> int:
+        def work(tx: Transaction) -> int | None:
+            wanted = {(content_hash(kept.content), kept.scope, kept.resource_id) for kept, _ in pending.values()}
+            added = {(said, scope, resource) for said, scope, resource, _ in tx.said(said for said, _, _ in wanted)}
+            if added & wanted or tx.erased_since(events):
+                return None  # somebody added or forgot something of this while it was read: read it again
             gone = tx.forgotten([*pending, *grown])
             writes = [
                 MemoryWrite(memory_id=memory_id, fields=_observed(kept, by_id), grips=tuple(grips))
@@ -921,9 +926,11 @@ class Service:
             if writes:
                 tx.write_memories(writes)
             tx.learned(session_id, upto)
-            return len(pending)
+            return len(pending.keys() - gone)
 
         made = await self.store.write(work)
+        if made is None:
+            return 0
         log.info(
             "distilled events=%d memories=%d merged=%d ms=%d",
             len(new),

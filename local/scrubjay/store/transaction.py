@@ -203,6 +203,14 @@ class Transaction:
             (_json(session_ids), EventType.SESSION_END.value, TITLE_CHARS, EventType.USER_MESSAGE.value),
         )
 
+    def erased_since(self, events: Sequence[Event]) -> bool:
+        """Say whether forget has reached into any of some events since they were read."""
+        read = {event.id: event.text for event in events}
+        found = self.fetch(
+            "select id, text from event where erased > 0 and id in (select value from json_each(?))", (_json(read),)
+        )
+        return any(read[event_id] != text for event_id, text in found)
+
     def learned(self, session_id: str, n: int) -> None:
         """Note that the events of a session up to arrival number `n` have been distilled."""
         self._run(
