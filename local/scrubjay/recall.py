@@ -569,7 +569,7 @@ def _memory_parts(index: Index, events: _Side, memories: _Side, policy: RecallPo
         memories.parts["source"] = np.where(has, policy.memory_source * given, np.float32(0))
         scale = np.where(has, np.float32(policy.memory_sourced), np.float32(1))
         for part in memories.parts.values():
-            part *= scale
+            np.multiply(part, scale, out=part)
         memories.found[memory[events.found[event]]] = True
         credit = np.zeros(len(events.table), np.float32)
         np.maximum.at(credit, event, own[memory])
