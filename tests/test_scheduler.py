@@ -50,7 +50,8 @@ async def job(service: Service, name: str) -> api.Job:
 
 
 async def learned(service: Service) -> bool:
-    return (await job(service, "learn")).runs > 0 and not await service.to_learn()
+    ran = await job(service, "learn")
+    return ran.runs > 0 and ran.last_error is None and not ran.running and not ran.pending
 
 
 async def test_what_is_said_is_learned_without_being_asked(service: Service) -> None:

@@ -425,14 +425,16 @@ class Service:
         notes: builtins.list[str] = []
         vector = None
         if request.mode is not api.Mode.KEYWORD and text.strip():
-            vector, note = await self._embed_query(text)
+            (vector, note), named = await asyncio.gather(self._embed_query(text), self._named(text))
             notes += [note] if note else []
+        else:
+            named = await self._named(text)
         now = self._now()
         query = Query(
             text=text,
             tokens=tuple(query_tokens(text)),
             vector=vector,
-            named=tuple(await self._named(text)),
+            named=tuple(named),
             dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
         )
         filters = Filters(
@@ -509,8 +511,7 @@ class Service:
 
     async def _hits(self, ranking: Ranking) -> tuple[api.Hit, ...]:
         memory_ids = [hit.id for hit in ranking.hits if hit.kind == "memory"]
-        memories = await self.store.memories(memory_ids)
-        grips = await self.store.grips(memory_ids)
+        memories, grips = await asyncio.gather(self.store.memories(memory_ids), self.store.grips(memory_ids))
         ends = {grip.event_id_start for found in grips.values() for grip in found}
         around = {event_id for hit in ranking.hits for event_id in hit.neighbours}
         events = await self.store.events([*ends, *around, *(hit.id for hit in ranking.hits if hit.kind == "event")])

@@ -250,6 +250,38 @@ def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryD
     )
 
 
+DOC_COLUMNS = (
+    "m.id, m.scope, m.resource_id, m.type, m.kind, m.layer, m.topic, m.salience, m.created_at, m.updated_at,"
+    " m.valid_from, m.valid_to, m.superseded_by is not null, m.metadata ->> '$.agent', m.metadata ->> '$.session_id',"
+    " m.metadata ->> '$.project'"
+)
+"""What `memory_doc_of` reads, followed by the tokens: no record is built for each of a hundred thousand memories."""
+
+
+def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
+    """Return the memory of a row of `DOC_COLUMNS` and its tokens, as the index holds it."""
+    return MemoryDoc(
+        id=row[0],
+        scope=row[1],
+        resource_id=row[2],
+        type=row[3],
+        kind=row[4],
+        layer=row[5],
+        topic=row[6],
+        salience=row[7],
+        created_at=row[8],
+        updated_at=row[9],
+        valid_from=row[10],
+        valid_to=row[11],
+        superseded=bool(row[12]),
+        agent=_text(row[13]),
+        session_id=_text(row[14]),
+        project=_text(row[15]),
+        tokens=row[16],
+        sources=sources,
+    )
+
+
 def json(value: Json) -> str:
     """Return a JSON object as stored."""
     return msgspec.json.encode(value, order="deterministic").decode()

@@ -52,6 +52,20 @@ class Changes:
     vectors: list[tuple[int, str, bytes]] = field(default_factory=list)
     """(space, owner, vector) of what was embedded."""
 
+    def follow(self, later: Changes) -> None:
+        """Add what a later write of the same group changed: of an owner that both touched, the later word counts."""
+        touched = {doc.id for doc in later.events} | {doc.id for doc in later.memories} | set(later.removed)
+        if touched:
+            self.events = [doc for doc in self.events if doc.id not in touched]
+            self.memories = [doc for doc in self.memories if doc.id not in touched]
+            self.removed = [owner for owner in self.removed if owner not in touched]
+            self.vectors = [row for row in self.vectors if row[1] not in later.stale and row[1] not in later.removed]
+        self.events += later.events
+        self.memories += later.memories
+        self.removed += later.removed
+        self.stale |= later.stale
+        self.vectors += later.vectors
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
@@ -127,13 +141,21 @@ class Store:
                 (self.device,),
             )
         self.last_seq, self.last_hlc = int(seq), Hlc(int(hlc))
-        self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore)
+        self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore, committed=self._tell)
 
     async def _attach(self, *, read_only: bool) -> sqlite.Connection:
         connection = sqlite.connect(self.path, read_only=read_only)
         await connection
         self._open.append(connection)
         return connection
+
+    def _tell(self, group: list[Changes]) -> None:
+        """Hand what a group of writes changed to whoever follows, as one: an index takes many at the price of one."""
+        if group:
+            first, *rest = group
+            for later in rest:
+                first.follow(later)
+            self.on_change(first)
 
     def _save(self) -> tuple[Hlc, int]:
         return self.last_hlc, self.last_seq
@@ -164,7 +186,7 @@ class Store:
         def run(connection: Any) -> T:
             changes = Changes()
             result = work(Transaction(self, connection, changes, self._now(), self._entropy))
-            self._writer.after_commit(lambda: self.on_change(changes))
+            self._writer.after_commit(changes)
             return result
 
         return await self._writer.submit(run)
@@ -517,17 +539,13 @@ class Store:
         """Yield every memory as the index holds it."""
         last = 0
         while found := await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null, m.n, f.tokens from memory_fts f"
+            f"select {rows.DOC_COLUMNS}, f.tokens, m.n from memory_fts f"
             " join memory m on m.n = f.rowid where f.rowid > ? order by f.rowid limit 5000",
             (last,),
         ):
-            memories = [rows.memory_of(row) for row in found]
-            sources = await self.sources([memory.id for memory in memories])
-            yield [
-                rows.memory_doc(memory, row[22], sources.get(memory.id, ()))
-                for memory, row in zip(memories, found, strict=True)
-            ]
-            last = int(found[-1][21])
+            sources = await self.sources([row[0] for row in found])
+            yield [rows.memory_doc_of(row, sources.get(row[0], ())) for row in found]
+            last = int(found[-1][-1])
 
     async def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the events that the grips of some memories cover."""

@@ -36,16 +36,26 @@ class Writer:
     """Runs writes one after another on the one connection that may write."""
 
     def __init__(
-        self, connection: Connection, path: Path, *, save: Callable[[], Any], restore: Callable[[Any], None]
+        self,
+        connection: Connection,
+        path: Path,
+        *,
+        save: Callable[[], Any],
+        restore: Callable[[Any], None],
+        committed: Callable[[list[Any]], None],
     ) -> None:
-        """`save`/`restore` carry what the owner keeps in memory about the file across a rollback."""
+        """`save`/`restore` carry what the owner keeps in memory about the file across a rollback.
+
+        `committed` is called after each group that became durable, with what `after_commit` was given, in order.
+        """
         self._connection = connection
         self._path = path
         self._save = save
         self._restore = restore
+        self._committed = committed
         self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
         self._closed = False
-        self._after: list[Callable[[], None]] = []
+        self._after: list[Any] = []
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
     async def submit(self, work: Callable[[Any], T]) -> T:
@@ -74,9 +84,9 @@ class Writer:
         found: list[Any] = await asyncio.shield(pending.done)
         return found
 
-    def after_commit(self, act: Callable[[], None]) -> None:
-        """Call `act` once the transaction under way is durable, in the order of the writes; never if it failed."""
-        self._after.append(act)
+    def after_commit(self, told: Any) -> None:
+        """Have `committed` told of something once the transaction under way is durable; never if it failed."""
+        self._after.append(told)
 
     async def close(self) -> None:
         """Finish what was submitted, then stop."""
@@ -119,7 +129,7 @@ class Writer:
             pending.done.set_result(result)
 
     async def _commit(self, group: list[_Pending[Any]]) -> None:
-        outcomes, acts, error = await self._connection.call(lambda connection: self._run_group(connection, group))
+        outcomes, told, error = await self._connection.call(lambda connection: self._run_group(connection, group))
         if error is not None and len(group) > 1:
             # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
             for pending in group:
@@ -128,11 +138,10 @@ class Writer:
         if error is not None:
             _fail(group[0], self._ours(error))
             return
-        for act in acts:
-            try:
-                act()
-            except Exception:  # it is durable: whoever waits for it must hear so, and the next write must go on
-                log.exception("a copy in memory could not follow a commit")
+        try:
+            self._committed(told)
+        except Exception:  # it is durable: whoever waits for it must hear so, and the next write must go on
+            log.exception("a copy in memory could not follow a commit")
         for pending, result, failure in outcomes:
             if failure is not None:
                 _fail(pending, self._ours(failure))
@@ -141,10 +150,10 @@ class Writer:
 
     def _run_group(
         self, connection: Any, group: list[_Pending[Any]]
-    ) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], list[Callable[[], None]], Exception | None]:
+    ) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], list[Any], Exception | None]:
         """Run a group in the connection's thread: each work in a savepoint, all in one transaction."""
         outcomes: list[tuple[_Pending[Any], Any, Exception | None]] = []
-        acts: list[Callable[[], None]] = []
+        told: list[Any] = []
         before = self._save()
         try:
             connection.execute("begin immediate")
@@ -163,7 +172,7 @@ class Writer:
                     outcomes.append((pending, None, error))
                 else:
                     connection.execute("release work")
-                    acts.extend(self._after)
+                    told.extend(self._after)
                     outcomes.append((pending, result, None))
             connection.execute("commit")
         except Exception as error:  # noqa: BLE001 - every waiting writer is told
@@ -171,7 +180,7 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("rollback")
             return [], [], error
-        return outcomes, acts, None
+        return outcomes, told, None
 
     def _ours(self, error: Exception) -> Exception:
         return translate(error, self._path) if isinstance(error, driver.Error | sqlite3.Error) else error
