@@ -54,6 +54,7 @@ class RecallPolicy:
     merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them
     named: float = 1.0  # how far a memory asked for by its name stands above all others
     date: float = 1.0  # within a date that the question speaks of
+    when: float = 1.0  # the question asks when and the memory says when: one standard deviation, to settle near ties
     cosine_weight: float = 0.8  # mode weighted, from its specification
     token_weight: float = 0.2
     topic_threshold: float = (

@@ -12,6 +12,7 @@ A score is the sum of its parts, and comparable only within one ranking.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,8 @@ Floats = npt.NDArray[np.float32]
 EVENT, MEMORY = "event", "memory"
 HYBRID, KEYWORD, WEIGHTED = "hybrid", "keyword", "weighted"
 MODES = (HYBRID, KEYWORD, WEIGHTED)
+
+_ASKS_WHEN = re.compile(r"\b(?:when|how long ago|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,6 +485,9 @@ def _hybrid(index: Index, sides: list[_Side], query: Query, policy: RecallPolicy
     (pairs,) = _lexical([pairs], [events.seen], whole, policy.full_match)
     _event_parts(index, events, pairs, query, policy)
     _memory_parts(index, events, memories, policy)
+    if _ASKS_WHEN.search(query.text):
+        dated = memories.table["valid_from"] > -FOREVER
+        memories.parts["when"] = np.where(dated, np.float32(policy.when), np.float32(0))
     return notes
 
 
