@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import scrubjay.samples
 from scrubjay.distill import (
     Observation,
-    content_hash,
     distill,
     extract_memories,
     parse_directives,
@@ -27,7 +26,7 @@ from scrubjay.policy import DEFAULT, DistillPolicy
 from scrubjay.salience import initial_salience
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash
 
 POLICY = DEFAULT.distill
 MONDAY = Millis(int(datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp() * 1000))

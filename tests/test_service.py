@@ -898,8 +898,6 @@ async def test_settling_that_ran_out_of_time_loses_no_vector(
 async def test_a_broken_model_is_said_and_recall_stays_lexical(damage: str, opened: Opener, tmp_path: Path) -> None:
     folder = tmp_path / "models"
     if damage != "absent":
-        if not (REAL / MODEL).is_dir():
-            pytest.skip("the model's files are not here")
         shutil.copytree(REAL / MODEL, folder / MODEL)
         model = folder / MODEL / "model.onnx"
         whole = model.read_bytes()

@@ -897,6 +897,8 @@ class Service:
         pending: dict[str, tuple[Observation, builtins.list[Grip]]] = {}
         grown: dict[str, builtins.list[Grip]] = {}
         for observation in found.observations:
+            if self._stopping.is_set():
+                return 0  # nothing of it is written yet: it is read again after the next start
             known = await self._known(observation, [kept for kept, _ in pending.values()])
             if isinstance(known, Memory):
                 grown.setdefault(known.id, []).append(_grip(known.id, observation, by_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrubjay.distill.directives import Directive, Directives, parse_directives
 from scrubjay.distill.observe import Counters, Distilled, ExtractedMemory, Observation, distill, extract_memories
-from scrubjay.distill.sameness import content_hash, same_memory
+from scrubjay.distill.sameness import same_memory
 
 __all__ = [
     "Counters",
@@ -13,7 +13,6 @@ __all__ = [
     "Distilled",
     "ExtractedMemory",
     "Observation",
-    "content_hash",
     "distill",
     "extract_memories",
     "parse_directives",

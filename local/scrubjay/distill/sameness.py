@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -12,7 +10,7 @@ from typing import Protocol, TypeVar
 from scrubjay.dates import COUNT_OF, MONTH_OF, WEEKDAYS
 from scrubjay.distill.lexicon import words
 from scrubjay.policy import DistillPolicy
-from scrubjay_shared.records import Scope
+from scrubjay_shared.records import Scope, content_hash
 from scrubjay_shared.text import analyse
 
 WORDS = re.compile(r"[^\W_]+(?:['.:/-][^\W_]+)*")
@@ -46,12 +44,6 @@ class Said(Protocol):
 
 
 SaidT = TypeVar("SaidT", bound=Said)
-
-
-def content_hash(content: str) -> str:
-    """Return the sha256 hex of the text's NFKC case-folded form with runs of white space collapsed."""
-    plain = " ".join(unicodedata.normalize("NFKC", content).casefold().split())
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def same_memory(candidate: Said, existing: Sequence[SaidT], policy: DistillPolicy) -> SaidT | None:
