@@ -264,8 +264,9 @@ def test_a_daemon_killed_under_load_is_succeeded_by_exactly_one_that_has_everyth
     assert client is not None
     with client:
         stored = numbers_of(client)
-    control.stop(chosen)
+    stopped = control.stop(chosen)
 
+    assert not stopped.killed  # with all that is left to learn, it stops when it is asked to
     assert acknowledged
     assert acknowledged <= set(stored), f"seed {SEED}"
     assert len(stored) == len(set(stored)), f"seed {SEED}"
