@@ -283,3 +283,13 @@ def test_metadata_that_was_cleaned_is_cleaned_to_itself_with_its_keys_in_order(g
 def test_counts_of_redactions_are_by_kind() -> None:
     assert isinstance(clean(draft("nothing secret")).redactions, Counter)
     assert clean(draft("nothing secret, my API key is in the vault")).redactions == Counter()
+
+
+def test_names_aliases_and_topics_hold_no_secrets() -> None:
+    key = "AKIA" + "Q3EGRWZ7XKLM2NPV"
+    draft = MemoryDraft(content="words", name=f"key {key}", aliases=(f"also {key}",), topic=f"keys {key}")
+
+    kept = intake.memory(draft, DEFAULT)
+
+    assert key not in f"{kept.name}{kept.aliases}{kept.topic}"
+    assert kept.name == "key [REDACTED:aws-access-key-id]"

@@ -149,7 +149,7 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy) -> MemoryDraft:
         name=names.pop(0) if draft.name is not None else None,
         aliases=tuple(names),
         resource_id=None if draft.resource_id is None else valid(draft.resource_id),
-        topic=None if draft.topic is None else valid(draft.topic)[: policy.limits.max_name_chars],
+        topic=None if draft.topic is None else topic(policy, draft.topic),
         metadata=metadata(draft.metadata, "memory", policy).value,
     )
 
@@ -171,13 +171,18 @@ def content(policy: MemoryPolicy, text: str) -> str:
 
 
 def name(policy: MemoryPolicy, text: str) -> str:
-    """Return a name with its white space made plain. Raises InvalidError when it is empty, too long or unprintable."""
-    plain = " ".join(valid(text).split())
+    """Return a name, white space plain, secrets out. Raises InvalidError for an empty, long or unprintable one."""
+    plain = " ".join(redact.clean(valid(text), policy.redact).text.split())
     if not plain or len(plain) > policy.limits.max_name_chars:
         raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
     if not plain.isprintable():
         raise InvalidError("a name holds control characters", hint="use letters, digits and punctuation")
     return plain
+
+
+def topic(policy: MemoryPolicy, text: str) -> str | None:
+    """Return a topic label, cut to a name's length and without secrets; None when nothing is left."""
+    return redact.clean(valid(text), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
 
 
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:

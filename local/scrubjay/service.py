@@ -338,7 +338,7 @@ class Service:
         if request.salience is not None:
             fields[Field.SALIENCE] = float(request.salience)
         if request.topic is not None:
-            fields[Field.TOPIC] = intake.valid(request.topic)[: self.policy.limits.max_name_chars] or None
+            fields[Field.TOPIC] = intake.topic(self.policy, request.topic)
         if request.layer is not None:
             intake.check_layer(request.layer, (await self.store.memory(memory_id)).trust)
             fields[Field.LAYER] = request.layer.value
