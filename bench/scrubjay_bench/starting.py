@@ -14,7 +14,6 @@ from scrubjay_bench.plan import Plan
 from scrubjay_bench.recalling import SIZES
 
 EACH = 5  # starts of a command a round
-HELP_TIMES_BARE = 4.0
 COMMAND = "import sys; from scrubjay.cli import main; sys.exit(main())"
 """What the console script of an installed scrubjay runs."""
 

@@ -544,11 +544,6 @@ class Transaction:
         )
         self.changes.vectors += [(space, owner, vector) for owner, _, vector in kept]
 
-    def drop_other_spaces(self, space: int) -> None:
-        """Delete the vectors of every other space."""
-        self._run("delete from embedding where space <> ?", (space,))
-        self._run("delete from space where id <> ?", (space,))
-
     def count_accesses(self, found: Mapping[str, tuple[int, Millis]], *, log_after_ms: int) -> None:
         """Add to this device's counts of how often memories were recalled, and when last.
 
