@@ -98,16 +98,6 @@ def test_a_log_of_any_words_does_not_beat_a_sentence() -> None:
     assert log < 0.01
 
 
-@given(VALUES)
-def test_z_scores_have_mean_0_and_deviation_1_or_are_all_0(values: scoring.Floats) -> None:
-    found = scoring.zscores(values)
-
-    assert np.isfinite(found).all()
-    if found.any():
-        assert abs(float(found.mean(dtype=np.float64))) < 0.02
-        assert abs(float(found.std(dtype=np.float64)) - 1) < 0.02
-
-
 def test_overlap_weighs_rare_tokens_more() -> None:
     idf = {"the": scoring.overlap_idf(100, 100), "xylophone": scoring.overlap_idf(100, 1)}
 

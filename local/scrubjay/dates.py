@@ -146,12 +146,6 @@ def find_dates(text: str, anchor: Millis, utc_offset: int = 0) -> tuple[DateMent
     return tuple(kept)
 
 
-def civil_day(ts: Millis, utc_offset: int) -> str:
-    """Return the person's calendar day at `ts` as "7 May 2023"; empty outside the years 1 to 9999."""
-    days = (ts + utc_offset * 60_000) // DAY_MS + EPOCH
-    return _day_name(date.fromordinal(days)) if 1 <= days <= date.max.toordinal() else ""
-
-
 def _readings(text: str, today: date, utc_offset: int) -> Iterator[DateMention]:
     for pattern, reading, relative in RULES:
         for match in pattern.finditer(text):

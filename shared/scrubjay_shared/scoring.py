@@ -106,17 +106,6 @@ def bm25(query: Iterable[str], documents: Sequence[Sequence[str]], *, k1: float,
     return [float(score) for score in scores]
 
 
-def zscores(values: Floats, *, min_std: float = 0.0) -> Floats:
-    """Return (values - mean) / std, and zeros where nothing differs. `min_std` keeps noise from being blown up."""
-    if not len(values):
-        return values
-    mean = float(values.mean(dtype=np.float64))
-    std = max(float(values.std(dtype=np.float64)), min_std)
-    if std < 1e-9:
-        return np.zeros_like(values)
-    return np.asarray((values - mean) / std, np.float32)
-
-
 def overlap_idf(n: int, df: int) -> float:
     """Return the weight of a token in `overlap`: ln(n / df) + 1. A token nobody holds counts as held once."""
     return math.log(max(n, 1) / max(df, 1)) + 1.0
