@@ -693,6 +693,7 @@ def test_init_makes_private_folders_and_never_asks_into_the_void(shell: Shell) -
     report = shell.json("init")
 
     assert report["model_state"] == "none"
+    assert report["reranker_state"] == "absent"
     assert stat.S_IMODE((shell.home / "data").stat().st_mode) == 0o700
     assert shell.json("init")["memories"] == 0
 
@@ -707,8 +708,18 @@ def test_init_without_a_terminal_fetches_nothing(shell: Shell) -> None:
 
 def test_a_chosen_model_is_kept_in_the_settings(shell: Shell) -> None:
     shell.json("models", "use", "none")
+    shell.json("models", "use", "--reranker", "none")
 
-    assert 'model = "none"' in (shell.home / "config.toml").read_text(encoding="utf-8")
+    assert (shell.home / "config.toml").read_text(encoding="utf-8") == 'model = "none"\nreranker = "none"\n'
+
+
+def test_pulling_without_a_name_needs_a_model_in_the_settings(shell: Shell) -> None:
+    shell.json("models", "use", "--reranker", "none")
+
+    code, _, err = shell.run("models", "pull")
+
+    assert code == 2
+    assert "models pull NAME" in err
 
 
 # The doctor.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,11 +77,67 @@ def vectors(n: int, d: int = 8) -> tuple[scoring.Rows, scoring.Floats]:
     return scoring.quantise(np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32))
 
 
+LOW = {
+    "_TAIL": 4, "_SEGMENT": 40, "_BLOCK": 4, "_SIGN_BLOCK": 8, "_COMPACT_ROWS": 3, "_CHUNK": 5, "_RECENT": 8,
+    "_EXACT": 8, "_RESCORED": 4, "_RESCORED_SHARE": 4,
+}  # fmt: skip
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds so low that a few documents pass through tail, segments, blocks and compaction."""
-    for name, value in {"_TAIL": 4, "_BLOCK": 4, "_COMPACT_ROWS": 3, "_CHUNK": 5}.items():
+    """Bounds so low that a few documents pass through tail, segments, blocks, compaction and choosing by signs."""
+    for name, value in LOW.items():
         monkeypatch.setattr(module, name, value)
+
+
+def contents(index: Index) -> dict[str, Any]:
+    """All that an index says, by ids and words: equal for two that hold the same, whatever their rows."""
+    names = {
+        "session": index.sessions, "project": index.projects, "agent": index.agents, "speaker": index.speakers,
+        "type": index.types, "scope": index.scopes, "resource": index.resources, "kind": index.kinds,
+        "layer": index.layers, "topic": index.topics,
+    }  # fmt: skip
+    said: dict[str, Any] = {"links": linked(index), "words": {}, "df": {}}
+    for kind, table in (("event", index.events), ("memory", index.memories)):
+        assert len(table.rows) == table["alive"].sum()
+        assert table.embedded == (table["alive"] & table["embedded"]).sum()
+        assert table.tokens == table["length"][table["alive"]].sum()
+        said["words"][kind] = {token: held(table, term) for token, term in index.vocabulary.items()}
+        said["df"][kind] = {token: table.df(term) for token, term in index.vocabulary.items()}
+        assert said["df"][kind] == {token: len(rows) for token, rows in said["words"][kind].items()}
+        columns = [name for name in table._columns._arrays if name not in {"alive", "prev", "next"}]
+        for id_, row in table.rows.items():
+            assert table.ids[row] == id_
+            values = {
+                name: [None, *names[name].strings][int(table[name][row]) + 1] if name in names else table[name][row]
+                for name in columns
+            }
+            values["scale"] *= values["embedded"]
+            vector = table.vectors(np.array([row]))[0].tolist() if values["embedded"] else []
+            said[kind, id_] = (values, vector)
+        for column in ("type", "speaker"):
+            if column in columns:
+                counted = Counter(table[column][table["alive"]].tolist())
+                assert all(table.count_of(column, n) == counted[n] for n in range(len(names[column].strings)))
+    said["sessions"] = {name: spoken(index, name) for name in index.sessions.strings}
+    said["sessions"] = {name: ids for name, ids in said["sessions"].items() if ids}
+    return said
+
+
+def loaded(events: list[EventDoc], memories: list[MemoryDoc]) -> Index:
+    """An index filled as when a store is opened."""
+    index = Index()
+    for at in range(0, len(events), 7):
+        index.load_events(events[at : at + 7])
+    for at in range(0, len(memories), 7):
+        index.load_memories(memories[at : at + 7])
+    index.loaded()
+    return index
+
+
+def unpacked(index: Index) -> Index:
+    rest, arrays = index.packed()
+    return Index.unpacked(msgspec.json.decode(msgspec.json.encode(rest)), {n: a.copy() for n, a in arrays.items()})
 
 
 STEPS = st.lists(
@@ -92,33 +151,149 @@ STEPS = st.lists(
 )
 
 
+def vector_of(id_: str, seed: int = 0) -> tuple[scoring.Rows, scoring.Floats]:
+    """A vector of a document: one of five, so that many are equal."""
+    number = (sum(map(ord, id_)) + seed) % 5
+    return vectors(5)[0][number : number + 1], vectors(5)[1][number : number + 1]
+
+
 @settings(max_examples=60)
 @given(STEPS)
 def _after_any_history_the_index_is_what_a_fresh_one_would_be(steps: list[tuple[str, int, list[str], int]]) -> None:
     index = Index()
-    model: dict[str, EventDoc] = {}
+    events: dict[str, EventDoc] = {}
+    memories: dict[str, MemoryDoc] = {}
     for verb, number, tokens, order in steps:
-        doc = event(f"e{number}", " ".join(tokens), session=f"s{number % 3}", order=order)
+        spoken_by = event(f"e{number}", " ".join(tokens), session=f"s{number % 3}", order=order)
+        read = memory(f"m{number}", " ".join(tokens[:2]), sources=(f"e{number}", f"e{number + 1}"))
         if verb == "add":
-            index.add_events([doc])
-            model[doc.id] = doc
+            index.add_events([spoken_by])
+            events[spoken_by.id] = spoken_by
+            index.set_vectors([spoken_by.id], *vector_of(spoken_by.id))
+            if order % 2:
+                index.add_memories([read])
+                index.set_vectors([read.id], *vector_of(read.id))
+                memories[read.id] = read
         else:
-            assert index.remove([doc.id]) == int(model.pop(doc.id, None) is not None)
+            known = (events.pop(spoken_by.id, None) is not None) + (memories.pop(read.id, None) is not None)
+            assert index.remove([spoken_by.id, read.id]) == known
+        if order == 5:
+            index = unpacked(index)
 
-    assert set(index.events.rows) == set(model)
-    assert set(index.vocabulary) == {token for doc in model.values() for token in doc.tokens.split()}
-    for token, term in index.vocabulary.items():
-        wanted = {doc.id: doc.tokens.split().count(token) for doc in model.values() if token in doc.tokens.split()}
-        assert held(index.events, term) == wanted
+    fresh = loaded(list(events.values()), list(memories.values()))
+    for id_ in (*events, *memories):
+        fresh.set_vectors([id_], *vector_of(id_))
+    assert contents(index) == contents(fresh)
+    assert set(index.events.rows) == set(events)
+    assert set(index.vocabulary) == {t for doc in (*events.values(), *memories.values()) for t in doc.tokens.split()}
     for session in ("s0", "s1", "s2"):
-        mine = sorted((d for d in model.values() if d.session_id == session), key=lambda d: (d.order, d.id))
+        mine = sorted((d for d in events.values() if d.session_id == session), key=lambda d: (d.order, d.id))
         assert spoken(index, session) == [doc.id for doc in mine]
+    for seed in range(5):
+        (query,), (scale,) = vector_of("query", seed)
+        for count in (1, 3, 40):
+            assert near(index, query, float(scale), count) == near(fresh, query, float(scale), count)
+
+
+def near(index: Index, query: scoring.Rows, scale: float, count: int) -> list[tuple[str, float]]:
+    rows, cosines = index.events.nearest(query, scale, None, count)
+    assert cosines.tolist() == index.events.cosines_of(rows, query, scale).tolist()
+    return [(index.events.ids[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
 
 
 def test_after_any_history_the_index_is_what_a_fresh_one_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"_TAIL": 4, "_BLOCK": 4, "_COMPACT_ROWS": 3, "_CHUNK": 5}.items():
+    for name, value in LOW.items():
         monkeypatch.setattr(module, name, value)
     _after_any_history_the_index_is_what_a_fresh_one_would_be()
+
+
+IDS = st.lists(st.text(min_size=1, max_size=30) | st.sampled_from([f"{n:026d}" for n in range(9)]), unique=True)
+
+
+@settings(max_examples=60)
+@given(IDS, IDS)
+def _any_id_is_found_by_its_row_and_the_other_way_about(ids: list[str], others: list[str]) -> None:
+    index = Index()
+    index.add_events(event(id_, "w") for id_ in ids)
+    index.remove(others[::2])
+    index.add_events(event(id_, "w") for id_ in others[::3])
+    there = (set(ids) - set(others[::2])) | set(others[::3])
+
+    found = index.events.rows.find([*ids, *others])
+
+    assert set(index.events.rows) == there
+    for id_, row in zip([*ids, *others], found.tolist(), strict=True):
+        assert (row >= 0) == (id_ in there)
+        assert index.events.rows.get(id_, -1) == row
+        assert row < 0 or index.events.ids[row] == id_
+
+
+def test_any_id_is_found_by_its_row_and_the_other_way_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in LOW.items():
+        monkeypatch.setattr(module, name, value)
+    _any_id_is_found_by_its_row_and_the_other_way_about()
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=60), st.integers(1, 12))
+def test_the_nearest_are_those_that_comparing_all_finds(docs: list[tuple[int, int, bool]], count: int) -> None:
+    index = Index()
+    rows, scales = vectors(5)
+    index.add_events(event(f"e{n:02d}", "w", order=order) for n, (_, order, _) in enumerate(docs))
+    for n, (number, _, _) in enumerate(docs):
+        index.set_vectors([f"e{n:02d}"], rows[number : number + 1], scales[number : number + 1])
+    seen = np.zeros(len(docs), np.bool_)
+    for n, (_, _, visible) in enumerate(docs):
+        seen[index.events.rows[f"e{n:02d}"]] = visible
+
+    for mask in (None, seen):
+        found, cosines = index.events.nearest(rows[0], float(scales[0]), mask, count)
+
+        all_of_them = scoring.cosines(rows, scales, rows[0], float(scales[0]))
+        wanted = sorted(
+            (-float(all_of_them[number]), -order, f"e{n:02d}")
+            for n, (number, order, visible) in enumerate(docs)
+            if visible or mask is None
+        )[:count]
+        assert [index.events.ids[row] for row in found.tolist()] == [id_ for _, _, id_ in wanted]
+        assert cosines.tolist() == [-cosine for cosine, _, _ in wanted]
+
+
+def test_choosing_by_signs_finds_nearly_all_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_EXACT", 10_000)
+    monkeypatch.setattr(module, "_RESCORED", 1_000)  # of 20,000: a share like that of a large table
+    draw = np.random.default_rng(7)
+    topics = draw.standard_normal((300, 384)) + draw.standard_normal(384)  # texts share a common direction
+    blends = np.einsum("nb,nbd->nd", draw.dirichlet(np.ones(3), 20_000), topics[draw.integers(0, 300, (20_000, 3))])
+    blends += draw.normal(0, 0.3, blends.shape)
+    index = Index()
+    index.load_events([event(f"{n:026d}", "w", order=n) for n in range(20_000)])
+    index.loaded()
+    unit = np.asarray(blends / np.linalg.norm(blends, axis=1, keepdims=True), np.float32)
+    rows, scales = scoring.quantise(unit)
+    index.set_vectors([f"{n:026d}" for n in range(20_000)], rows, scales)
+
+    agreed = []
+    for n in range(0, 20_000, 500):
+        query, (scale,) = scoring.quantise(topics[n % 300][None].astype(np.float32))
+        found, _ = index.events.nearest(query[0], float(scale), None, 10)
+        best = np.argsort(-scoring.cosines(rows, scales, query[0], float(scale)), kind="stable")[:10]
+        agreed.append(np.isin(best, found).mean())
+
+    assert np.mean(agreed) >= 0.98
+
+
+@pytest.mark.usefixtures("small")
+def test_no_segment_grows_beyond_what_is_merged_in_a_moment() -> None:
+    index = Index()
+    for n in range(200):
+        index.add_events([event(f"e{n}", "a b c", order=n)])
+
+    segments = index.events._segments
+
+    assert max(map(len, segments)) <= 40
+    assert len(segments) <= 2 * 600 / 40
+    assert held(index.events, index.vocabulary["b"]) == {f"e{n}": 1 for n in range(200)}
 
 
 @pytest.mark.usefixtures("small")
@@ -151,8 +326,10 @@ def test_a_removed_document_leaves_no_token_and_no_vector() -> None:
     assert "e1" not in index
     assert len(index) == 1
     assert list(index.vocabulary) == ["shared"]
-    assert "e1" not in index.events.ids
-    assert not index.events._blocks[0][row].any()
+    assert index.events.ids[row] == ""
+    assert index.events._vectors is not None
+    assert not any(block[row].any() for block in index.events._vectors._blocks[:1])
+    assert not any(block[:, row].any() for block in index.events._vectors._signs[:1])
 
 
 def test_a_forgotten_token_can_come_back() -> None:

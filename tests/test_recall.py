@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay.index import EventDoc, Index, MemoryDoc
-from scrubjay.policy import RecallPolicy
+from scrubjay.policy import RecallPolicy, weighted
 from scrubjay.recall import (
     CUT,
     EVENT,
@@ -26,12 +26,14 @@ from scrubjay.recall import (
     Query,
     Ranking,
     pack,
+    passage,
     rank,
+    reranked,
 )
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.text import analyse, estimate_tokens, query_tokens
+from scrubjay_shared.text import ASKS, analyse, asks, estimate_tokens, query_tokens
 
 POLICY = RecallPolicy()
 EVENTS, MEMORIES = frozenset({EVENT}), frozenset({MEMORY})
@@ -86,7 +88,7 @@ def unit(*numbers: float) -> list[float]:
     return [float(x) for x in row / np.linalg.norm(row)]
 
 
-# --- laws ---------------------------------------------------------------------------------------------------------------
+# --- laws -------------------------------------------------------------------------------------------------------------
 
 
 PROJECTS = {"s1": None, "s2": "proj_a", "s3": "proj_b"}
@@ -216,7 +218,7 @@ def test_a_pack_never_exceeds_its_budget_and_keeps_the_order(texts: list[str], b
         assert texts[len(whole)].startswith(packed.texts[-1].removesuffix(CUT))
 
 
-# --- edges --------------------------------------------------------------------------------------------------------------
+# --- edges ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -280,7 +282,7 @@ def test_hostile_text_is_only_text(text: str) -> None:
     assert ids(ask(index, text)) == ["e1"]
 
 
-# --- hybrid -------------------------------------------------------------------------------------------------------------
+# --- hybrid -----------------------------------------------------------------------------------------------------------
 
 
 def test_meaning_finds_what_words_do_not() -> None:
@@ -329,7 +331,8 @@ def test_one_lexical_match_among_thousands_does_not_silence_meaning() -> None:
     vectors = {doc.id: unit(*row) for doc, row in zip(docs, rows, strict=True)}
     index = index_of(*docs, memory("match", "xylophone"), vectors=vectors | {"match": unit(*-rows[7])})
 
-    hits = ask(index, "xylophone", vector=np.array(unit(*rows[7]), np.float32)).hits
+    query = np.array(unit(*rows[7]), np.float32)
+    hits = ask(index, "xylophone", vector=query, spread=(0.0, 0.125)).hits  # random rows deviate by 1 / sqrt(64)
 
     assert hits[0].id == "m7"
     assert "match" in index
@@ -346,8 +349,8 @@ def test_an_answer_is_found_through_the_question_before_it() -> None:
     hits = ask(index, "painting sunrise").hits
 
     assert [hit.id for hit in hits][:2] == ["q", "a"]
-    assert hits[1].parts["prev"] > 0
-    assert hits[1].parts["bm25_prev"] > 0
+    assert hits[1].parts["before"] > 0
+    assert hits[1].parts["bm25_before"] > 0
 
 
 def test_the_one_speaker_named_is_preferred() -> None:
@@ -470,7 +473,7 @@ def test_neighbours_come_with_an_event_on_request() -> None:
     assert ask(index, "dog", limit=1).hits[0].neighbours == ()
 
 
-# --- filters ------------------------------------------------------------------------------------------------------------
+# --- filters ----------------------------------------------------------------------------------------------------------
 
 WORLD: list[EventDoc | MemoryDoc] = [
     event("e-a", "dog", order=10, session="sa", project="proj_a"),
@@ -513,7 +516,7 @@ def test_filters_let_through(filters: Filters, expected: set[str], mode: str, te
     assert set(ids(ask(index_of(*WORLD), text, filters, mode=mode, limit=20))) == expected
 
 
-# --- the plain modes ----------------------------------------------------------------------------------------------------
+# --- the plain modes --------------------------------------------------------------------------------------------------
 
 
 def test_keyword_scores_are_plain_bm25_over_what_was_asked_for() -> None:
@@ -570,7 +573,7 @@ def test_weights_come_from_the_policy() -> None:
     assert hits == (Hit(id="m1", kind=MEMORY, score=0.0, parts={}, ts=0, matched=1.0),)
 
 
-# --- packing ------------------------------------------------------------------------------------------------------------
+# --- packing ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_pack_cuts_the_last_text_at_a_word_and_counts_the_rest() -> None:
@@ -588,3 +591,190 @@ def test_a_pack_without_room_for_some_words_leaves_the_text_out() -> None:
     assert pack(["one two three", "four five six"], max_tokens=6).texts == ("one two three",)
     assert pack(["one two three"], max_tokens=0).left_out == 1
     assert pack([], max_tokens=10).tokens == 0
+
+
+# --- what a score may depend on ---------------------------------------------------------------------------------------
+
+
+def crowd(count: int, seed: int = 1) -> tuple[list[EventDoc | MemoryDoc], dict[str, list[float]]]:
+    """A store of talk over few words, in sessions of ten, every fourth turn with a memory read from it."""
+    draw = random.Random(seed)
+    words = [f"word{n}" for n in range(60)]
+    docs: list[EventDoc | MemoryDoc] = []
+    for n in range(count):
+        said = " ".join(draw.choices(words, k=draw.randint(1, 9))) + draw.choice(["", "", " yesterday", " 3 times"])
+        at = f"s{n // 10}"
+        docs.append(event(f"e{n:05}", said, speaker=draw.choice(["Ann", "Bob"]), order=n, session=at, ts=Millis(n)))
+        if n % 4 == 0:
+            docs.append(memory(f"m{n:05}", said, session_id=at, sources=(f"e{n:05}",), updated_at=Millis(n)))
+    rows = np.random.default_rng(seed).standard_normal((len(docs), DIMENSIONS))
+    return docs, {doc.id: unit(*row) for doc, row in zip(docs, rows, strict=True)}
+
+
+def crowd_questions(count: int) -> list[dict[str, Any]]:
+    draw = random.Random(5)
+    rows = np.random.default_rng(6).standard_normal((count, DIMENSIONS))
+    return [
+        {
+            "text": f"When did Ann say word{draw.randrange(60)} and word{draw.randrange(60)}?",
+            "vector": np.array(unit(*row), np.float32),
+            "spread": (0.0, 0.35),
+        }
+        for row in rows
+    ]
+
+
+def test_an_unrelated_memory_reorders_nothing_but_ties() -> None:
+    docs, vectors = crowd(800)
+    stranger = memory("zz", "quarterly invoices in the blue cabinet")
+    before, after = index_of(*docs, vectors=vectors), index_of(*docs, stranger, vectors=vectors)
+
+    for asked in crowd_questions(20):
+        text = asked.pop("text")
+        was = ask(before, text, limit=50, **asked).hits
+        places = {hit.id: place for place, hit in enumerate(ask(after, text, limit=51, **asked).hits)}
+
+        clear = [(a.id, b.id) for a in was for b in was if a.score - b.score > 0.001 * abs(a.score)]
+        assert all(places[a] < places[b] for a, b in clear if a in places and b in places)
+
+
+def test_the_same_question_gives_the_same_answer_bit_for_bit_whatever_the_order_of_arrival() -> None:
+    docs, vectors = crowd(600)
+    shuffled = docs.copy()
+    random.Random(3).shuffle(shuffled)
+    one, other = index_of(*docs, vectors=vectors), index_of(*shuffled, vectors=vectors)
+
+    for asked in crowd_questions(10):
+        text = asked.pop("text")
+        assert ask(one, text, **asked) == ask(one, text, **asked) == ask(other, text, **asked)
+
+
+def test_looking_at_some_of_a_store_finds_nearly_what_looking_at_all_of_it_finds() -> None:
+    docs, vectors = crowd(3_000)
+    index = index_of(*docs, vectors=vectors)
+    few = replace(POLICY, exhaustive=0, candidates=200, seeds=100)
+    shared = 0
+
+    for asked in crowd_questions(20):
+        query = Query(tokens=tuple(query_tokens(asked["text"])), **asked)
+        whole, fast = (rank(index, query, EVERYTHING, policy, limit=10).hits for policy in (POLICY, few))
+        shared += len({hit.id for hit in whole} & {hit.id for hit in fast})
+
+    assert len(index) > POLICY.candidates
+    assert shared >= 0.95 * 10 * 20
+
+
+def test_a_narrow_filter_finds_its_few_rows_in_a_large_store() -> None:
+    docs, vectors = crowd(500)
+    rare = event("rare", "word1 alone", agent="other", session="elsewhere")
+    index = index_of(*docs, rare, vectors=vectors)
+    few = replace(POLICY, exhaustive=0, candidates=5, seeds=5)
+
+    query = Query(text="word59", tokens=("word59",), vector=np.array(unit(*[1.0] * DIMENSIONS), np.float32))
+    alone = Query(text="word1", tokens=("word1",))
+
+    assert not rank(index, query, Filters(agent="nobody"), few, limit=10).hits
+    assert ids(rank(index, alone, Filters(agent="other"), few, limit=10)) == ["rare"]
+
+
+# --- the turns around -------------------------------------------------------------------------------------------------
+
+
+def test_a_thought_in_several_short_turns_is_found_through_the_ones_before() -> None:
+    index = index_of(
+        event("q", "what did the plumber say about the boiler", speaker="Ann", order=1),
+        event("b1", "ugh", speaker="Bob", order=2),
+        event("b2", "so", speaker="Bob", order=3),
+        event("b3", "the valve is gone", speaker="Bob", order=4),
+        event("other", "the valve is gone", speaker="Bob", order=5, session="t"),
+    )
+
+    hits = {hit.id: hit for hit in ask(index, "boiler plumber").hits}
+
+    assert hits["b3"].parts["bm25_before"] > 0
+    assert "other" not in hits
+
+
+def test_a_window_ends_where_enough_was_said() -> None:
+    long = " ".join(f"filler{n}" for n in range(40))
+    index = index_of(
+        event("q", "the boiler", order=1),
+        event("long", long, order=2),
+        event("next", "yes", order=3),
+        event("after", "no", order=4),
+    )
+
+    hits = {hit.id: hit for hit in ask(index, "boiler").hits}
+
+    assert hits["long"].parts["bm25_before"] > 0
+    assert "next" not in hits
+    assert "after" not in hits
+
+
+@pytest.mark.parametrize(
+    ("question", "better", "worse", "part"),
+    [
+        ("When did the boiler break?", "the boiler broke yesterday", "the boiler broke again", "when"),
+        ("How many valves has the boiler?", "the boiler has three valves", "the boiler has these valves", "count"),
+        ("What about the boiler?", "the boiler broke", "the boiler broke?", "asks"),
+    ],
+)
+def test_a_turn_that_can_answer_comes_before_one_that_cannot(question: str, better: str, worse: str, part: str) -> None:
+    docs = [event(id_, said, session=id_) for id_, said in (("a", worse), ("b", better))]
+    tokens = [doc._replace(tokens=f"{doc.tokens} {ASKS}" if asks(said) else doc.tokens)
+              for doc, said in zip(docs, (worse, better), strict=True)]  # fmt: skip
+    index = index_of(*tokens)
+
+    hits = ask(index, question).hits
+
+    assert [hit.id for hit in hits] == ["b", "a"]
+    assert any(part in hit.parts for hit in hits)
+
+
+# --- the reranker -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(-12, 12), max_size=6), st.integers(0, 8))
+def test_a_reranker_reorders_what_it_read_and_nothing_else(logits: list[float], limit: int) -> None:
+    docs, vectors = crowd(40)
+    ranking = ask(index_of(*docs, vectors=vectors), "word1 word2 word3", limit=8)
+
+    found = reranked(ranking, np.array(logits, np.float32), POLICY, limit=limit)
+
+    read = len(logits)
+    assert {hit.id for hit in found.hits[:read]} <= {hit.id for hit in ranking.hits[:read]} or limit < read
+    assert [hit.id for hit in found.hits[read:]] == [hit.id for hit in ranking.hits[read:limit]]
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+
+
+def test_what_the_reranker_prefers_strongly_comes_first() -> None:
+    docs, vectors = crowd(40)
+    ranking = ask(index_of(*docs, vectors=vectors), "word1 word2 word3", limit=4)
+
+    found = reranked(ranking, np.array([0, 0, 0, 100], np.float32), POLICY, limit=4)
+
+    assert found.hits[0].id == ranking.hits[3].id
+    assert found.hits[0].parts["rerank"] == pytest.approx(100 * POLICY.rerank)
+
+
+def test_a_passage_is_the_turn_with_the_last_words_before_it() -> None:
+    before = [("Ann", "one two three"), ("Ann", "four five")]
+
+    assert passage("Bob", "six", before, replace(POLICY, rerank_words=4)) == "Ann: three, Ann: four five, Bob: six"
+    assert passage("Bob", "a b c d e", before, replace(POLICY, rerank_words=4)) == "Bob: a b c d e"
+    assert passage("Bob", "six", before, replace(POLICY, rerank_before=0)) == "Bob: six"
+    assert passage("Bob", "six", [], POLICY) == "Bob: six"
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def test_fitted_weights_take_the_place_of_the_default_ones() -> None:
+    assert weighted(POLICY, {"event_dense": 2.5}) == replace(POLICY, event_dense=2.5)
+
+
+@pytest.mark.parametrize("weights", [{"nonsense": 1.0}, {"rerank_hits": 3.0}, {"event_dense": float("nan")}])
+def test_what_is_no_weight_is_refused(weights: dict[str, float]) -> None:
+    with pytest.raises(InvalidError, match="no weight of recall"):
+        weighted(POLICY, weights)

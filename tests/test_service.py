@@ -9,16 +9,19 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import api
-from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy, WorkPolicy
+from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy, RecallWeights, WorkPolicy, weighted
 from scrubjay.service import Service
+from scrubjay.settings import ensure_dirs, load
 from scrubjay.store import check
 from scrubjay_shared.clock import MAX_EVENT_MILLIS, Millis
 from scrubjay_shared.errors import (
@@ -47,6 +50,7 @@ pytestmark = pytest.mark.anyio
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
 REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().parents[1] / ".models")
 MODEL = "bge-small-en-v1.5"
+RERANKER = "ms-marco-MiniLM-L-12-v2"
 NOW = Millis(1_800_000_000_000)
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
 NOTHING = api.Nothing()
@@ -844,6 +848,91 @@ async def test_a_model_can_be_taken_up_left_and_taken_up_again(opened: Opener) -
     assert (stats.embedded, stats.to_embed) == (2, 0)
     assert (back.embedded, back.to_embed) == (2, 0)  # coming back costs nothing
     assert at_once.hits == with_model.hits
+
+
+needs_reranker = pytest.mark.skipif(not (REAL / RERANKER).is_dir(), reason="the reranking model's files are not here")
+
+
+@needs_model
+@needs_reranker
+async def test_the_reranker_takes_part_where_it_is_installed_and_wanted(opened: Opener) -> None:
+    lines = [
+        ("Ann", "so what happened with the boiler in the end"),
+        ("Bob", "the man came on friday and put in a new valve"),
+        ("Bob", "boiler boiler boiler, I never want to hear about the boiler again"),
+        ("Ann", "fair enough"),
+    ]
+    drafts = [said(text, metadata={"speaker": who}, ts=Millis(NOW + n)) for n, (who, text) in enumerate(lines)]
+    question = api.RecallRequest(query="How was the boiler repaired?", kinds=("event",))
+    async with opened(models_dir=REAL, model=MODEL, reranker=RERANKER) as service:
+        await ingest(service, *drafts, learn=False)
+        await service.settle(api.SettleRequest())
+        reranked = await service.recall(question)
+        again = await service.recall(question)
+        plain = await service.recall(replace(question, rerank=False))
+        keyword = await service.recall(replace(question, mode=api.Mode.KEYWORD))
+
+    gained = {hit.text: hit.parts.get("rerank", 0.0) for hit in reranked.hits}
+    assert gained[lines[1][1]] > gained[lines[3][1]]
+    assert reranked.stages_ms["rerank"] > 0
+    assert reranked.hits == again.hits
+    assert reranked.notes == plain.notes == ()
+    assert plain.stages_ms["rerank"] == keyword.stages_ms["rerank"] == 0
+    assert not any("rerank" in hit.parts for hit in (*plain.hits, *keyword.hits))
+
+
+@needs_model
+@needs_reranker
+async def test_a_damaged_reranker_is_said_and_recall_goes_on_without_it(opened: Opener, tmp_path: Path) -> None:
+    shutil.copytree(REAL / MODEL, tmp_path / "models" / MODEL)
+    shutil.copytree(REAL / RERANKER, tmp_path / "models" / RERANKER)
+    (tmp_path / "models" / RERANKER / "tokenizer.json").write_text("{}")
+    async with opened(models_dir=tmp_path / "models", model=MODEL, reranker=RERANKER) as service:
+        await service.add(MemoryDraft(content="The kitten naps on the couch"))
+        await service.settle(api.SettleRequest())
+        answer = await service.recall(api.RecallRequest(query="where does the kitten sleep?"))
+
+    assert [hit.text for hit in answer.hits] == ["The kitten naps on the couch"]
+    assert any("not reranked" in note for note in answer.notes)
+
+
+@needs_model
+async def test_a_reranker_that_is_not_installed_is_not_worth_a_word(opened: Opener, tmp_path: Path) -> None:
+    shutil.copytree(REAL / MODEL, tmp_path / "models" / MODEL)
+    async with opened(models_dir=tmp_path / "models", model=MODEL, reranker=RERANKER) as service:
+        await service.add(MemoryDraft(content="The kitten naps on the couch"))
+        await service.settle(api.SettleRequest())
+        answer = await service.recall(api.RecallRequest(query="where does the kitten sleep?"))
+
+    assert (answer.mode, answer.notes) == ("hybrid", ())
+
+
+@pytest.mark.parametrize("content", [None, "[]", '{"weights": {}}'])
+async def test_a_file_that_holds_no_weights_is_refused_by_name(content: str | None, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.json"
+    if content is not None:
+        weights.write_text(content)
+    chosen = load(environ={"SCRUBJAY_HOME": str(tmp_path), "SCRUBJAY_RECALL_WEIGHTS": str(weights)})
+    ensure_dirs(chosen)
+
+    with pytest.raises(InvalidError, match=r"recall_weights: .*weights.json") as refused:
+        await Service.configured(chosen, {})
+
+    assert "bench fit" in refused.value.hint
+
+
+async def test_weights_from_a_file_are_those_recall_uses(tmp_path: Path) -> None:
+    weights = RecallWeights(
+        data="d", data_sha256="0", protocol="P2", model=MODEL, weights={"event_dense": 0.25}, folds={}
+    )
+    (tmp_path / "weights.json").write_bytes(msgspec.json.encode(weights))
+    chosen = load(environ={"SCRUBJAY_HOME": str(tmp_path), "SCRUBJAY_RECALL_WEIGHTS": str(tmp_path / "weights.json")})
+    ensure_dirs(chosen)
+
+    service = await Service.configured(chosen, {})
+    await service.close()
+
+    assert service.policy.recall == weighted(DEFAULT.recall, {"event_dense": 0.25})
 
 
 @needs_model

@@ -23,6 +23,8 @@ CASES: dict[str, list[tuple[str, str, object, object]]] = {
     "port": [("7001", "7002", 7003, int)],
     "socket": [("/env/x.sock", '"/file/x.sock"', "/flag/x.sock", Path)],
     "model": [("none", '"other-model"', "bge-small-en-v1.5", str)],
+    "recall_weights": [("/env/weights.json", '"/file/weights.json"', "/flag/weights.json", Path)],
+    "reranker": [("none", '"other-model"', "ms-marco-MiniLM-L-12-v2", str)],
     "threads": [("1", "2", 3, int)],
     "embed_url": [("http://127.0.0.1:1", '"http://127.0.0.1:2"', "http://127.0.0.1:3", str)],
     "embed_api": [("openai", '"openai"', "ollama", str)],

@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay_shared.text import (
+    ASKS,
     FTS5_TOKENIZE,
     MAX_TOKEN_CHARS,
     STOP_WORDS,
+    Mark,
     analyse,
+    asks,
     estimate_tokens,
     fts_query,
+    mark_of,
     query_tokens,
 )
 
@@ -192,3 +196,46 @@ def test_an_estimate_is_not_below_what_a_tokenizer_counts(text: str, least: int)
 @given(ANY_TEXT, ANY_TEXT)
 def test_joined_by_a_line_break_texts_cost_their_sum_and_one(left: str, right: str) -> None:
     assert estimate_tokens(f"{left}\n{right}") == estimate_tokens(left) + estimate_tokens(right) + 1
+
+
+# --- what a text may answer -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "asking"),
+    [
+        ("is it?", True),
+        ('"is it?"', True),
+        ("is it? 😂", True),
+        ("本当？", True),
+        ("is it? yes", False),
+        ("it is.", False),
+        ("", False),
+    ],
+)
+def test_a_text_asks_when_a_question_mark_ends_it(said: str, asking: bool) -> None:  # noqa: FBT001
+    assert asks(said) is asking
+
+
+@pytest.mark.parametrize(
+    ("word", "mark"),
+    [
+        (ASKS, Mark.ASKS),
+        ("Yesterday", Mark.TIMED),
+        ("mornings", Mark.TIMED),
+        ("2019", Mark.TIMED | Mark.COUNTED),
+        ("7pm", Mark.TIMED | Mark.COUNTED),
+        ("12", Mark.COUNTED),
+        ("dozen", Mark.COUNTED),
+        ("may", Mark(0)),
+        ("kayak", Mark(0)),
+    ],
+)
+def test_a_token_tells_what_its_text_can_answer(word: str, mark: Mark) -> None:
+    (token,) = analyse(word) or [word]
+
+    assert mark_of(token) == mark
+
+
+def test_the_token_of_a_question_is_found_by_no_query() -> None:
+    assert ASKS not in query_tokens("really? ? ??")

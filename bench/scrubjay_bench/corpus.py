@@ -12,11 +12,17 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from scrubjay_bench.conversations import DAY_MS, Conversation, Fact, Question, Turn
+from scrubjay_shared.clock import Millis
+
 RARE_WORDS = 20_000  # names of things: the long tail that makes most postings short
 ZIPF = 1.07  # exponent of word frequency against rank in English text
 SESSION_EVENTS = 40  # events of one session: an afternoon with an agent
 START_MS = 1_767_225_600_000  # 2026-01-01 UTC
 GAP_MS = 90_000  # between two events of a session
+TALK_SEED = 8
+TALK_TURNS = 60  # of a made-up conversation; sessions of LoCoMo have 10 to 47 turns, conversations 369 to 689
+SESSION_TURNS = 20
 
 _PEOPLE = (
     "Anna Ben Clara David Elif Farid Grace Hugo Ines Jonas Kira Liam Mona Nils Olga Pablo Quinn Rosa Samir Tara Uma "
@@ -88,14 +94,10 @@ class Corpus:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        words = random.Random(0)  # the vocabulary is one for all: questions must be able to meet statements
-        names: dict[str, None] = {}
-        while len(names) < RARE_WORDS:
-            names["".join(words.choice(part) for part in (_ONSETS, _VOWELS, _CODAS) * 2).capitalize()] = None
-        self._who = _Words(_PEOPLE)
-        self._thing = _Words(_THINGS)
-        self._name = _Words(tuple(names))
-        self._rest = {name: _Words(pool) for name, pool in _OTHERS.items()}
+        self._who = Words(_PEOPLE)
+        self._thing = Words(_THINGS)
+        self._name = names()
+        self._rest = {name: Words(pool) for name, pool in _OTHERS.items()}
 
     def statement(self) -> str:
         """Return a sentence of 10 to 25 words."""
@@ -139,7 +141,7 @@ class Corpus:
         )
 
 
-class _Words:
+class Words:
     """Words to draw from, the first ones most often."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -147,7 +149,48 @@ class _Words:
         self._weights = tuple(accumulate(1 / rank**ZIPF for rank in range(1, len(words) + 1)))
 
     def drawn(self, draw: random.Random) -> str:
+        """Return one of them."""
         return draw.choices(self._words, cum_weights=self._weights)[0]
+
+
+def names() -> Words:
+    """Return made-up names, the same ones for all: questions must be able to meet statements."""
+    draw = random.Random(0)
+    found: dict[str, None] = {}
+    while len(found) < RARE_WORDS:
+        found["".join(draw.choice(part) for part in (_ONSETS, _VOWELS, _CODAS) * 2).capitalize()] = None
+    return Words(tuple(found))
+
+
+def conversations(number: int) -> tuple[Conversation, ...]:
+    """Return made-up conversations of `TALK_TURNS` turns, with facts and questions: they stand in for real ones."""
+    texts = Corpus(TALK_SEED)
+    return tuple(_conversation(texts, f"talk-{at:02}") for at in range(number))
+
+
+def _conversation(texts: Corpus, name: str) -> Conversation:
+    start = Millis(START_MS)
+    turns = tuple(
+        Turn(
+            id=str(at),
+            session=str(at // SESSION_TURNS),
+            speaker=_PEOPLE[at % 2],
+            text=texts.statement(),
+            ts=Millis(start + at // SESSION_TURNS * 7 * DAY_MS + at * GAP_MS),
+        )
+        for at in range(TALK_TURNS)
+    )
+    return Conversation(
+        name=name,
+        turns=turns,
+        facts=tuple(
+            Fact(session=turn.session, speaker=turn.speaker, text=texts.statement(), source=turn.id, ts=turn.ts)
+            for turn in turns[::2]
+        ),
+        questions=tuple(
+            Question(text=texts.question(), evidence=frozenset(), category="made up") for _ in range(TALK_TURNS)
+        ),
+    )
 
 
 _OTHERS = {"did": _DID, "will": _WILL, "likes": _LIKES, "kind": _KINDS}

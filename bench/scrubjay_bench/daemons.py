@@ -10,11 +10,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from scrubjay import policy
 from scrubjay import settings as options
 from scrubjay.client import Client, Running
 from scrubjay.daemon import control
@@ -22,6 +23,7 @@ from scrubjay.settings import Settings
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 LONG_SECONDS = 600.0  # of one request: an import of a whole data set
+PATIENT = replace(policy.DEFAULT.daemon, start_seconds=LONG_SECONDS)  # a million items on a busy machine take a minute
 LOOK_SECONDS = 0.002  # between looks at a daemon that starts: below what is to be told apart
 
 
@@ -84,15 +86,15 @@ def environment(home: Path, *, models_dir: Path, model: str) -> dict[str, str]:
 def serving(home: Path, *, models_dir: Path, model: str) -> Iterator[Daemon]:
     """Start a daemon on `home`, and stop it afterwards."""
     chosen = settings_in(home, models_dir=models_dir, model=model)
-    running = control.start(chosen).daemon
     try:
+        running = control.start(chosen, policy=PATIENT).daemon
         yield Daemon(settings=chosen, running=running, process=psutil.Process(running.pid))
     finally:
         control.stop(chosen)
 
 
-def started(home: Path, *, models_dir: Path, model: str) -> tuple[float, float]:
-    """Start a daemon from nothing. Returns the seconds until /readyz said yes, and its megabytes then."""
+def started(home: Path, *, models_dir: Path, model: str) -> float:
+    """Start a daemon from nothing, stop it, and return the seconds until /readyz said yes."""
     chosen = settings_in(home, models_dir=models_dir, model=model)
     options.ensure_dirs(chosen)
     command = [sys.executable, "-P", "-m", "scrubjay.daemon"]
@@ -103,8 +105,7 @@ def started(home: Path, *, models_dir: Path, model: str) -> tuple[float, float]:
             if process.poll() is not None or time.perf_counter() - began > LONG_SECONDS:
                 raise UnavailableError("the daemon did not start", hint="run it once with scrubjay daemon start")
             time.sleep(LOOK_SECONDS)
-        took = time.perf_counter() - began
-        return took, psutil.Process(process.pid).memory_info().rss / 1e6
+        return time.perf_counter() - began
     finally:
         process.terminate()
         process.wait()

@@ -17,6 +17,7 @@ import psutil
 from scrubjay.store import sqlite_version
 
 DIGITS = 4  # significant ones kept of a figure: beyond, every repetition differs
+RISING = ("/s", "of 1")  # how units end of which more is better: rates, and shares of what should be found
 LIBRARIES = ("numpy", "numkong", "onnxruntime", "tokenizers", "starlette", "uvicorn", "msgspec")
 
 
@@ -45,7 +46,7 @@ class Figure:
     @property
     def is_rate(self) -> bool:
         """Whether more is better."""
-        return self.unit.endswith("/s")
+        return self.unit.endswith(RISING)
 
     @property
     def reached(self) -> bool | None:

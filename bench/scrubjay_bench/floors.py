@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,11 @@ from scrubjay_shared import scoring
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int8]
 
 BEST = 10  # hits of one answer
+K1 = 0.9  # of BM25, without regard to length (b = 0): the best for turns (recall.md §2)
+RESCORED = 1_000  # rows compared exactly after their signs: what recall.md §9 measured
 START_SECONDS = 60.0
 
 
@@ -54,22 +58,75 @@ class BareTable:
 
 
 class BareVectors:
-    """The best ten of n vectors, exactly, with nothing around it: in float32 with numpy, in int8 with numkong."""
+    """The best ten of n vectors, with nothing around it: in float32, in int8, and by their signs first."""
 
-    def __init__(self, vectors: Floats) -> None:
-        self._rows = vectors
-        self._quantised, self._scales = scoring.quantise(vectors)
+    def __init__(self, rows: Rows, scales: Floats) -> None:
+        """Take vectors as a store holds them."""
+        self._quantised, self._scales = rows, scales
+        self._rows = scoring.dequantise(rows, scales)
+        self._signs = np.packbits(rows > 0, axis=1)
 
     def product(self, query: Floats) -> Any:
         """Return the rows of the greatest float32 products."""
-        scores = self._rows @ query
-        return np.argpartition(scores, len(scores) - BEST)[-BEST:]
+        return _best(self._rows @ query)
 
     def quantised_product(self, query: Floats) -> Any:
         """Return the rows of the greatest int8 products."""
         row, _ = scoring.quantise(query[None, :])
-        scores = np.asarray(numkong.dot(self._quantised, row[0])) * self._scales
-        return np.argpartition(scores, len(scores) - BEST)[-BEST:]
+        return _best(np.asarray(numkong.dot(self._quantised, row[0])) * self._scales)
+
+    def signs(self, query: Floats) -> Any:
+        """Return the rows of the greatest int8 products among the `RESCORED` whose signs differ least. Not exact."""
+        row, _ = scoring.quantise(query[None, :])
+        apart = np.asarray(numkong.hamming(self._signs, np.packbits(row[0] > 0), "uint1"))
+        near = np.argpartition(apart, min(RESCORED, len(apart)) - 1)[:RESCORED]
+        return near[_best(np.asarray(numkong.dot(self._quantised[near], row[0])) * self._scales[near])]
+
+
+class BareWords:
+    """The best ten of n texts by BM25, with nothing around it: SQLite's FTS5, and numpy over postings in memory."""
+
+    def __init__(self, connection: Any) -> None:
+        """Take the events of a store, and the full text that the store itself keeps of them."""
+        self._connection = connection
+        found = connection.execute("select rowid, tokens from event_fts order by rowid")
+        numbers: dict[str, int] = {}
+        lengths = array("q")
+        terms = array("q")
+        self._ids = array("q")
+        for rowid, tokens in found:
+            split = tokens.split()
+            self._ids.append(rowid)
+            lengths.append(len(split))
+            terms.extend(numbers.setdefault(token, len(numbers)) for token in split)
+        self._numbers = numbers
+        self._documents = len(lengths)
+        rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+        keys, times = np.unique(np.asarray(terms) * len(lengths) + rows, return_counts=True)
+        self._starts = np.searchsorted(keys // len(lengths), np.arange(len(numbers) + 1))
+        self._rows = keys % len(lengths)
+        self._parts = scoring.bm25_part(times, np.asarray(lengths)[self._rows], 0.0, idf=1.0, k1=K1, b=0.0)
+
+    def postings(self, tokens: Sequence[str]) -> Any:
+        """Return the ids of the ten best, out of postings in memory that hold all but the idf."""
+        scores = np.zeros(self._documents, np.float32)
+        for token in tokens:
+            if (number := self._numbers.get(token)) is None:
+                continue
+            of = slice(self._starts[number], self._starts[number + 1])
+            idf = np.float32(scoring.bm25_idf(self._documents, of.stop - of.start))
+            scores[self._rows[of]] += idf * self._parts[of]
+        return np.asarray(self._ids)[_best(scores)]
+
+    def full_text(self, tokens: Sequence[str]) -> Any:
+        """Return the ids of the ten best, out of FTS5."""
+        query = " OR ".join(f'"{token}"' for token in tokens)
+        sql = "select rowid from event_fts where event_fts match ? order by rank limit ?"
+        return np.array([row[0] for row in self._connection.execute(sql, (query, BEST))])
+
+
+def _best(scores: npt.NDArray[Any]) -> Any:
+    return np.argpartition(scores, max(len(scores) - BEST, 0))[-BEST:]
 
 
 @contextmanager

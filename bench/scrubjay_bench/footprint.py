@@ -6,64 +6,46 @@ import statistics
 import time
 from collections.abc import Callable
 
-from scrubjay_bench import daemons, stores
-from scrubjay_bench.corpus import Corpus
+from scrubjay_bench import daemons
 from scrubjay_bench.daemons import Daemon
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
-from scrubjay_bench.recalling import SEED, SIZES, WARM_UP, recall
 
 WINDOW_SECONDS = 5  # one round of watching; five make the 25 seconds that an idle figure is taken over
 SETTLE_SECONDS = 3  # after a start, until its first jobs have looked around
 EMPTY_MB = 80
-LOADED_MB = 400
 
 STATES = {
-    "empty": "at rest, empty store, no model loaded yet",
-    "100k": "at rest, 100,000 memories, no model loaded yet",
-    "model": "at rest, 100,000 memories, model loaded",
-    "asked": "100,000 memories, one question after another",
+    "rest": "at rest, no model loaded yet",
+    "loaded": "at rest, models loaded",
+    "asked": "one question after another",
 }
+"""What a daemon on a full store is watched in (`scrubjay_bench.scale`)."""
 
 
 def measure(plan: Plan) -> list[Figure]:
-    """Measure all of it; about two minutes."""
+    """Measure a daemon on an empty store; half a minute."""
     rounds = Rounds()
-    filling = SIZES["100k"]
-    store = stores.filled(filling, keep=plan.keep, models_dir=plan.models_dir, model=plan.model)
-    with daemons.scratch(plan.scratch) as folder:
-        with daemons.serving(folder / "empty", models_dir=plan.models_dir, model=plan.model) as daemon:
-            _watch(rounds, "empty", daemon, plan.rounds)
-        stores.copied(store, folder / "full")
-        with (
-            daemons.serving(folder / "full", models_dir=plan.models_dir, model=plan.model) as daemon,
-            daemon.client() as client,
-        ):
-            _watch(rounds, "100k", daemon, plan.rounds)
-            texts = Corpus(SEED)
-            for _ in range(WARM_UP):
-                recall(client, texts.question())
-            _watch(rounds, "model", daemon, plan.rounds)
-            for _ in range(plan.rounds):
-                _window(rounds, "asked", daemon, lambda: recall(client, texts.question()))
-    goals = {"empty": EMPTY_MB, "model": LOADED_MB, "asked": LOADED_MB}
+    with (
+        daemons.scratch(plan.scratch) as folder,
+        daemons.serving(folder, models_dir=plan.models_dir, model=plan.model) as daemon,
+    ):
+        watch(rounds, "empty", daemon, plan.rounds)
+    state = "at rest, empty store, no model loaded yet"
     return [
-        figure
-        for state, meaning in STATES.items()
-        for figure in (
-            rounds.figure(f"memory.{state}", f"resident memory {meaning}", "MB", samples=1, goal=goals.get(state)),
-            rounds.figure(f"cpu.{state}", f"processor time {meaning}", "% of a core", samples=WINDOW_SECONDS),
-        )
+        rounds.figure("memory.empty", f"resident memory {state}", "MB", samples=1, goal=EMPTY_MB),
+        rounds.figure("cpu.empty", f"processor time {state}", "% of a core", samples=WINDOW_SECONDS),
     ]
 
 
-def _watch(rounds: Rounds, state: str, daemon: Daemon, count: int) -> None:
+def watch(rounds: Rounds, state: str, daemon: Daemon, count: int) -> None:
+    """Note memory and processor time of some windows at rest."""
     time.sleep(SETTLE_SECONDS)
     for _ in range(count):
-        _window(rounds, state, daemon, lambda: time.sleep(WINDOW_SECONDS))
+        window(rounds, state, daemon, lambda: time.sleep(WINDOW_SECONDS))
 
 
-def _window(rounds: Rounds, state: str, daemon: Daemon, act: Callable[[], object]) -> None:
+def window(rounds: Rounds, state: str, daemon: Daemon, act: Callable[[], object]) -> None:
     """Note memory and processor time while acting again and again for a while."""
     before, began = daemon.cpu_seconds(), time.perf_counter()
     seen = []

@@ -109,11 +109,11 @@ def _floor(rounds: Rounds, path: Path, store: Path) -> None:
         {
             "dedupe_key": f"{conversation.name}/{turn.id}",
             "session_id": f"{conversation.name}/{turn.session}",
-            "ts": turn.place,
+            "ts": turn.ts,
             "type": "user_message",
             "text": turn.text,
         }
-        for conversation in locomo.load(path)
+        for conversation in locomo.load(path).conversations
         for turn in conversation.turns
     ]
     for start in range(0, len(rows), 500):

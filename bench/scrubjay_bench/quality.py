@@ -1,6 +1,6 @@
 """Whether the right line comes back: the questions of the shipped sample, among the first three hits.
 
-A small check against breakage, not a measure of quality: that is LoCoMo's part (`scrubjay_bench.locomo`).
+A small check against breakage, not a measure of quality: that is `scrubjay bench locomo`, or your own chats.
 """
 
 from __future__ import annotations

@@ -50,11 +50,19 @@ def table(figures: Iterable[Figure]) -> str:
 
 def replaced(page: str, sections: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a page with its block made anew. Raises InvalidError when it has no markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise InvalidError("the page has no place for figures", hint=f"put {BEGIN} and {END} into it")
-    return before + block(sections) + after
+    return inserted(page, BEGIN, END, block(sections))
+
+
+def inserted(page: str, begin: str, end: str, new: str) -> str:
+    """Return a page with `new`, which holds both markers, in place of what stands between them and of them.
+
+    Raises InvalidError when the page lacks one.
+    """
+    before, first, rest = page.partition(begin)
+    _, last, after = rest.partition(end)
+    if not (first and last):
+        raise InvalidError("the page has no place for figures", hint=f"put {begin} and {end} into it")
+    return before + new + after
 
 
 def number(value: float) -> str:

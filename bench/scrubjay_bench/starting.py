@@ -8,10 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from scrubjay_bench import daemons, stores
+from scrubjay_bench import daemons
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
-from scrubjay_bench.recalling import SIZES
 
 EACH = 5  # starts of a command a round
 COMMAND = "import sys; from scrubjay.cli import main; sys.exit(main())"
@@ -25,21 +24,14 @@ RECALL = ("-c", COMMAND, "recall", "where does the boat lie", "--json")
 def measure(plan: Plan) -> list[Figure]:
     """Measure all of it; about a minute."""
     rounds = Rounds()
-    store = stores.filled(SIZES["100k"], keep=plan.keep, models_dir=plan.models_dir, model=plan.model)
     with daemons.scratch(plan.scratch) as folder:
-        stores.copied(store, folder / "full")
         for number in range(plan.rounds):
             home = folder / f"empty-{number}"  # a new one each time: making the store is part of the first start
             home.mkdir()
-            for name, where in (("empty", home), ("100k", folder / "full")):
-                seconds, megabytes = daemons.started(where, models_dir=plan.models_dir, model=plan.model)
-                rounds.add(f"start.{name}", seconds)
-                rounds.add(f"start.{name}.memory", megabytes)
+            rounds.add("start.empty", daemons.started(home, models_dir=plan.models_dir, model=plan.model))
         commands(rounds, plan, folder, {"bare": BARE, "help": HELP, "recall": RECALL})
     return [
         rounds.figure("start.empty", "daemon from its start until ready, on a new store", "s", samples=1),
-        rounds.figure("start.100k", "the same with 100,000 memories", "s", samples=1),
-        rounds.figure("start.100k.memory", "resident memory at that moment", "MB", samples=1),
         rounds.figure("cli.help", "scrubjay --help, whole process", "ms", samples=EACH, floor="floor.python"),
         rounds.figure("cli.recall", "scrubjay recall through a running daemon, whole process", "ms", samples=EACH,
                       floor="floor.python"),

@@ -191,7 +191,8 @@ class RecallRequest:
     `since`/`until` bound the time of the candidates; dates in the question itself only favour candidates near them.
     `kinds` is any of "memory" and "event". `neighbours` asks for that many events on either side of each hit.
     `max_tokens` bounds the whole answer's texts and is never exceeded. `min_salience` applies to memories.
-    `scope` narrows; a scope wider than the caller's, or another project's `resource_id`, is refused.
+    `scope` narrows; a scope wider than the caller's, or another project's `resource_id`, is refused. `rerank` false
+    leaves the reranking model out of mode hybrid; true or not, it takes part only where it is installed and in use.
     """
 
     query: str
@@ -209,6 +210,7 @@ class RecallRequest:
     min_salience: float = 0.0
     max_tokens: int | None = None
     neighbours: int = 0
+    rerank: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +257,8 @@ class RecallAnswer:
     """Hits, best first. `mode` is what was really done; `notes` say what was missing (no model, half embedded).
 
     `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
+    `stages_ms` splits `elapsed_ms`: "embed" (the question's vector), "rank", "rerank" (0 where no model took part) and
+    "read" (the texts of the hits); what is left is checking and counting.
     """
 
     hits: tuple[Hit, ...]
@@ -263,6 +267,7 @@ class RecallAnswer:
     elapsed_ms: float
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    stages_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,7 +389,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusAnswer:
-    """How the daemon is: process, store, model, jobs."""
+    """How the daemon is: process, store, models, jobs.
+
+    A model's state is "loaded", "idle" (loaded when it is next needed), "none", "absent" (a reranker that is not
+    installed, which is no fault), or the code of the error that it met.
+    """
 
     version: str
     pid: int
@@ -395,6 +404,8 @@ class StatusAnswer:
     device: str
     model: str
     model_state: str
+    reranker: str
+    reranker_state: str
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...] = ()
 
@@ -449,16 +460,21 @@ class SettleAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """The model to embed with from now on; "none" for lexical recall only."""
+    """The model to embed or rerank with from now on, whichever it does; "none" for lexical recall only.
+
+    With `reranker` the name is that of a reranking model: "none" then means that nothing is reranked.
+    """
 
     name: str
+    reranker: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """One model: whether its files are here and whole, and whether it is in use."""
+    """One model: "embedder" or "reranker", whether its files are here and whole, and whether it is in use."""
 
     name: str
+    kind: str
     state: str
     bytes: int
     licence: str
@@ -634,7 +650,7 @@ VERBS: tuple[Verb, ...] = (
         path="/v1/status",
         request=Nothing,
         answer=StatusAnswer,
-        summary="Process, store, model and jobs.",
+        summary="Process, store, models and jobs.",
     ),
     Verb(
         name="settle",
@@ -666,7 +682,7 @@ VERBS: tuple[Verb, ...] = (
         path="/v1/models",
         request=Nothing,
         answer=ModelsAnswer,
-        summary="Embedding models and progress.",
+        summary="Embedding and reranking models, and progress.",
     ),
     Verb(
         name="use_model",
@@ -674,7 +690,7 @@ VERBS: tuple[Verb, ...] = (
         path="/v1/models/use",
         request=ModelRequest,
         answer=ModelsAnswer,
-        summary="Embed with another model from now on; the old vectors serve nothing any more.",
+        summary="Embed or rerank with another model from now on.",
     ),
 )
 BY_NAME: dict[str, Verb] = {verb.name: verb for verb in VERBS}

@@ -151,6 +151,7 @@ class Memory:
         min_salience: float = 0.0,
         max_tokens: int | None = None,
         neighbours: int = 0,
+        rerank: bool = True,
         scope: Scope | str | None = None,
         agent: str | None = None,
     ) -> api.RecallAnswer:
@@ -170,6 +171,7 @@ class Memory:
             min_salience=min_salience,
             max_tokens=max_tokens,
             neighbours=neighbours,
+            rerank=rerank,
         )
         answer: api.RecallAnswer = self.call("recall", request)
         return answer

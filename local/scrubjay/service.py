@@ -13,14 +13,17 @@ import builtins
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from scrubjay import __version__, api, budget, exchange, intake, models, sources
@@ -28,12 +31,23 @@ from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
 from scrubjay.index import Index
-from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
-from scrubjay.recall import Filters, Query, Ranking, rank
+from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy, RecallWeights, weighted
+from scrubjay.recall import Filters, Query, Ranking, passage, rank, reranked
 from scrubjay.recall import Hit as Ranked
 from scrubjay.settings import HTTP_PREFIX, Settings
-from scrubjay.store import Changes, MemoryWrite, Store, Transaction, snapshots, sqlite_version
-from scrubjay.store.rows import MAX_EMBEDDED_CHARS
+from scrubjay.store import (
+    Changes,
+    MemoryWrite,
+    Position,
+    Store,
+    Transaction,
+    drop_index,
+    save_index,
+    saved_index,
+    snapshots,
+    sqlite_version,
+)
+from scrubjay.store.rows import EMBEDDED_TYPES, MAX_EMBEDDED_CHARS
 from scrubjay.store.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
 from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
@@ -43,6 +57,7 @@ from scrubjay_shared.errors import (
     NotFoundError,
     ScrubjayError,
     TooLargeError,
+    UnavailableError,
 )
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import (
@@ -57,7 +72,7 @@ from scrubjay_shared.records import (
     Scope,
     content_hash,
 )
-from scrubjay_shared.scoring import decode_vector, encode_vector, quantise
+from scrubjay_shared.scoring import decode_vectors, encode_vector, quantise
 from scrubjay_shared.text import analyse, fts_query, query_tokens
 
 log = logging.getLogger(__name__)
@@ -68,6 +83,15 @@ NO_MODEL = "none"
 
 SMALL_CHARS = 4_000
 """Up to this much text is redacted on the loop: a hop to a thread costs more."""
+
+SAVED_FROM = 20_000
+"""Documents from which on a copy of the index is kept beside the store: fewer are read in half a second."""
+
+SAVED_SHARE = 20
+"""Once one document in so many has changed, the copy is written again: catching up with more would take a second."""
+
+SCANNED = 5_000
+"""Documents read from the store at a time while catching up."""
 
 RETRY_MODEL_SECONDS = 10
 """How long a model that could not be loaded is left alone: checking 34 MB costs a tenth of a second."""
@@ -88,6 +112,7 @@ class Service:
         self._missed: builtins.list[Changes] | None = None
         self._models_dir = models_dir
         self._model = model
+        self._reranking_model = NO_MODEL
         self._now = now
         self._started = now()
         self._embedder: models.Embedder | None = None
@@ -95,14 +120,23 @@ class Service:
         self._retry_model = 0.0
         self._space: int | None = None
         self._used_model = time.monotonic()
+        self._spread = (0.0, 1.0)
+        self._reranker: models.Reranker | None = None
+        self._reranker_error: ScrubjayError | None = None
+        self._retry_reranker = 0.0
+        self._used_reranker = time.monotonic()
         self._loading = asyncio.Lock()
+        self._loading_reranker = asyncio.Lock()
         self._learning = asyncio.Lock()
         self._embedding = asyncio.Lock()
         self._indexing = asyncio.Lock()
         self._stopping = asyncio.Event()
+        self._saving = asyncio.Lock()
+        self._erasing = threading.Event()
+        self._unsaved = 0
         self._accessed: dict[str, tuple[int, Millis]] = {}
         self._endpoint: models.Endpoint | None = None
-        self._threads = models.DEFAULT_THREADS
+        self._threads: int | None = None
 
     @classmethod
     async def open(
@@ -111,6 +145,7 @@ class Service:
         *,
         models_dir: Path,
         model: str,
+        reranker: str = NO_MODEL,
         policy: MemoryPolicy = DEFAULT,
         endpoint: models.Endpoint | None = None,
         threads: int | None = None,
@@ -119,13 +154,15 @@ class Service:
     ) -> Service:
         """Open the store at `path` and load its index. Raises what `Store.open` raises.
 
-        `model` names the embedding model; the store's own choice (`use_model`) wins over it. `endpoint` is for models
-        that run elsewhere, `threads` how many texts are embedded at once.
+        `model` names the embedding model and `reranker` the reranking model, which is used where it is installed; the
+        store's own choice (`use_model`) wins over both. `endpoint` is for models that run elsewhere, `threads` how many
+        texts are embedded, or pairs scored, at once.
         """
         store = await Store.open(path, now=now, entropy=entropy)
         service = cls(store, policy, models_dir, model, now)
+        service._reranking_model = reranker
         service._endpoint = endpoint
-        service._threads = threads or models.DEFAULT_THREADS
+        service._threads = threads
         try:
             await store.write(Transaction.drop_leases)
             await service._load_index()
@@ -139,7 +176,7 @@ class Service:
     async def configured(
         cls, settings: Settings, environ: Mapping[str, str], *, path: Path | None = None, policy: MemoryPolicy = DEFAULT
     ) -> Service:
-        """Open the store that the settings name (or the one at `path`) with the model that they choose.
+        """Open the store that the settings name (or the one at `path`) with the models that they choose.
 
         `environ` holds the key of an embeddings server under the name that the settings give. Raises as `open`.
         """
@@ -147,10 +184,14 @@ class Service:
         if settings.model.startswith(HTTP_PREFIX):
             key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
             endpoint = models.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
+        if settings.recall_weights is not None:
+            weights = await asyncio.to_thread(_weights, settings.recall_weights)
+            policy = replace(policy, recall=weighted(policy.recall, weights))
         return await cls.open(
             settings.store_path if path is None else path,
             models_dir=settings.models_dir,
             model=settings.model,
+            reranker=settings.reranker,
             policy=policy,
             endpoint=endpoint,
             threads=settings.threads,
@@ -161,14 +202,18 @@ class Service:
         self._stopping.set()
 
     async def close(self) -> None:
-        """Write what recall counted, close the store, let go of the model. Closing twice is fine."""
+        """Write what recall counted, close the store, let go of the models. Closing twice is fine."""
         try:
             await self.flush_accesses()
+            await self._save_index()
         finally:
             await self.store.close()
             if self._embedder is not None:
                 self._embedder.close()
                 self._embedder = None
+            if self._reranker is not None:
+                self._reranker.close()
+                self._reranker = None
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -395,11 +440,13 @@ class Service:
         """
         ref = intake.valid(request.ref)
         event = (await self.store.events([ref])).get(ref)
-        if event is not None:
-            answer = await self.store.write(lambda tx: _forget_events(tx, [ref]))
-        else:
-            memory_id = await self.store.resolve(ref)
-            answer = await self.store.write(lambda tx: _forget_memory(tx, memory_id, keep=request.keep_sources))
+        memory_id = "" if event is not None else await self.store.resolve(ref)
+
+        def work(tx: Transaction) -> api.ForgetAnswer:
+            return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)
+
+        async with self._unsaved_index():
+            answer = await self.store.write(work)
         await self._erase_log()
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
@@ -422,13 +469,23 @@ class Service:
         """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
         began = time.perf_counter()
         text = self._check_recall(request)
+        hybrid = request.mode is api.Mode.HYBRID
+        stages = dict.fromkeys(("embed", "rank", "rerank", "read"), 0.0)
         notes: builtins.list[str] = []
         vector = None
+        reranks = hybrid and request.rerank and bool(text.strip())
+        reranker = None
         if request.mode is not api.Mode.KEYWORD and text.strip():
-            (vector, note), named = await asyncio.gather(self._embed_query(text), self._named(text))
+            # The first question waits for both models: for one beside the other, not for one after the other.
+            loading = [self._load_reranker()] if reranks else []
+            (vector, note), named, *loaded = await asyncio.gather(self._embed_query(text), self._named(text), *loading)
+            reranker = loaded[0] if loaded else None
             notes += [note] if note else []
+            if reranks and reranker is None and self._reranker_error is not None:
+                notes.append(f"{self._reranker_error.message}: not reranked")
         else:
             named = await self._named(text)
+        stages["embed"] = _lap(began)
         now = self._now()
         query = Query(
             text=text,
@@ -436,6 +493,7 @@ class Service:
             vector=vector,
             named=tuple(named),
             dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
+            spread=self._spread,
         )
         filters = Filters(
             caller_project=request.project,
@@ -449,36 +507,76 @@ class Service:
             since=request.since,
             until=request.until,
         )
+        policy = self.policy.recall
 
         def ranked() -> Ranking:
             return rank(
                 self._index,
                 query,
                 filters,
-                self.policy.recall,
-                limit=request.limit,
+                policy,
+                limit=request.limit if reranker is None else max(request.limit, policy.rerank_hits),
                 mode=request.mode.value,
                 neighbours=request.neighbours,
+                before=0 if reranker is None else policy.window_turns,
             )
 
         if request.mode is api.Mode.WEIGHTED:
             await self._place_topics()
+        lap = time.perf_counter()
         ranking = await asyncio.to_thread(ranked)
+        stages["rank"] = _lap(lap)
+        if reranker is not None:
+            lap = time.perf_counter()
+            ranking, note = await self._rerank(text, ranking, request.limit)
+            notes += [note] if note else []
+            stages["rerank"] = _lap(lap)
+        lap = time.perf_counter()
         hits = await self._hits(ranking)
         budgeted = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
         kept, tokens, left_out = budget.fit(hits, budgeted)
+        stages["read"] = _lap(lap)
         for hit in kept:
             if hit.kind == "memory":
                 count, _ = self._accessed.get(hit.id, (0, now))
                 self._accessed[hit.id] = (count + 1, now)
         return api.RecallAnswer(
             hits=kept,
-            mode=ranking.mode if vector is not None or request.mode is not api.Mode.HYBRID else "lexical",
+            mode=ranking.mode if vector is not None or not hybrid else "lexical",
             tokens=tokens,
-            elapsed_ms=round((time.perf_counter() - began) * 1000, 3),
+            elapsed_ms=_lap(began),
             left_out=left_out,
             notes=tuple(dict.fromkeys([*notes, *ranking.notes])),
+            stages_ms=stages,
         )
+
+    async def _rerank(self, text: str, ranking: Ranking, limit: int) -> tuple[Ranking, str]:
+        """Return the best `limit` hits as the reranking model orders the first of them, or as they were and why."""
+        policy = self.policy.recall
+        first = ranking.hits[: policy.rerank_hits]
+        if len(first) < 2:
+            return replace(ranking, hits=ranking.hits[:limit]), ""
+        memories, events = await asyncio.gather(
+            self.store.memories([hit.id for hit in first if hit.kind == "memory"]),
+            self.store.events([id_ for hit in first if hit.kind == "event" for id_ in (hit.id, *hit.before)]),
+        )
+        passages = [
+            memories[hit.id].content
+            if hit.id in memories
+            else passage(
+                events[hit.id].speaker,
+                events[hit.id].text,
+                [(events[id_].speaker, events[id_].text) for id_ in hit.before if id_ in events],
+                policy,
+            )
+            if hit.id in events
+            else ""  # forgotten since it was ranked: it is left out when the hits are read
+            for hit in first
+        ]
+        logits, note = await self._rerank_scores(text, passages)
+        if logits is None:
+            return replace(ranking, hits=ranking.hits[:limit]), note
+        return reranked(ranking, logits, policy, limit=limit), note
 
     def _check_recall(self, request: api.RecallRequest) -> str:
         work = self.policy.work
@@ -511,10 +609,13 @@ class Service:
 
     async def _hits(self, ranking: Ranking) -> tuple[api.Hit, ...]:
         memory_ids = [hit.id for hit in ranking.hits if hit.kind == "memory"]
-        memories, grips = await asyncio.gather(self.store.memories(memory_ids), self.store.grips(memory_ids))
-        ends = {grip.event_id_start for found in grips.values() for grip in found}
+        event_ids = {hit.id for hit in ranking.hits if hit.kind == "event"}
         around = {event_id for hit in ranking.hits for event_id in hit.neighbours}
-        events = await self.store.events([*ends, *around, *(hit.id for hit in ranking.hits if hit.kind == "event")])
+        memories, grips, events = await asyncio.gather(
+            self.store.memories(memory_ids), self.store.grips(memory_ids), self.store.events([*event_ids, *around])
+        )
+        ends = {grip.event_id_start for found in grips.values() for grip in found} - events.keys()
+        events |= await self.store.events([*ends])
         found: builtins.list[api.Hit] = []
         for hit in ranking.hits:
             neighbours = tuple(_quote(events[at]) for at in hit.neighbours if at in events)
@@ -758,7 +859,7 @@ class Service:
             memories, events = tx.rebuild(vectors=request.vectors)
             return memories, events, before, tx.view_digest()
 
-        async with self._indexing:
+        async with self._indexing, self._unsaved_index():
             memories, events, before, after = await self.store.write(work)
             await self._load_index()
         self.on_work("embed")
@@ -802,6 +903,8 @@ class Service:
             )
         if self._embedder_error is not None:
             warnings.append(f"{self._embedder_error.message}: recall is lexical. {self._embedder_error.hint}")
+        if self._reranker_error is not None:
+            warnings.append(f"{self._reranker_error.message}: nothing is reranked. {self._reranker_error.hint}")
         return api.StatusAnswer(
             version=__version__,
             pid=os.getpid(),
@@ -812,6 +915,8 @@ class Service:
             device=self.store.device,
             model=await self._chosen(),
             model_state=self._model_state(await self._chosen()),
+            reranker=await self._chosen_reranker(),
+            reranker_state=self._reranker_state(await self._chosen_reranker()),
             jobs=await self.jobs(),
             warnings=tuple(warnings),
         )
@@ -872,6 +977,7 @@ class Service:
         await self.unload_idle()
         await self.store.write(Transaction.tidy)
         await self.store.checkpoint(truncate=True)
+        await self._save_index()
 
     async def _learn_session(self, session_id: str, names: Mapping[str, str]) -> int:
         """Distil the next events of one session and store what they say, in one transaction.
@@ -1000,9 +1106,9 @@ class Service:
         if embedder is None:
             error = self._embedder_error
             return None, "no model in use: lexical only" if error is None else f"{error.message}: lexical only"
-        self._used_model = time.monotonic()
+        self._used_model, self._spread = time.monotonic(), embedder.spread
         try:
-            return (await asyncio.to_thread(embedder.embed, [text]))[0], ""
+            return await asyncio.to_thread(embedder.embed_query, text), ""
         except ScrubjayError as error:
             self._fail_model(error)
             return None, f"{error.message}: lexical only"
@@ -1050,13 +1156,64 @@ class Service:
         return self._embedder
 
     async def unload_idle(self) -> bool:
-        """Let go of the model when nobody has used it for a while. Returns whether it did."""
-        idle = time.monotonic() - self._used_model
-        if self._embedder is None or idle < self.policy.work.unload_seconds or self._embedding.locked():
-            return False
-        embedder, self._embedder = self._embedder, None
-        await asyncio.to_thread(embedder.close)
-        return True
+        """Let go of the models that nobody has used for a while. Returns whether there was one."""
+        latest = time.monotonic() - self.policy.work.unload_seconds
+        idle: builtins.list[models.Embedder | models.Reranker] = []
+        if self._embedder is not None and self._used_model <= latest and not self._embedding.locked():
+            idle.append(self._embedder)
+            self._embedder = None
+        if self._reranker is not None and self._used_reranker <= latest:
+            idle.append(self._reranker)
+            self._reranker = None
+        for model in idle:
+            await asyncio.to_thread(model.close)
+        return bool(idle)
+
+    async def _rerank_scores(
+        self, text: str, texts: Sequence[str]
+    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
+        """Return how well each of some texts answers, and a note; no scores and no note without a reranking model."""
+        reranker = await self._load_reranker()
+        if reranker is None:
+            error = self._reranker_error
+            return None, "" if error is None else f"{error.message}: not reranked"
+        self._used_reranker = time.monotonic()
+        try:
+            scores = await asyncio.to_thread(reranker.score, text, texts)
+        except ScrubjayError as error:
+            log.warning("reranker failed code=%s", error.code)
+            self._reranker_error = error
+            return None, f"{error.message}: not reranked"
+        self._reranker_error = None
+        return scores, ""
+
+    async def _load_reranker(self) -> models.Reranker | None:
+        """Return the reranker in use, loading it if need be; None when there is none or it cannot be loaded.
+
+        One that is not installed is no error: it is optional.
+        """
+        reranker = self._reranker
+        if reranker is not None:
+            return reranker
+        async with self._loading_reranker:
+            reranker = self._reranker
+            if reranker is not None:
+                return reranker
+            name = await self._chosen_reranker()
+            if name == NO_MODEL or time.monotonic() < self._retry_reranker:
+                return None
+            self._retry_reranker = time.monotonic() + RETRY_MODEL_SECONDS
+            if models.is_absent(self._models_dir, name):
+                self._reranker_error = None
+                return None
+            try:
+                reranker = await asyncio.to_thread(models.load_reranker, self._models_dir, name, threads=self._threads)
+            except ScrubjayError as error:
+                self._reranker_error = error
+                return None
+            self._reranker, self._reranker_error, self._retry_reranker = reranker, None, 0.0
+            self._used_reranker = time.monotonic()
+        return reranker
 
     async def _enter_space(self, name: str) -> None:
         """Search in the space of this name from now on."""
@@ -1068,10 +1225,13 @@ class Service:
     def _space_name(self, model: str) -> str | None:
         if self._embedder is not None:
             return self._embedder.space
-        return models.MODELS[model].space if model in models.MODELS else None
+        return models.EMBEDDERS[model].space if model in models.EMBEDDERS else None
 
     async def _chosen(self) -> str:
         return await self.store.meta("model") or self._model
+
+    async def _chosen_reranker(self) -> str:
+        return await self.store.meta("reranker") or self._reranking_model
 
     def _model_state(self, name: str) -> str:
         if name == NO_MODEL:
@@ -1082,21 +1242,35 @@ class Service:
             return self._embedder_error.code
         return "idle"
 
+    def _reranker_state(self, name: str) -> str:
+        if name == NO_MODEL:
+            return NO_MODEL
+        if self._reranker is not None:
+            return "loaded"
+        if self._reranker_error is not None:
+            return self._reranker_error.code
+        return models.ModelState.ABSENT.value if models.is_absent(self._models_dir, name) else "idle"
+
     async def models(self, _: api.Nothing) -> api.ModelsAnswer:
         """Return the models that can be used and how far embedding has come."""
-        chosen = await self._chosen()
+        chosen = (await self._chosen(), await self._chosen_reranker())
         found = await asyncio.to_thread(models.installed, self._models_dir, in_use=chosen)
         stats = await self.stats(api.Nothing())
-        error = self._embedder_error
+        errors = {
+            name: error.message
+            for name, error in zip(chosen, (self._embedder_error, self._reranker_error), strict=True)
+            if error is not None
+        }
         return api.ModelsAnswer(
             models=tuple(
                 api.ModelState(
                     name=model.name,
+                    kind=model.kind.value,
                     state=model.state.value,
                     bytes=model.size,
                     licence=model.licence,
                     in_use=model.in_use,
-                    error=error.message if error is not None and model.in_use else None,
+                    error=errors.get(model.name),
                 )
                 for model in found
             ),
@@ -1106,11 +1280,14 @@ class Service:
         )
 
     async def use_model(self, request: api.ModelRequest) -> api.ModelsAnswer:
-        """Embed with another model from now on. Recall goes on, lexically until its vectors are there.
+        """Embed or rerank with another model from now on. Recall goes on, lexically until its vectors are there.
 
-        The vectors of the model before stay in the file until every owner has one of the new model, so that going back
-        costs nothing. Raises what loading the model raises, and changes nothing then.
+        What the model is for says its kind; `request.reranker` says it where the name is "none". The vectors of the
+        model before stay in the file, so that going back costs nothing. Raises what loading the model raises, and
+        changes nothing then.
         """
+        if request.reranker or request.name in models.RERANKERS:
+            return await self._use_reranker(request.name)
         if request.name == NO_MODEL:
             async with self._loading:  # a model on its way in would stay
                 await self.store.write(lambda tx: tx.set_meta("model", NO_MODEL))
@@ -1130,6 +1307,18 @@ class Service:
         self.on_work("embed")
         return await self.models(api.Nothing())
 
+    async def _use_reranker(self, name: str) -> api.ModelsAnswer:
+        reranker = None
+        if name != NO_MODEL:
+            reranker = await asyncio.to_thread(models.load_reranker, self._models_dir, name, threads=self._threads)
+        async with self._loading_reranker:
+            await self.store.write(lambda tx: tx.set_meta("reranker", name))
+            before, self._reranker, self._reranker_error = self._reranker, reranker, None
+            self._used_reranker = time.monotonic()
+        if before is not None:
+            await asyncio.to_thread(before.close)
+        return await self.models(api.Nothing())
+
     async def _drop_model(self) -> None:
         embedder, self._embedder, self._embedder_error = self._embedder, None, None
         if embedder is not None:
@@ -1138,27 +1327,105 @@ class Service:
     # --- the index ----------------------------------------------------------------------------------------------------
 
     async def _load_index(self) -> None:
-        """Fill a new index from the store, and put it in the old one's place."""
-        fresh = Index()
+        """Fill a new index from the copy of an earlier one and the store, or the store alone; replace the old one."""
+        chosen = await self._chosen()
+        if self._space is None and chosen in models.EMBEDDERS:
+            self._space = await self.store.space_number(models.EMBEDDERS[chosen].space)
         missed: builtins.list[Changes] = []
         self._missed = missed
-        async for events in self.store.event_docs():
-            await asyncio.to_thread(fresh.add_events, events)
-        async for memories in self.store.memory_docs():
-            await asyncio.to_thread(fresh.add_memories, memories)
+        fresh = await self._saved_index()
+        complete = fresh is not None
+        if fresh is None:
+            fresh = Index()
+            async for events in self.store.event_docs():
+                await asyncio.to_thread(fresh.load_events, events)
+            async for memories in self.store.memory_docs():
+                await asyncio.to_thread(fresh.load_memories, memories)
+            await asyncio.to_thread(fresh.loaded)
+            self._unsaved = len(fresh)
         self._index, self._missed = fresh, None
         for changes in missed:  # what was committed meanwhile, which the scans may have seen or not
             self._follow(changes)
-        chosen = await self._chosen()
-        if self._space is None and chosen in models.MODELS:
-            self._space = await self.store.space_number(models.MODELS[chosen].space)
-        await self._load_vectors()
+        if not complete:
+            await self._load_vectors()
 
     async def _load_vectors(self) -> None:
         self._index.clear_vectors()
         if self._space is not None:
             async for rows in self.store.vectors(self._space):
                 await asyncio.to_thread(self._place, rows)
+
+    async def _saved_index(self) -> Index | None:
+        """Return the copy of the index from beside the store, caught up with it; None when there is none of use."""
+        found = await asyncio.to_thread(saved_index, self.store.path, self._identity())
+        position = None if found is None else msgspec.convert(found[0]["position"], Position)
+        changed = None if position is None else await self.store.since(position)
+        if found is None or position is None or changed is None:
+            try:
+                await asyncio.to_thread(drop_index, self.store.path)
+            except UnavailableError as error:  # it is of no use, but does no harm
+                log.warning("%s", error)
+            return None
+        rest, arrays = found
+        index = await asyncio.to_thread(Index.unpacked, rest["index"], arrays)
+        if rest["space"] != self._space:
+            index.clear_vectors()
+        self._unsaved = 0
+        async for events in self.store.event_docs(position.events):
+            await asyncio.to_thread(partial(index.add_events, events, keep_vectors=True))
+            self._unsaved += len(events)
+        for ids in _batches(changed, SCANNED):
+            memories = await self.store.memory_docs_of(ids)
+            index.remove(set(ids) - {doc.id for doc in memories})
+            await asyncio.to_thread(index.add_memories, memories)
+            self._unsaved += len(ids)
+        if self._space is not None:
+            for ids in _batches(index.without_vector(EMBEDDED_TYPES), SCANNED):
+                rows = await self.store.vectors_of(self._space, ids)
+                await asyncio.to_thread(_put, index, rows)
+                self._unsaved += len(rows)
+        return index
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what a saved index must have been saved under to be of use."""
+        return {"version": __version__, "store": self.store.store_id, "schema": self.store.schema_version}
+
+    async def _save_index(self) -> None:
+        """Save a copy of the index beside the store, if it is large and has changed enough since the last time."""
+        if len(self._index) < SAVED_FROM or self._unsaved * SAVED_SHARE < len(self._index):
+            return
+        async with self._saving:
+            position, index, space = await self.store.position(), self._index, self._space
+            unsaved, self._unsaved = self._unsaved, 0
+            began = time.perf_counter()
+
+            def stop() -> bool:  # the vectors would be those of another model
+                return self._erasing.is_set() or self._space != space
+
+            def write() -> bool:
+                rest, arrays = index.packed()
+                rest = {"index": rest, "position": msgspec.to_builtins(position), "space": space}
+                return save_index(self.store.path, self._identity(), rest, arrays, stop=stop)
+
+            try:
+                done = await asyncio.to_thread(write)
+            except OSError as error:
+                log.warning("the index could not be saved: %s", error.strerror)
+                done = False
+            if done:
+                log.info("saved index documents=%d ms=%d", len(index), (time.perf_counter() - began) * 1000)
+            else:
+                self._unsaved += unsaved
+
+    @asynccontextmanager
+    async def _unsaved_index(self) -> AsyncIterator[None]:
+        """Delete the saved index, which holds what is about to be erased, and save none until that is done."""
+        self._erasing.set()
+        async with self._saving:
+            await asyncio.to_thread(drop_index, self.store.path)
+            self._unsaved = len(self._index)
+            self._erasing.clear()
+            yield
 
     def _follow(self, changes: Changes) -> None:
         """Bring the index up to one commit."""
@@ -1174,11 +1441,10 @@ class Service:
         if changes.removed:
             self._index.remove(changes.removed)
         self._place([(owner, vector) for space, owner, vector in changes.vectors if space == self._space])
+        self._unsaved += len(changes.events) + len(changes.memories) + len(changes.removed) + len(changes.vectors)
 
     def _place(self, rows: Sequence[tuple[str, bytes]]) -> None:
-        if rows:
-            vectors, scales = zip(*(decode_vector(blob) for _, blob in rows), strict=True)
-            self._index.set_vectors([owner for owner, _ in rows], np.stack(vectors), np.asarray(scales, np.float32))
+        _put(self._index, rows)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -1199,6 +1465,13 @@ class Service:
         if not 1 <= limit <= self.policy.work.page:
             raise InvalidError(f"limit {limit} is out of range", hint=f"1 to {self.policy.work.page}")
         return limit
+
+
+def _put(index: Index, rows: Sequence[tuple[str, bytes]]) -> None:
+    """Give documents their stored vectors."""
+    if rows:
+        owners, blobs = zip(*rows, strict=True)
+        index.set_vectors(owners, *decode_vectors(blobs))
 
 
 async def _no_jobs() -> tuple[api.Job, ...]:
@@ -1489,6 +1762,22 @@ def _cursor_text(at: tuple[int, int] | None) -> str | None:
 
 def _batches(items: Sequence[Any], size: int) -> Iterable[tuple[Any, ...]]:
     return (tuple(items[at : at + size]) for at in range(0, len(items), size))
+
+
+def _weights(path: Path) -> Mapping[str, float]:
+    """Return the weights in a file that `scrubjay bench fit` wrote. Raises InvalidError when it is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RecallWeights).weights
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidError(
+            f"recall_weights: {path} holds no weights ({type(error).__name__})",
+            hint="name a file that scrubjay bench fit wrote, or leave the setting out",
+        ) from error
+
+
+def _lap(began: float) -> float:
+    """Return the milliseconds since a moment."""
+    return round((time.perf_counter() - began) * 1000, 3)
 
 
 def _local_offset(now: Millis) -> int:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 DEFAULT_MODEL = "bge-small-en-v1.5"
+DEFAULT_RERANKER = "ms-marco-MiniLM-L-12-v2"
 NO_MODEL = "none"
-"""The value of `model` that means: lexical recall only."""
+"""The value of `model` that means: lexical recall only; the value of `reranker` that means: no reranking."""
 
 HTTP_PREFIX = "http:"
 """Before the name of a model that an embeddings server runs: `http:nomic-embed-text`."""
@@ -37,9 +38,10 @@ MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
 class Settings:
     """One installation's settings, all resolved: absolute paths, values checked.
 
-    `socket` is None where the platform has no Unix sockets; `threads` is how many texts are embedded at once, None for
-    the model's own default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that
-    holds the key) matter only when `model` begins with `http:`.
+    `socket` is None where the platform has no Unix sockets; `reranker` is used where it is installed; `threads` is how
+    many texts are embedded, or reranked, at once, None for the models' own default; `embed_url`, `embed_api` and
+    `embed_key_env` (the *name* of the environment variable that holds the key) matter only when `model` begins with
+    `http:`.
     """
 
     config_path: Path
@@ -50,6 +52,8 @@ class Settings:
     port: int
     socket: Path | None
     model: str
+    reranker: str
+    recall_weights: Path | None
     threads: int | None
     embed_url: str
     embed_api: str
@@ -127,6 +131,8 @@ def load(
         "host": "127.0.0.1",
         "port": 7377,
         "model": DEFAULT_MODEL,
+        "reranker": DEFAULT_RERANKER,
+        "recall_weights": None,
         "threads": None,
         "embed_url": "",
         "embed_api": "ollama",
@@ -384,12 +390,24 @@ def _loopback(value: object) -> str:
 
 
 def _model(value: object) -> str:
+    if (
+        isinstance(value, str)
+        and value.isprintable()
+        and value.startswith(HTTP_PREFIX)
+        and value[len(HTTP_PREFIX) :].strip()
+    ):
+        return value
+    return _local_model(value)
+
+
+def _local_model(value: object) -> str:
     # A model's name becomes a folder's name, so it may hold nothing that leads out of the models folder.
-    if isinstance(value, str):
-        if value.startswith(HTTP_PREFIX) and value[len(HTTP_PREFIX) :].strip() and value.isprintable():
-            return value
-        if value[:1].isalnum() and all(c.isascii() and (c.isalnum() or c in "-_.") for c in value):
-            return value
+    if (
+        isinstance(value, str)
+        and value[:1].isalnum()
+        and all(c.isascii() and (c.isalnum() or c in "-_.") for c in value)
+    ):
+        return value
     raise ValueError(f"{value!r} is not a model's name")
 
 
@@ -416,7 +434,7 @@ OPTIONS: dict[str, Option] = {
     for option in (
         Option(key="data_dir", meaning="the store, the token and the socket", allowed=PATHS, read=_path),
         Option(key="state_dir", meaning="logs", allowed=PATHS, read=_path),
-        Option(key="models_dir", meaning="embedding models", allowed=PATHS, read=_path),
+        Option(key="models_dir", meaning="embedding and reranking models", allowed=PATHS, read=_path),
         Option(
             key="host",
             meaning="the address the daemon listens on",
@@ -442,8 +460,20 @@ OPTIONS: dict[str, Option] = {
             read=_model,
         ),
         Option(
+            key="reranker",
+            meaning="the reranking model, used where it is installed",
+            allowed=f"{DEFAULT_RERANKER}, or {NO_MODEL}",
+            read=_local_model,
+        ),
+        Option(
+            key="recall_weights",
+            meaning="weights of recall that scrubjay bench fit wrote, in place of the default's",
+            allowed=PATHS,
+            read=_path,
+        ),
+        Option(
             key="threads",
-            meaning="texts embedded at once",
+            meaning="texts embedded or reranked at once",
             allowed=f"1 to {MAX_THREADS}",
             read=_whole(1, MAX_THREADS),
         ),

@@ -58,6 +58,22 @@ def decode_vector(blob: bytes) -> tuple[Rows, float]:
     return np.frombuffer(blob, np.int8, offset=4), scale
 
 
+def decode_vectors(blobs: Sequence[bytes]) -> tuple[Rows, Floats]:
+    """Return int8 [n, d] and float32 [n] of vectors that `encode_vector` made, as `decode_vector` of each would.
+
+    Raises CorruptError as that does, and when the vectors are not of one width.
+    """
+    if not blobs:
+        return np.zeros((0, 0), np.int8), np.zeros(0, np.float32)
+    if min(map(len, blobs)) <= 4 or len(set(map(len, blobs))) > 1:
+        raise CorruptError("a stored vector is cut short", hint="scrubjay models re-embeds what is missing")
+    table = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1)
+    scales = np.ascontiguousarray(table[:, :4]).view("<f4")[:, 0].astype(np.float32)
+    if not (np.isfinite(scales) & (scales >= 0)).all():
+        raise CorruptError("a stored vector has no valid scale", hint="scrubjay models re-embeds what is missing")
+    return table[:, 4:], scales
+
+
 def cosines(rows: Rows, scales: Floats, query: Rows, query_scale: float) -> Floats:
     """Return float32 [n]: the cosine of each unit row with the unit query, both quantised. d must agree.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from enum import IntFlag
 from itertools import pairwise
 
 import Stemmer
@@ -177,6 +178,63 @@ def _words(piece: str, classes: str) -> list[str]:
 def _clusters(piece: str, classes: str) -> list[str]:
     starts = [at for at, kind in enumerate(classes) if kind != _MARK] + [len(piece)]
     return [piece[a:b] for a, b in pairwise(starts)]
+
+
+ASKS = "?"
+"""The last token of what ends with a question mark. FTS5's tokenizer drops it, and no query holds it."""
+
+_ASKING = re.compile(r"[?\uff1f\u061f\u037e]\W*\Z")
+
+
+def asks(text: str) -> bool:
+    """Return whether a text ends with a question, quotation marks and emoji after it left out."""
+    return _ASKING.search(text[-16:]) is not None
+
+
+class Mark(IntFlag):
+    """What a token says of the text that holds it: it asks, it has a word of time, it has a number."""
+
+    ASKS = 1
+    TIMED = 2
+    COUNTED = 4
+
+
+# "may", "fall" and "second" are left out: they are something else more often.
+_TIME_WORDS = """
+yesterday today tomorrow tonight week weekend month year day morning afternoon evening night noon midnight
+monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun
+january february march april june july august september october november december
+jan feb mar apr jun jul aug sept sep oct nov dec summer winter spring autumn
+last next ago since lately recently soon later earlier tmrw tmr yday
+"""
+_NUMBER_WORDS = """
+two three four five six seven eight nine ten eleven twelve dozen twenty thirty forty fifty sixty hundred thousand
+million couple once twice several half
+"""
+_TIMED = frozenset(analyse(_TIME_WORDS))
+_COUNTED = frozenset(analyse(_NUMBER_WORDS))
+
+
+def mark_of(token: str) -> Mark:
+    """Return what a token of `analyse`, or `ASKS`, says of its text. The words of time and number are English ones.
+
+    >>> mark_of("yesterday"), mark_of("3pm"), mark_of("cat")
+    (<Mark.TIMED: 2>, <Mark.TIMED|COUNTED: 6>, <Mark: 0>)
+    """
+    found = _MARKS.get(token)
+    if found is None and token[0].isdigit():
+        found = _CLOCKED if _CLOCK.fullmatch(token) else Mark.COUNTED
+    return _NO_MARK if found is None else found
+
+
+# Looked up rather than put together: a large store asks this of a million tokens while it is opened.
+_NO_MARK, _CLOCKED = Mark(0), Mark.TIMED | Mark.COUNTED
+_MARKS = {
+    ASKS: Mark.ASKS,
+    **dict.fromkeys(_TIMED, Mark.TIMED),
+    **{token: _CLOCKED if token in _TIMED else Mark.COUNTED for token in _COUNTED},
+}
+_CLOCK = re.compile(r"\d{1,2}(?:am|pm|th|st|nd|rd)|(?:19|20)\d\d")
 
 
 def fts_query(tokens: Iterable[str]) -> str:

@@ -100,11 +100,11 @@ def demo(line: Namespace) -> int:
 
 
 def settings_in(folder: Path, line: Namespace) -> Settings:
-    """Return settings that keep everything in `folder`, except the model: that is read from where it is installed."""
+    """Return settings that keep everything in `folder`, except the models: they are read from where they are."""
     mine = reach.settings_of(line)
     environ = {key: value for key, value in os.environ.items() if not key.startswith("SCRUBJAY_")}
-    flags = {"models_dir": mine.models_dir, "model": mine.model, "threads": mine.threads, "port": 0}
-    return settings.load(flags, environ | {"SCRUBJAY_HOME": str(folder)})
+    models = {"models_dir": mine.models_dir, "model": mine.model, "reranker": mine.reranker, "threads": mine.threads}
+    return settings.load(models | {"port": 0}, environ | {"SCRUBJAY_HOME": str(folder)})
 
 
 def sample() -> Conversation:
@@ -261,7 +261,7 @@ def _learned(told: Console, door: doors.Door) -> None:
 
 def _ask(told: Console, door: doors.Door, questions: Sequence[Question], line_of: Mapping[str, str]) -> None:
     told.print(_step(4, "Five questions", "answered from what was said, on this machine"))
-    door.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # the first embedding warms the model up
+    door.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # the first question warms the models up
     proved = 0
     for question in questions:
         began = time.perf_counter()

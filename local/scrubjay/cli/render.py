@@ -334,14 +334,12 @@ def stats(found: StatsAnswer) -> Text:
 
 def models(found: ModelsAnswer) -> RenderableType:
     """Return the models, a line each, and how far embedding has come."""
-    table = _table("", "model", "state", "size", "licence")
+    table = _table("", "model", "kind", "state", "size", "licence")
     for model in found.models:
         state = Text(model.state, style="red" if model.error else "")
         if model.error:
             state.append(f": {one_line(model.error, 100)}")
-        table.add_row(
-            "●" if model.in_use else "", model.name, state, size(model.bytes) if model.bytes else "", model.licence
-        )
+        table.add_row("●" if model.in_use else "", model.name, model.kind, state, size(model.bytes), model.licence)
     total = found.embedded + found.to_embed
     far = f"{found.embedded:,} of {total:,} embedded" if found.space else "recall by words only"
     return Group(table, dim(far, found.space or ""))
@@ -355,6 +353,7 @@ def status(found: StatusAnswer) -> RenderableType:
             ("file", found.file),
             ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
             ("model", f"{found.model}: {found.model_state}"),
+            ("reranker", f"{found.reranker}: {found.reranker_state}"),
             *(("warning", warning) for warning in found.warnings),
         )
     )
@@ -444,7 +443,11 @@ def initialised(report: InitReport) -> Text:
     }.get(
         report.model_state, f"{report.model} is {report.model_state}: recall by words only, until scrubjay models pull"
     )
-    done = pairs((("store", f"{report.file} ({counted(report.memories, 'memory', 'memories')})"), ("model", model)))
+    reranker = {"ready": f"{report.reranker}, ready", "none": "none"}.get(
+        report.reranker_state, f"{report.reranker} is {report.reranker_state}: scrubjay models pull"
+    )
+    store = f"{report.file} ({counted(report.memories, 'memory', 'memories')})"
+    done = pairs((("store", store), ("model", model), ("reranker", reranker)))
     after = (
         ("scrubjay daemon start", "learn in the background, answer in milliseconds"),
         ("scrubjay import ~/.claude/projects", "learn from what was said already"),

@@ -1,20 +1,25 @@
 """The SQLite file: schema, migrations, transactions, full text, vectors. All SQL of the product is in this package."""
 
 from scrubjay.store.file import check, migrations, restore, snapshots
+from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import holder
 from scrubjay.store.sqlite import version as sqlite_version
 from scrubjay.store.store import Changes, Store
-from scrubjay.store.transaction import MemoryWrite, Transaction
+from scrubjay.store.transaction import MemoryWrite, Position, Transaction
 
 __all__ = [
     "Changes",
     "MemoryWrite",
+    "Position",
     "Store",
     "Transaction",
     "check",
+    "drop_index",
     "holder",
     "migrations",
     "restore",
+    "save_index",
+    "saved_index",
     "snapshots",
     "sqlite_version",
 ]

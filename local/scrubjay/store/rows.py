@@ -21,8 +21,9 @@ from scrubjay_shared.records import (
     Scope,
     Session,
     Trust,
+    speaker_of,
 )
-from scrubjay_shared.text import analyse
+from scrubjay_shared.text import ASKS, analyse, asks
 
 EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
 MEMORY_COLUMNS = (
@@ -196,7 +197,8 @@ def event_tokens(event: Event) -> str:
     """Return the tokens an event is found by, joined by spaces; "" for one that recall never returns."""
     if event.type not in SEARCHED_TYPES or not event.text:
         return ""
-    return " ".join(analyse(f"[{event.speaker}] {event.text[:MAX_INDEXED_CHARS]}"))
+    tokens = analyse(f"[{event.speaker}] {event.text[:MAX_INDEXED_CHARS]}")
+    return " ".join([*tokens, ASKS] if asks(event.text) else tokens)
 
 
 def memory_tokens(memory: Memory) -> str:
@@ -250,36 +252,28 @@ def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryD
     )
 
 
+def event_doc_of(row: tuple[Any, ...]) -> EventDoc:
+    """Return the event of a row that begins with the fields of an `EventDoc`, but with the role for the speaker.
+
+    What follows is the metadata, None for none: no record is built for each of a million events.
+    """
+    if row[9] is None or '"speaker"' not in row[9]:
+        return EventDoc._make(row[:9])
+    return EventDoc._make((*row[:5], speaker_of(unjson(row[9]), row[5]), *row[6:9]))
+
+
 DOC_COLUMNS = (
-    "m.id, m.scope, m.resource_id, m.type, m.kind, m.layer, m.topic, m.salience, m.created_at, m.updated_at,"
-    " m.valid_from, m.valid_to, m.superseded_by is not null, m.metadata ->> '$.agent', m.metadata ->> '$.session_id',"
-    " m.metadata ->> '$.project'"
+    "m.id, m.scope, m.type, m.kind, m.layer, m.salience, m.created_at, m.updated_at, f.c0, m.resource_id,"
+    " m.topic, m.valid_from, m.valid_to, m.superseded_by is not null, iif(m.metadata = '{}', null, m.metadata)"
 )
-"""What `memory_doc_of` reads, followed by the tokens: no record is built for each of a hundred thousand memories."""
+"""The fields of a `MemoryDoc`, but the metadata for where it was learned, from memory m and memory_fts_content f."""
 
 
 def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
-    """Return the memory of a row of `DOC_COLUMNS` and its tokens, as the index holds it."""
-    return MemoryDoc(
-        id=row[0],
-        scope=row[1],
-        resource_id=row[2],
-        type=row[3],
-        kind=row[4],
-        layer=row[5],
-        topic=row[6],
-        salience=row[7],
-        created_at=row[8],
-        updated_at=row[9],
-        valid_from=row[10],
-        valid_to=row[11],
-        superseded=bool(row[12]),
-        agent=_text(row[13]),
-        session_id=_text(row[14]),
-        project=_text(row[15]),
-        tokens=row[16],
-        sources=sources,
-    )
+    """Return the memory of a row of `DOC_COLUMNS`, as the index holds it."""
+    where = {} if row[14] is None else unjson(row[14])
+    learned = map(_text, map(where.get, ("session_id", "project", "agent")))
+    return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), sources))
 
 
 def json(value: Json) -> str:

@@ -21,12 +21,13 @@ import msgspec
 from scrubjay.index import EventDoc, MemoryDoc
 from scrubjay.store import file, rows, sqlite
 from scrubjay.store.lock import StoreLock
-from scrubjay.store.transaction import Transaction
+from scrubjay.store.transaction import ENDS, Position, Transaction
 from scrubjay.store.writer import Writer
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
-from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session, speaker_of
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
 
 # aiosqlite logs statements with their parameters at DEBUG; memory text never goes to a log.
 logging.getLogger("aiosqlite").setLevel(logging.WARNING)
@@ -36,6 +37,7 @@ READERS = 3
 """Read connections: two cores' worth of queries and one long export beside them."""
 PAGE = 500
 """Rows that a scan reads at a time, so that no read transaction holds the log back for long."""
+_ERASES = frozenset({OpType.FORGET, OpType.BLANK})
 MIN_PREFIX = 6
 """Characters of an id that may stand for it."""
 
@@ -136,11 +138,10 @@ class Store:
                 self._readers.put_nowait(await self._attach(read_only=True))
             meta = {row[0]: row[1] for row in await self._connection.execute_fetchall("select key, value from meta")}
             self.device, self.store_id = str(meta["device"]), str(meta["store_id"])
-            ((seq, hlc),) = await self._connection.execute_fetchall(
-                "select coalesce(max(seq), 0), (select coalesce(max(hlc), 0) from op) from op where device = ?",
-                (self.device,),
-            )
-        self.last_seq, self.last_hlc = int(seq), Hlc(int(hlc))
+            ends = {row[0]: (int(row[1]), int(row[3])) for row in await self._connection.execute_fetchall(ENDS)}
+        # The clock of a device only goes forward, so the latest time is among those of each one's last op.
+        self.last_seq = ends.get(self.device, (0, 0))[0]
+        self.last_hlc = Hlc(max((hlc for _, hlc in ends.values()), default=0))
         self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore, committed=self._tell)
 
     async def _attach(self, *, read_only: bool) -> sqlite.Connection:
@@ -251,6 +252,8 @@ class Store:
 
     async def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
         """Return the memories of some ids, by id; unknown ids are absent."""
+        if not ids:
+            return {}
         found = await self.fetch(
             f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last from memory m"
             " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))",
@@ -321,6 +324,8 @@ class Store:
 
     async def grips(self, ids: Sequence[str]) -> dict[str, tuple[Grip, ...]]:
         """Return the grips of some memories, in the order of their making."""
+        if not ids:
+            return {}
         found: dict[str, list[Grip]] = {}
         for row in await self.fetch(
             f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
@@ -343,6 +348,8 @@ class Store:
 
     async def events(self, ids: Sequence[str]) -> dict[str, Event]:
         """Return the events of some ids, by id; unknown ids are absent."""
+        if not ids:
+            return {}
         found = await self.fetch(
             f"select {rows.EVENT_COLUMNS} from event where id in (select value from json_each(?))", (_json(ids),)
         )
@@ -505,47 +512,83 @@ class Store:
             yield [(str(owner), bytes(vector)) for owner, vector in found]
             last = str(found[-1][0])
 
+    async def vectors_of(self, space: int, owners: Sequence[str]) -> list[tuple[str, bytes]]:
+        """Return (owner, vector) of those owners that have one in a space."""
+        return [
+            (str(owner), bytes(vector))
+            for owner, vector in await self.fetch(
+                "select owner, vector from embedding where space = ? and owner in (select value from json_each(?))",
+                (space, _json(owners)),
+            )
+        ]
+
     async def embedded(self, space: int) -> int:
         """Return how many owners have a vector in a space."""
         return int((await self.fetch("select count(*) from embedding where space = ?", (space,)))[0][0])
 
     # --- whole scans --------------------------------------------------------------------------------------------------
 
-    async def event_docs(self) -> AsyncIterator[list[EventDoc]]:
-        """Yield every searchable event as the index holds it."""
-        last = 0
+    async def event_docs(self, after: int = 0) -> AsyncIterator[list[EventDoc]]:
+        """Yield every searchable event as the index holds it, or those that arrived after a number."""
+        last = after
         while found := await self.fetch(
-            f"select {_prefixed(_DOC_EVENT, 'e')}, e.n, f.tokens from event_fts f join event e on e.n = f.rowid"
-            " where f.rowid > ? order by f.rowid limit 5000",
+            # event_fts_content is where FTS5 keeps the tokens; reading it through event_fts costs a quarter more.
+            "select e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.n & 0xFFFFF), e.role, e.type, f.c0, e.project,"
+            " iif(e.metadata = '{}', null, e.metadata), e.n from event_fts_content f join event e on e.n = f.id"
+            " where f.id > ? order by f.id limit 5000",
             (last,),
         ):
-            yield [
-                EventDoc(
-                    id=row[0],
-                    session_id=row[1],
-                    agent=row[2],
-                    project=row[3],
-                    ts=Millis(row[4]),
-                    order=(row[4] << 20) + (row[8] & 0xFFFFF),
-                    type=row[5],
-                    speaker=speaker_of(rows.unjson(row[7]), row[6]),
-                    tokens=row[9],
-                )
-                for row in found
-            ]
-            last = int(found[-1][8])
+            yield [rows.event_doc_of(row) for row in found]
+            last = int(found[-1][-1])
 
     async def memory_docs(self) -> AsyncIterator[list[MemoryDoc]]:
         """Yield every memory as the index holds it."""
         last = 0
         while found := await self.fetch(
-            f"select {rows.DOC_COLUMNS}, f.tokens, m.n from memory_fts f"
-            " join memory m on m.n = f.rowid where f.rowid > ? order by f.rowid limit 5000",
+            f"select {rows.DOC_COLUMNS}, m.n from memory_fts_content f"
+            " join memory m on m.n = f.id where f.id > ? order by f.id limit 5000",
             (last,),
         ):
-            sources = await self.sources([row[0] for row in found])
-            yield [rows.memory_doc_of(row, sources.get(row[0], ())) for row in found]
+            yield await self._memory_docs(found)
             last = int(found[-1][-1])
+
+    async def memory_docs_of(self, ids: Sequence[str]) -> list[MemoryDoc]:
+        """Return some memories as the index holds them; unknown ids are absent."""
+        return await self._memory_docs(
+            await self.fetch(
+                f"select {rows.DOC_COLUMNS} from memory m join memory_fts_content f on f.id = m.n"
+                " where m.id in (select value from json_each(?))",
+                (_json(ids),),
+            )
+        )
+
+    async def _memory_docs(self, found: Sequence[sqlite.Row]) -> list[MemoryDoc]:
+        sources = await self.sources([row[0] for row in found])
+        return [rows.memory_doc_of(row, sources.get(row[0], ())) for row in found]
+
+    async def position(self) -> Position:
+        """Return where the log ends. Whoever follows `on_change` has been told of everything before it."""
+        return await self.write(Transaction.position)
+
+    async def since(self, position: Position) -> list[str] | None:
+        """Return the ids of memories that ops after a position are about.
+
+        None when the log up to there is not the one that the position was taken of (a backup was restored), or when
+        something was erased since.
+        """
+        for device, (seq, op_id) in position.ends.items():
+            if await self.fetch("select op_id from op where device = ? and seq = ?", (device, seq)) != [(op_id,)]:
+                return None
+        found: dict[str, None] = {}
+        for device, *_ in await self.fetch(ENDS):
+            for entity, op_type in await self.fetch(
+                "select distinct entity, type from op where device = ? and seq > ? and type <> ?",
+                (device, position.ends.get(device, (0, b""))[0], OpType.EVENT),
+            ):
+                if op_type in _ERASES:
+                    return None
+                found[str(entity)] = None
+        return list(found)
 
     async def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the events that the grips of some memories cover."""
@@ -576,7 +619,8 @@ class Store:
 
     def consists_of(self, path: Path) -> bool:
         """Say whether a path is one of the files of the open store."""
-        files = (self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm", ".lock", ".pid"))
+        suffixes = ("", "-wal", "-shm", ".lock", ".pid", ".index", ".index.part")
+        files = (self.path.with_name(self.path.name + suffix) for suffix in suffixes)
         return path.resolve() in {own.resolve() for own in files}
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
@@ -591,9 +635,6 @@ class Store:
     def clock(self) -> Millis:
         """Return the time that the store goes by, in UTC milliseconds."""
         return max(self._now(), millis_of(self.last_hlc))
-
-
-_DOC_EVENT = "id, session_id, agent, project, ts, type, role, metadata"
 
 
 def _prefixed(columns: str, table: str = "m") -> str:

@@ -29,6 +29,14 @@ PROJECTED_AT_ONCE = 500
 
 START = Hlc(0)
 
+ENDS = (
+    "with recursive known(device) as (select min(device) from op union all"
+    " select (select min(op.device) from op where op.device > known.device) from known where known.device is not null)"
+    " select op.device, op.seq, op.op_id, op.hlc from known join op on op.device = known.device"
+    " and op.seq = (select max(last.seq) from op last where last.device = known.device)"
+)
+"""The last op of each device: (device, seq, op id, hlc). Plain `distinct` and `max(hlc)` would read the whole log."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryWrite:
@@ -38,6 +46,14 @@ class MemoryWrite:
     fields: Mapping[Field, Any]
     grips: tuple[Grip, ...] = ()
     names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where the log ends: of each device its last op (seq, op id), and the arrival number of the last event."""
+
+    ends: Mapping[str, tuple[int, bytes]]
+    events: int
 
 
 class Transaction:
@@ -121,6 +137,13 @@ class Transaction:
                 "select device, seq, body from op where entity = ? and body is not null", (entity,)
             )
         ]
+
+    def position(self) -> Position:
+        """Return where the log ends."""
+        return Position(
+            ends={str(device): (int(seq), bytes(op_id)) for device, seq, op_id, _ in self.fetch(ENDS)},
+            events=int(self.fetch("select coalesce(max(n), 0) from event")[0][0]),
+        )
 
     # --- events -------------------------------------------------------------------------------------------------------
 
