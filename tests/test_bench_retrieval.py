@@ -724,3 +724,14 @@ def test_a_fit_is_written_shown_and_measured(tmp_path: Path, capsys: pytest.Capt
 
     assert code == 0
     assert {row["configuration"] for row in found["rows"]} == {"default", "learned"}
+
+
+def test_a_protocol_that_counts_nothing_leaves_the_others_standing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = run(tmp_path, "--configurations", "default", "--protocols", "P2,P4")
+
+    assert code == 0
+    assert {row["protocol"] for row in found["rows"]} >= {"P2", "P4, memories and events"}
+    empty = [row for row in found["rows"] if row["protocol"] == "P4, memories"]
+    assert empty or "P4, memories: no question is left to count" in capsys.readouterr().err

@@ -91,7 +91,7 @@ class Run:
 def measured(run: Run, note: Callable[[str], None] = lambda _: None) -> Iterator[Row]:
     """Yield the rows, one protocol and configuration after another. `note` is told what is left out, and why.
 
-    Raises InvalidError when nothing can be counted, and whatever filling a store raises.
+    A protocol under which nothing can be counted is left out and said. Raises whatever filling a store raises.
     """
     known = {row.get("key"): row for row in run.earlier}
     under = run.under
@@ -114,7 +114,14 @@ def measured(run: Run, note: Callable[[str], None] = lambda _: None) -> Iterator
                     note(f"{configuration.name}: left out, no reranking model took part")
                     continue
                 for protocol, key in zip(group, keys, strict=True):
-                    yield _row(run, filled, protocol, configuration, answers) | {"under": under, "key": key}
+                    try:
+                        row = _row(run, filled, protocol, configuration, answers)
+                    except (
+                        InvalidError
+                    ) as error:  # a distiller that read nothing near the evidence: the other rows stand
+                        note(f"left out: {error.message}")
+                        continue
+                    yield row | {"under": under, "key": key}
 
 
 def _first(among: Sequence[Protocol], protocol: Protocol) -> Protocol:

@@ -122,6 +122,10 @@ def _act(line: argparse.Namespace) -> int:
         now.append(row)
         if line.json:
             _write(line.json, {"rows": list(rows.values()), "run": conditions})
+    if not now:
+        raise InvalidError(
+            "no question could be counted", hint="the evidence of a question names turns of its conversation"
+        )
     print(f"{run.data.name}: data sha256 {run.data.sha256}")
     for kind in ("model", "reranker"):
         if conditions[kind] is not None:
