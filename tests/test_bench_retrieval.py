@@ -545,7 +545,7 @@ def run(tmp_path: Path, *more: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_a_run_shows_its_rows_and_writes_them_as_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = run(tmp_path, "--configurations", "main,bm25", "--out", str(tmp_path / "out"))
+    code, found = run(tmp_path, "--configurations", "main,bm25", "--out", str(tmp_path / "out"), "--reranker", NO_MODEL)
     shown = capsys.readouterr()
 
     assert code == 0
