@@ -729,9 +729,18 @@ def test_a_fit_is_written_shown_and_measured(tmp_path: Path, capsys: pytest.Capt
 def test_a_protocol_that_counts_nothing_leaves_the_others_standing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, found = run(tmp_path, "--configurations", "default", "--protocols", "P2,P4")
+    folder = chats_in(tmp_path / "chats")
+    lines = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    about_small_talk = [json.dumps(line | {"evidence": ["c"]}) for line in lines]  # no memory is read from "nice"
+    (folder / "questions.jsonl").write_text("\n".join(about_small_talk), encoding="utf-8")
+    figures = tmp_path / "figures.json"
+
+    code = cli.main(
+        ["chats", "--data", str(folder), "--configurations", "default", "--protocols", "P2,P4", "--model", NO_MODEL,
+         "--reranker", NO_MODEL, "--keep", str(tmp_path / "keep"), "--json", str(figures)]
+    )  # fmt: skip
 
     assert code == 0
-    assert {row["protocol"] for row in found["rows"]} >= {"P2", "P4, memories and events"}
-    empty = [row for row in found["rows"] if row["protocol"] == "P4, memories"]
-    assert empty or "P4, memories: no question is left to count" in capsys.readouterr().err
+    names = [row["protocol"] for row in json.loads(figures.read_text(encoding="utf-8"))["rows"]]
+    assert names == ["P2", "P4, memories as turns", "P4, memories and events"]
+    assert "P4, memories: left out, no question can be counted" in capsys.readouterr().err

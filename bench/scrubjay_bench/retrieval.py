@@ -114,14 +114,11 @@ def measured(run: Run, note: Callable[[str], None] = lambda _: None) -> Iterator
                     note(f"{configuration.name}: left out, no reranking model took part")
                     continue
                 for protocol, key in zip(group, keys, strict=True):
-                    try:
-                        row = _row(run, filled, protocol, configuration, answers)
-                    except (
-                        InvalidError
-                    ) as error:  # a distiller that read nothing near the evidence: the other rows stand
-                        note(f"left out: {error.message}")
-                        continue
-                    yield row | {"under": under, "key": key}
+                    row = _row(run, filled, protocol, configuration, answers)
+                    if row is None:
+                        note(f"{protocol.name}: left out, no question can be counted")
+                    else:
+                        yield row | {"under": under, "key": key}
 
 
 def _first(among: Sequence[Protocol], protocol: Protocol) -> Protocol:
@@ -170,7 +167,8 @@ def _row(
     protocol: Protocol,
     configuration: Measured,
     answers: Sequence[Mapping[Question, Answer]],
-) -> Row:
+) -> Row | None:
+    """Return a row, None where no question can be counted: a distiller that read nothing near the evidence."""
     scores: list[measures.Score] = []
     counted: list[Answer] = []
     out: Counter[str] = Counter()
@@ -191,10 +189,7 @@ def _row(
             )
             counted.append(answer)
     if not scores:
-        raise InvalidError(
-            f"{protocol.name}: no question is left to count ({_reasons(out)})",
-            hint="the evidence of a question names turns of its own conversation",
-        )
+        return None
     documents = sum(len(store.documents.texts) for store in filled)
     stages = sorted({stage for answer in counted for stage in answer.stages})
     row = {
@@ -218,10 +213,6 @@ def _row(
             for name, value in asdict(protocols.coverage(stores)).items()
         }
     return row
-
-
-def _reasons(out: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(out.items())) or "none was asked"
 
 
 def cut(data: DataSet, places: Sequence[int]) -> DataSet:

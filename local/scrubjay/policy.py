@@ -65,11 +65,11 @@ class RecallPolicy:
     memory_sourced: float = 0.75  # factor on a memory with a source: two scores added, back on the scale of one
     memory_when: float = 0.5  # the question asks when and the memory says when: to settle near ties
     rerank: float = 0.3  # on the logit of the reranking model, whose deviation over the first hits is 4 to 5
-    rerank_hits: int = 10  # how many hits it reads: 12 are no better on two of three sets, and cost a fifth more
+    rerank_hits: int = 10  # how many hits it reads: 12 were no better on LoCoMo and our chats, and cost a fifth more
     rerank_words: int = 40  # of an event and what was said before it together; a longer event is read alone
     rerank_before: int = 24  # words before the event, at most
     # How much of a large store is looked at. Agreement with looking at all of it is in docs/benchmarks.md.
-    exhaustive: int = 4_096  # rows up to which every one is scored: a millisecond or two
+    exhaustive: int = 4_096  # rows up to which every one is scored: some 4 ms
     candidates: int = 1_024  # rows that each signal proposes among more
     seeds: int = 160  # of these, the best by their own score get the whole sum, with their surroundings
     keyword_k1: float = 1.2  # BM25's customary values, for the mode that anyone can recompute

@@ -233,7 +233,10 @@ def recall(parser: Parser) -> None:
     parser.add_argument("--max-tokens", type=count, metavar="N", help="what all texts together may cost a model")
     parser.add_argument("--neighbours", type=whole, default=0, metavar="N", help="show N events around each hit (0)")
     parser.add_argument(
-        "--no-rerank", dest="rerank", action="store_false", help="do without the reranking model: ten times as fast"
+        "--no-rerank",
+        dest="rerank",
+        action="store_false",
+        help="do without the reranking model: about six times as fast",
     )
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
