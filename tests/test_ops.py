@@ -205,10 +205,10 @@ def test_forget_wins_over_every_edit_earlier_or_later(history: list[Op], gone: s
 def test_an_edit_always_wins_over_what_its_writer_had_seen(history: list[Op]) -> None:
     for versions in ops.fold(history).registers.values():
         shown = ops.winner(versions)
-        replaced = {base for _, base in versions.values() if base is not None}
+        replaced = {base for _, seen in versions.values() for base in seen}
 
         assert shown not in replaced
-        assert all(base < stamp for stamp, (_, base) in versions.items() if base is not None)
+        assert all(base < stamp for stamp, (_, seen) in versions.items() for base in seen)
 
 
 @given(histories())
@@ -218,9 +218,10 @@ def test_no_version_is_lost_it_is_shown_or_an_ancestor_or_an_open_conflict(histo
         at: Stamp | None = ops.winner(versions)
         while at in versions:
             ancestors.add(at)
-            at = versions[at][1]
+            at = next(iter(versions[at][1]), None)
 
         assert set(ops.open_conflicts(versions)) == set(versions) - ancestors
+        assert set(ops.to_settle(versions)) <= set(versions) - ancestors
 
 
 @given(histories())

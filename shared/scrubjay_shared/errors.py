@@ -61,11 +61,18 @@ class ConflictError(ScrubjayError):
 
 
 class UnavailableError(ScrubjayError):
-    """Not now: no daemon, disk full, model missing, shutting down. The same call may succeed later."""
+    """Not now: no daemon, disk full, model missing, shutting down. The same call may succeed later.
+
+    `retry_after` is in seconds; 0 when nobody said.
+    """
 
     code = "unavailable"
     status = 503
     exit_code = 6
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: float = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
 
 
 class CorruptError(ScrubjayError):
@@ -83,6 +90,128 @@ class TooLargeError(InvalidError):
     status = 413
 
 
+class MalformedError(InvalidError):
+    """Bytes that are not what the protocol says."""
+
+    code = "malformed"
+
+
+class BadSignatureError(CorruptError):
+    """Signed by nobody who may."""
+
+    code = "bad_signature"
+
+
+class BrokenChainError(CorruptError):
+    """An object or log entry that does not continue what came before it."""
+
+    code = "broken_chain"
+
+
+class WrongKeyError(CorruptError):
+    """Sealed with a key that is not ours."""
+
+    code = "wrong_key"
+
+
+class UpdateNeededError(UnavailableError):
+    """Written by a newer version than this one reads."""
+
+    code = "update_needed"
+
+
+class CredentialsError(UnauthenticatedError):
+    """The name and password (or code) do not fit. The same words for every cause."""
+
+    code = "credentials"
+
+
+class ExpiredError(UnauthenticatedError):
+    """A token or request whose time is over."""
+
+    code = "expired"
+
+
+class RevokedError(DeniedError):
+    """The device was revoked."""
+
+    code = "revoked"
+
+
+class PendingError(DeniedError):
+    """The device has not been approved by another one yet."""
+
+    code = "pending"
+
+
+class ForkError(ConflictError):
+    """Another object stands at that place already: this device's lane was written twice."""
+
+    code = "fork"
+
+
+class GapError(ConflictError):
+    """Objects before this one are missing."""
+
+    code = "gap"
+
+
+class StaleEpochError(ConflictError):
+    """Sealed under an epoch that a later one has replaced."""
+
+    code = "stale_epoch"
+
+
+class LogConflictError(ConflictError):
+    """The account log has moved on since it was read."""
+
+    code = "log_conflict"
+
+
+class WithheldError(CorruptError):
+    """The server does not hand out what it has said is there."""
+
+    code = "withheld"
+
+
+class RolledBackError(CorruptError):
+    """The server shows an older state than it has shown before."""
+
+    code = "rolled_back"
+
+
+class SplitError(CorruptError):
+    """The server shows different histories to different devices."""
+
+    code = "split"
+
+
+class NotSearchableError(InvalidError):
+    """The server cannot search that scope: it is sealed, or the server has not what searching takes."""
+
+    code = "not_searchable"
+
+
+class WrongSpaceError(InvalidError):
+    """A vector of another embedding space, or of another width, than the scope's."""
+
+    code = "wrong_space"
+
+
+class QuotaError(UnavailableError):
+    """The account's storage is used up; reading, packing and forgetting still work."""
+
+    code = "quota"
+    status = 507
+
+
+class TooManyError(UnavailableError):
+    """Asked too often."""
+
+    code = "too_many"
+    status = 429
+
+
 KINDS: tuple[type[ScrubjayError], ...] = (
     InvalidError,
     NotFoundError,
@@ -93,7 +222,30 @@ KINDS: tuple[type[ScrubjayError], ...] = (
     CorruptError,
     TooLargeError,
 )
-BY_CODE: dict[str, type[ScrubjayError]] = {kind.code: kind for kind in KINDS}
+SYNC_KINDS: tuple[type[ScrubjayError], ...] = (
+    MalformedError,
+    BadSignatureError,
+    BrokenChainError,
+    WrongKeyError,
+    UpdateNeededError,
+    CredentialsError,
+    ExpiredError,
+    RevokedError,
+    PendingError,
+    ForkError,
+    GapError,
+    StaleEpochError,
+    LogConflictError,
+    WithheldError,
+    RolledBackError,
+    SplitError,
+    NotSearchableError,
+    WrongSpaceError,
+    QuotaError,
+    TooManyError,
+)
+"""What only sync and its service raise."""
+BY_CODE: dict[str, type[ScrubjayError]] = {kind.code: kind for kind in (*KINDS, *SYNC_KINDS)}
 
 
 def from_code(code: str, message: str, hint: str = "") -> ScrubjayError:

@@ -3,27 +3,29 @@
 Theory of operation. Everything that is not derived is the fold of a set of ops. The fold is commutative, associative
 and idempotent, so that any two replicas holding the same ops show the same view, whatever order they came in:
 
-* events and grips are grow-only sets by id;
-* a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, base)}` and shows
-  the greatest stamp. A version that is no ancestor (through `base`) of the shown one is an open conflict, never lost;
+* events and grips are grow-only sets by id; of two that two devices made under one id, the smaller one counts;
+* a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, seen)}` and shows
+  the greatest stamp. `seen` are the versions that its writer knew. One that is no ancestor (through `seen`) of the
+  shown one is an open conflict, never lost;
 * names are a set of claims; the smallest live stamp holds a name, the others show as `name~2`, `name~3`;
 * counters are a running total per device, merged by the greater;
 * `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans.
 
 The encoding is `[type, version, op_id, hlc, body]` in MessagePack (sync.md §3.6). Types and fields are only ever added;
-an op of an unknown type is kept and folds to nothing.
+an op that `problem` refuses (of an unknown type, or not well formed) is kept and folds to nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from enum import IntEnum, StrEnum
+from math import isfinite
+from typing import Any, TypeVar
 
 import msgspec
 
-from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid_bytes, ulid_text
+from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, Hlc, Millis, millis_of, ulid_bytes, ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import (
     Alias,
@@ -41,8 +43,21 @@ from scrubjay_shared.records import (
     content_hash,
 )
 
+T = TypeVar("T", bound=StrEnum)
+
 Stamp = tuple[int, str]
 """When and where a write happened: (hlc, device). Greater is later; ties between devices break by device."""
+
+
+Version = tuple[Any, tuple[Stamp, ...]]
+"""A value of a register, and the stamps of the versions that its writer had seen: first the one it replaced."""
+
+MAX_HLC = (1 << 63) - (1 << 32)
+"""The greatest stamp an op may have. SQLite counts to 2^63; what is left is room for edits that stamp above it."""
+
+
+MAX_JSON_DEPTH = 64
+"""Levels of metadata that are read; above what writers allow, and below where readers of JSON give up."""
 
 
 class OpType(IntEnum):
@@ -87,7 +102,8 @@ class Counter(IntEnum):
 
 # Body keys, by op type. 1 is always the entity the op is about.
 ENTITY = 1
-_FIELDS, _BASES = 2, 3
+_FIELDS, _BASES, _ALSO = 2, 3, 4
+_OWNER = 2
 _CLAIMED = 2
 _SEEN = 3
 _COUNTER, _TOTAL, _LAST = 2, 3, 4
@@ -99,7 +115,7 @@ class State:
     """The fold of a set of ops. Built by `fold` and `merge` only; treat it as a value."""
 
     events: dict[str, Event] = field(default_factory=dict)
-    registers: dict[tuple[str, int], dict[Stamp, tuple[Any, Stamp | None]]] = field(default_factory=dict)
+    registers: dict[tuple[str, int], dict[Stamp, Version]] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     claims: dict[tuple[str, Stamp], str] = field(default_factory=dict)
     unclaimed: set[tuple[str, Stamp]] = field(default_factory=set)
@@ -145,18 +161,29 @@ def event_body(event: Event) -> dict[int, Any]:
 
 
 def memory_body(
-    memory_id: str, fields: Mapping[Field, Any], bases: Mapping[Field, Stamp] | None = None
+    memory_id: str,
+    fields: Mapping[Field, Any],
+    bases: Mapping[Field, Stamp] | None = None,
+    also: Mapping[Field, Iterable[Stamp]] | None = None,
 ) -> dict[int, Any]:
-    """Return the body of a write to some registers. `bases` are the stamps of the values that the writer replaced."""
+    """Return the body of a write to some registers.
+
+    `bases` are the stamps of the values that the writer replaced, `also` those of other versions that it settles.
+    """
     body: dict[int, Any] = {ENTITY: ulid_bytes(memory_id), _FIELDS: {int(key): value for key, value in fields.items()}}
     if bases:
-        body[_BASES] = {int(key): [hlc, bytes.fromhex(device)] for key, (hlc, device) in bases.items()}
+        body[_BASES] = {int(key): _wire(stamp) for key, stamp in bases.items()}
+    if also:
+        body[_ALSO] = {int(key): [_wire(stamp) for stamp in sorted(stamps)] for key, stamps in also.items()}
     return body
 
 
-def forget_body(entity: str) -> dict[int, Any]:
-    """Return the body of a forget: the id of a memory, an event or a grip."""
-    return {ENTITY: ulid_bytes(entity)}
+def forget_body(entity: str, owner: str | None = None) -> dict[int, Any]:
+    """Return the body of a forget: the id of a memory, an event or a grip. `owner` is the memory of a grip."""
+    body = {ENTITY: ulid_bytes(entity)}
+    if owner is not None:
+        body[_OWNER] = ulid_bytes(owner)
+    return body
 
 
 def claim_body(memory_id: str, name: str) -> dict[int, Any]:
@@ -169,7 +196,7 @@ def unclaim_body(memory_id: str, name: str, seen: Iterable[Stamp]) -> dict[int, 
     return {
         ENTITY: ulid_bytes(memory_id),
         _CLAIMED: name,
-        _SEEN: [[hlc, bytes.fromhex(device)] for hlc, device in sorted(seen)],
+        _SEEN: [_wire(stamp) for stamp in sorted(seen)],
     }
 
 
@@ -198,6 +225,14 @@ def blank_body(event_id: str, spans: Iterable[tuple[int, int]]) -> dict[int, Any
     return {ENTITY: ulid_bytes(event_id), _SPANS: sorted([start, end] for start, end in spans)}
 
 
+def _wire(stamp: Stamp) -> list[Any]:
+    return [stamp[0], bytes.fromhex(stamp[1])]
+
+
+def _stamp(wire: list[Any]) -> Stamp:
+    return wire[0], wire[1].hex()
+
+
 def entity_of(op: Op) -> str:
     """Return the id of what an op is about; a grip's op is about its memory."""
     return ulid_text(op.body[ENTITY])
@@ -206,6 +241,219 @@ def entity_of(op: Op) -> str:
 def fields_of(op: Op) -> tuple[Field, ...]:
     """Return the registers that an op of type MEMORY writes, as far as this version knows them."""
     return tuple(Field(key) for key in op.body.get(_FIELDS, {}) if key in set(Field))
+
+
+def owner_of(op: Op) -> str | None:
+    """Return the memory of the grip that an op of type FORGET is about, where it says so."""
+    return ulid_text(op.body[_OWNER]) if op.type == OpType.FORGET and _OWNER in op.body else None
+
+
+def grip_of(op: Op) -> str:
+    """Return the id of the grip that an op of type GRIP makes."""
+    return ulid_text(op.body[2])
+
+
+def name_of(op: Op) -> str:
+    """Return the name that an op of type CLAIM or UNCLAIM is about."""
+    name: str = op.body[_CLAIMED]
+    return name
+
+
+def stamps_of(op: Op) -> list[tuple[str, int | str, int]]:
+    """Return what an op gives its stamp to: (entity, field or name, hlc) of each register and each claim."""
+    if op.type == OpType.MEMORY:
+        return [(entity_of(op), key, int(op.hlc)) for key in op.body[_FIELDS]]
+    return [(entity_of(op), op.body[_CLAIMED], int(op.hlc))] if op.type == OpType.CLAIM else []
+
+
+def readdressed(op: Op, device: str, seq: int, moved: Collection[tuple[str, int | str, int]]) -> Op:
+    """Return an op as that of another device. `moved` are the `stamps_of` of the ops that change hands with it.
+
+    What it says of stamps of theirs it says of their new ones. Its id and its own time stay.
+    """
+    old, new, entity, body = bytes.fromhex(op.device), bytes.fromhex(device), entity_of(op), dict(op.body)
+
+    def at(key: int | str, wire: list[Any]) -> list[Any]:
+        return [wire[0], new] if wire[1] == old and (entity, key, wire[0]) in moved else wire
+
+    if op.type == OpType.MEMORY:
+        if _BASES in body:
+            body[_BASES] = {key: at(key, wire) for key, wire in body[_BASES].items()}
+        if _ALSO in body:
+            body[_ALSO] = {key: sorted(at(key, wire) for wire in wires) for key, wires in body[_ALSO].items()}
+    elif op.type == OpType.UNCLAIM:
+        body[_SEEN] = sorted(at(body[_CLAIMED], wire) for wire in body[_SEEN])
+    return replace(op, device=device, seq=seq, body=body)
+
+
+def adopted(op: Op, device: str, seq: int) -> Op:
+    """Return an op as that of a device to which all ops go that it speaks of: each stamp in it is that device's."""
+    new, body = bytes.fromhex(device), dict(op.body)
+    if op.type == OpType.MEMORY:
+        if _BASES in body:
+            body[_BASES] = {key: [wire[0], new] for key, wire in body[_BASES].items()}
+        if _ALSO in body:
+            body[_ALSO] = {key: sorted([wire[0], new] for wire in wires) for key, wires in body[_ALSO].items()}
+    elif op.type == OpType.UNCLAIM:
+        body[_SEEN] = sorted([wire[0], new] for wire in body[_SEEN])
+    return replace(op, device=device, seq=seq, body=body)
+
+
+def counted(op: Op, total: int) -> Op:
+    """Return an op of type COUNT with another total."""
+    return replace(op, body={**op.body, _TOTAL: total})
+
+
+def total_of(op: Op) -> tuple[int, int, Millis]:
+    """Return what an op of type COUNT says: (counter, total, when it last rose)."""
+    return op.body[_COUNTER], op.body[_TOTAL], Millis(op.body[_LAST])
+
+
+def spans_of(op: Op) -> list[tuple[int, int]]:
+    """Return the passages that an op of type BLANK erases."""
+    return [(start, end) for start, end in op.body[_SPANS]]
+
+
+def with_blanks(op: Op, spans: Collection[tuple[int, int]]) -> Op:
+    """Return an op of type EVENT with some passages of its text erased."""
+    return replace(op, body={**op.body, 6: blanked(op.body[6], spans)})
+
+
+# --- what can be applied ----------------------------------------------------------------------------------------------
+
+
+def problem(op: Op) -> str:
+    """Return why this version cannot apply an op, in words that quote nothing of it; "" when it can.
+
+    An unknown value of a closed set (a type, a scope) is no problem in a memory, which shows its default instead until
+    this device knows the value; an event has no default, so it waits.
+    """
+    check = _CHECKS.get(op.type)
+    if check is None:
+        return f"type {op.type} is of a newer version"
+    if not 0 < op.hlc <= MAX_HLC:
+        return "its time is out of range"
+    try:
+        return check(op.body)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return "it is not well formed"
+
+
+def _id(value: Any) -> bool:
+    return type(value) is bytes and len(value) == 16
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and abs(value) < MAX_HLC
+
+
+def _stamps(wires: Iterable[Any]) -> bool:
+    return all(len(wire) == 2 and _whole(wire[0]) and _id(wire[1]) for wire in wires)
+
+
+def _words(value: Any) -> bool:
+    """Whether this is a text that SQLite and its JSON compare as it is: one with a NUL is cut there."""
+    return type(value) is str and "\0" not in value
+
+
+def _map(value: Any) -> bool:
+    return type(value) is dict and _json(value, MAX_JSON_DEPTH)
+
+
+def _json(value: Any, depth: int) -> bool:
+    """Whether JSON can say it: MessagePack has keys, numbers and types that it has not."""
+    if type(value) is dict:
+        return depth > 0 and all(type(key) is str and _json(one, depth - 1) for key, one in value.items())
+    if type(value) is list:
+        return depth > 0 and all(_json(one, depth - 1) for one in value)
+    return value is None or type(value) in {str, int, bool} or (type(value) is float and isfinite(value))
+
+
+def _event_problem(body: dict[int, Any]) -> str:
+    if body[4] not in _EVENT_TYPES or body[5] not in _ROLES or body[11] not in _TRUSTS:
+        return "its type, role or trust is of a newer version"
+    project = body.get(9)
+    fine = (  # spelled out: this runs a million times when a device joins
+        _id(body[ENTITY])
+        and _words(body[2])
+        and _words(body[3])
+        and _words(body[8])
+        and type(body[6]) is str
+        and type(body[7]) is int
+        and 0 <= body[7] <= MAX_EVENT_MILLIS
+        and (project is None or _words(project))
+        and _whole(offset := body.get(10, 0))
+        and abs(offset) < DAY_MINUTES
+        and (12 not in body or _map(body[12]))
+    )
+    return "" if fine else "it is not well formed"
+
+
+def _memory_problem(body: dict[int, Any]) -> str:
+    fine = (
+        _id(body[ENTITY])
+        and all(type(key) is int and _FITS.get(key, _anything)(value) for key, value in body[_FIELDS].items())
+        and _stamps(body.get(_BASES, {}).values())
+        and all(_stamps(wires) for wires in body.get(_ALSO, {}).values())
+    )
+    return "" if fine else "it is not well formed"
+
+
+def _grip_problem(body: dict[int, Any]) -> str:
+    fine = (
+        all(_id(body[key]) for key in (ENTITY, 2, 3, 4))
+        and all(_whole(body[key]) for key in (5, 6, 9))
+        and type(body[7]) is str
+        and _words(body[8])
+    )
+    return "" if fine else "it is not well formed"
+
+
+def _said(fine: Callable[[dict[int, Any]], bool]) -> Callable[[dict[int, Any]], str]:
+    return lambda body: "" if _id(body[ENTITY]) and fine(body) else "it is not well formed"
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _share(value: Any) -> bool:
+    return type(value) in {int, float} and 0 <= value <= 1
+
+
+def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+_EVENT_TYPES, _ROLES, _TRUSTS = frozenset(EventType), frozenset(Role), frozenset(Trust)
+_CHECKS: dict[int, Callable[[dict[int, Any]], str]] = {
+    OpType.EVENT: _event_problem,
+    OpType.MEMORY: _memory_problem,
+    OpType.FORGET: _said(lambda body: _OWNER not in body or _id(body[_OWNER])),
+    OpType.CLAIM: _said(lambda body: _words(body[_CLAIMED])),
+    OpType.UNCLAIM: _said(lambda body: _words(body[_CLAIMED]) and _stamps(body[_SEEN])),
+    OpType.COUNT: _said(lambda body: all(_whole(body[key]) for key in (_COUNTER, _TOTAL, _LAST))),
+    OpType.GRIP: _grip_problem,
+    OpType.BLANK: _said(lambda body: all(len(span) == 2 and all(map(_whole, span)) for span in body[_SPANS])),
+}
+_FITS: dict[int, Callable[[Any], bool]] = {
+    Field.CONTENT: lambda value: type(value) is str,
+    Field.KIND: _words,
+    Field.TYPE: _words,
+    Field.SCOPE: _words,
+    Field.RESOURCE_ID: _or_none(_words),
+    Field.LAYER: _words,
+    Field.SALIENCE: _share,
+    Field.CONFIDENCE: _share,
+    Field.TOPIC: _or_none(_words),
+    Field.TRUST: _words,
+    Field.VALID_FROM: _or_none(_whole),
+    Field.VALID_TO: _or_none(_whole),
+    Field.SUPERSEDED_BY: _or_none(_words),
+    Field.CREATED_AT: _whole,
+    Field.METADATA: _map,
+    Field.NAME: _or_none(_words),
+}
 
 
 # --- wire -------------------------------------------------------------------------------------------------------------
@@ -227,7 +475,7 @@ def decode(data: bytes, *, device: str, seq: int) -> Op:
     """Return the op of some bytes; its device and place in the lane stand outside them. Raises CorruptError."""
     try:
         op_type, version, op_id, hlc, body = _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptError(
             f"op {seq} of device {device[:8]} cannot be read", hint="scrubjay restore FILE brings back a backup"
         ) from error
@@ -241,7 +489,8 @@ def fold(ops: Iterable[Op], start: State | None = None) -> State:
     """Return the state of `start` plus some ops, in any order. `start` is not modified."""
     state = merge(start, State()) if start is not None else State()
     for op in ops:
-        _apply(state, op)
+        if not problem(op):
+            _apply(state, op)
     return state
 
 
@@ -253,15 +502,19 @@ def apply(state: State, op: Op) -> State:
 def merge(left: State, right: State) -> State:
     """Return the union of two states: commutative, associative, idempotent."""
     merged = State(
-        events={**left.events, **right.events},
+        events=dict(left.events),
         registers={key: dict(versions) for key, versions in left.registers.items()},
         forgotten=left.forgotten | right.forgotten,
         claims={**left.claims, **right.claims},
         unclaimed=left.unclaimed | right.unclaimed,
         counters=dict(left.counters),
-        grips={**left.grips, **right.grips},
+        grips=dict(left.grips),
         blanks={key: set(spans) for key, spans in left.blanks.items()},
     )
+    for event in right.events.values():
+        merged.events[event.id] = first_event(event, merged.events.get(event.id, event))
+    for grip in right.grips.values():
+        merged.grips[grip.id] = first_grip(grip, merged.grips.get(grip.id, grip))
     for key, versions in right.registers.items():
         merged.registers.setdefault(key, {}).update(versions)
     for counter, total in right.counters.items():
@@ -275,33 +528,73 @@ def _apply(state: State, op: Op) -> None:
     """Add one op to a state that `fold` owns."""
     body, stamp = op.body, (int(op.hlc), op.device)
     if op.type == OpType.EVENT:
-        event = _event_of(op)
-        state.events[event.id] = event
+        event = event_of(op)
+        state.events[event.id] = first_event(event, state.events.get(event.id, event))
     elif op.type == OpType.MEMORY:
         entity = ulid_text(body[ENTITY])
-        bases = body.get(_BASES, {})
+        bases, also = body.get(_BASES, {}), body.get(_ALSO, {})
         for key, value in body[_FIELDS].items():
-            base = bases.get(key)
-            seen = (base[0], base[1].hex()) if base else None
-            state.registers.setdefault((entity, key), {})[stamp] = (value, seen)
+            seen = [bases[key]] if key in bases else []
+            state.registers.setdefault((entity, key), {})[stamp] = (
+                value,
+                tuple(_stamp(wire) for wire in [*seen, *also.get(key, ())]),
+            )
     elif op.type == OpType.FORGET:
         state.forgotten.add(ulid_text(body[ENTITY]))
     elif op.type == OpType.CLAIM:
         state.claims[body[_CLAIMED], stamp] = ulid_text(body[ENTITY])
     elif op.type == OpType.UNCLAIM:
-        state.unclaimed.update((body[_CLAIMED], (hlc, device.hex())) for hlc, device in body[_SEEN])
+        state.unclaimed.update((body[_CLAIMED], _stamp(wire)) for wire in body[_SEEN])
     elif op.type == OpType.COUNT:
         counter = (ulid_text(body[ENTITY]), body[_COUNTER], op.device)
         state.counters[counter] = max(state.counters.get(counter, (0, 0)), (body[_TOTAL], body[_LAST]))
     elif op.type == OpType.GRIP:
         grip = _grip_of(op)
-        state.grips[grip.id] = grip
+        state.grips[grip.id] = first_grip(grip, state.grips.get(grip.id, grip))
     elif op.type == OpType.BLANK:
         spans = state.blanks.setdefault(ulid_text(body[ENTITY]), set())
         spans.update((start, end) for start, end in body[_SPANS])
 
 
-def _event_of(op: Op) -> Event:
+def first_event(one: Event, other: Event) -> Event:
+    """Return which of two events of one id counts: two devices may import the same export before they meet."""
+    if one is other:
+        return one
+    if one.device != other.device:
+        return one if one.device < other.device else other
+    return one if encode_event(one) < encode_event(other) else other
+
+
+def first_grip(one: Grip, other: Grip) -> Grip:
+    """Return which of two grips of one id counts."""
+    return one if one == other or astuple(one) < astuple(other) else other
+
+
+def is_plain_event(op: Op, data: bytes) -> bool:
+    """Whether the bytes of an op of type EVENT are those that `encode_event` gives again, where that is cheap to say.
+
+    Never for an event with metadata, whose keys may stand in another order.
+    """
+    body = op.body
+    return (
+        tuple(body) in _PLAIN
+        and body.get(9, "") is not None
+        and body.get(10, 1) != 0
+        and _encoder.encode((op.type, 1, op.op_id, op.hlc, body)) == data
+    )
+
+
+_PLAIN = frozenset((*range(1, 9), *project, *offset, 11) for project in ((), (9,)) for offset in ((), (10,)))
+"""The keys of an event without metadata, in their order: with and without a project, with and without an offset."""
+
+
+def encode_event(event: Event, op_id: bytes = b"", hlc: int = 0) -> bytes:
+    """Return the bytes of the op that appended an event, made again from the event."""
+    return _encoder.encode((int(OpType.EVENT), 1, op_id, hlc, event_body(event)))
+
+
+def event_of(op: Op) -> Event:
+    """Return the event that an op of type EVENT appends."""
     body = op.body
     return Event(
         id=ulid_text(body[ENTITY]),
@@ -341,8 +634,10 @@ BLANK_CHARACTER = "░"
 """Stands for each erased character, so that the spans of neighbouring grips keep their places."""
 
 
-def blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def blanked(text: str, spans: Collection[tuple[int, int]]) -> str:
     """Return a text of the same length with the characters of some spans replaced by `BLANK_CHARACTER`."""
+    if not spans:
+        return text
     characters = list(text)
     for start, end in spans:
         low, high = max(0, start), min(end, len(characters))
@@ -351,19 +646,51 @@ def blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join(characters)
 
 
-def winner(versions: Mapping[Stamp, tuple[Any, Stamp | None]]) -> Stamp:
+def winner(versions: Mapping[Stamp, Version]) -> Stamp:
     """Return the stamp of the version that a register shows: the greatest."""
     return max(versions)
 
 
-def open_conflicts(versions: Mapping[Stamp, tuple[Any, Stamp | None]]) -> tuple[Stamp, ...]:
-    """Return the stamps that the shown version never saw: no ancestors of it through the base links."""
-    ancestors: set[Stamp] = set()
-    at: Stamp | None = winner(versions)
-    while at is not None and at in versions and at not in ancestors:
-        ancestors.add(at)
-        at = versions[at][1]
-    return tuple(sorted(set(versions) - ancestors))
+def _ancestors(versions: Mapping[Stamp, Version], stamp: Stamp) -> set[Stamp]:
+    """Return a version and all that its writer knew of, directly or through what that one knew."""
+    found: set[Stamp] = set()
+    left = [stamp]
+    while left:
+        at = left.pop()
+        if at in versions and at not in found:
+            found.add(at)
+            left += versions[at][1]
+    return found
+
+
+def open_conflicts(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:
+    """Return the stamps that the shown version never saw: no ancestors of it through what each writer had seen."""
+    return tuple(sorted(set(versions) - _ancestors(versions, winner(versions))))
+
+
+def unseen(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:
+    """Return the open conflicts that their own side did not replace knowingly: of ten edits made offline, the last one.
+
+    A write that has seen these has seen all.
+    """
+    still_open = open_conflicts(versions)
+    replaced = {seen for stamp in still_open for seen in versions[stamp][1] if seen < stamp}
+    return tuple(stamp for stamp in still_open if stamp not in replaced)
+
+
+def to_settle(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:
+    """Return the open conflicts that somebody must decide: the `unseen` that say something else than what is shown."""
+    shown = versions[winner(versions)][0]
+    return tuple(stamp for stamp in unseen(versions) if versions[stamp][0] != shown)
+
+
+def live_claims(state: State) -> list[tuple[str, Stamp, str]]:
+    """Return the claims (name, stamp, memory) that were not taken back, of memories that were not forgotten."""
+    return [
+        (name, stamp, entity)
+        for (name, stamp), entity in state.claims.items()
+        if (name, stamp) not in state.unclaimed and entity not in state.forgotten
+    ]
 
 
 def holders(state: State) -> dict[str, tuple[str, str]]:
@@ -373,9 +700,8 @@ def holders(state: State) -> dict[str, tuple[str, str]]:
     next number that nobody holds, claimed or shown.
     """
     live: dict[str, list[tuple[Stamp, str]]] = {}
-    for (name, stamp), entity in state.claims.items():
-        if (name, stamp) not in state.unclaimed and entity not in state.forgotten:
-            live.setdefault(name, []).append((stamp, entity))
+    for name, stamp, entity in live_claims(state):
+        live.setdefault(name, []).append((stamp, entity))
     in_order = {name: list(dict.fromkeys(entity for _, entity in sorted(claims))) for name, claims in live.items()}
     names = {name: (entities[0], name) for name, entities in in_order.items()}
     for name in sorted(in_order):  # sorted: which `~2` is free must not depend on the order the ops came in
@@ -415,7 +741,7 @@ def view(state: State) -> View:
             name = shown.get((entity, values.get(Field.NAME, "")))
             memories[entity] = _memory_of(entity, values, name, latest[entity], counts.get(entity, (0, 0)))
     claimed_at: dict[tuple[str, str], int] = {}
-    for (name, stamp), entity in state.claims.items():
+    for name, stamp, entity in live_claims(state):
         claimed_at[entity, name] = min(claimed_at.get((entity, name), stamp[0]), stamp[0])
     return View(
         events={
@@ -438,20 +764,25 @@ def view(state: State) -> View:
     )
 
 
+def _known(closed: type[T], value: Any, default: T) -> T:
+    """Return a value of a closed set; the default for one that a newer version wrote."""
+    return closed(value) if value in closed._value2member_map_ else default
+
+
 def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: int, accessed: tuple[int, int]) -> Memory:
     return Memory(
         id=entity,
         content=values[Field.CONTENT],
         content_hash=content_hash(values[Field.CONTENT]),
-        kind=Kind(values.get(Field.KIND, Kind.STORED)),
-        type=MemoryType(values.get(Field.TYPE, MemoryType.FACT)),
-        scope=Scope(values.get(Field.SCOPE, Scope.USER)),
+        kind=_known(Kind, values.get(Field.KIND), Kind.STORED),
+        type=_known(MemoryType, values.get(Field.TYPE), MemoryType.FACT),
+        scope=_known(Scope, values.get(Field.SCOPE), Scope.USER),
         resource_id=values.get(Field.RESOURCE_ID),
-        layer=Layer(values.get(Field.LAYER, Layer.ARCHIVE)),
+        layer=_known(Layer, values.get(Field.LAYER), Layer.ARCHIVE),
         salience=values.get(Field.SALIENCE, 0.0),
         confidence=values.get(Field.CONFIDENCE, 1.0),
         topic=values.get(Field.TOPIC),
-        trust=Trust(values.get(Field.TRUST, Trust.USER)),
+        trust=_known(Trust, values.get(Field.TRUST), Trust.USER),
         valid_from=values.get(Field.VALID_FROM),
         valid_to=values.get(Field.VALID_TO),
         superseded_by=values.get(Field.SUPERSEDED_BY),

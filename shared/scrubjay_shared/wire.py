@@ -1,0 +1,400 @@
+"""What travels between client and cloud besides objects: the JSON bodies of the control plane, and the routes.
+
+`bytes` fields are base64 in JSON. Ids are 16 bytes; in paths they are lower-case hex. Data-plane bodies are objects one
+after another (`envelope.split`), media type `MEDIA`; what belongs to a page of them stands in headers. Errors are
+problem documents (RFC 9457) with the stable `code` of `errors`, a `hint`, and a `request_id`. Unknown fields are
+ignored, so that both sides may grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from scrubjay_shared.errors import MalformedError
+
+Body = TypeVar("Body")
+
+PROTOCOL = 1
+MEDIA = "application/vnd.sjs1"
+PROBLEM = "application/problem+json"
+CURSOR = "Scrubjay-Cursor"
+"""Opaque: where the next page begins."""
+HEAD = "Scrubjay-Head"
+"""The cursor a reader has when it has read everything; equal to `CURSOR` on the last page."""
+STORE = "Scrubjay-Store"
+GENERATION = "Scrubjay-Generation"
+"""Raised by the operator after a restore that may have lost a tail: clients compare and heal."""
+WARNING = "Scrubjay-Quota-Warning"
+"""Share of the quota used, in percent, from 80 on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """GET /v1/caps: what this server speaks and allows. `time` is its clock, UTC milliseconds."""
+
+    protocol: int
+    store_id: str
+    generation: int
+    time: int
+    max_body: int
+    max_object: int
+    registration: str
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kdf:
+    """Argon2id parameters: salt of 16 bytes, memory in KiB, iterations, lanes."""
+
+    salt: bytes
+    memory_kib: int
+    iterations: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prelogin:
+    """GET /v1/prelogin?username=: how this name derives its key; an unknown name gets a fake that stays the same."""
+
+    kdf: Kdf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrap:
+    """A key sealed to one holder by HPKE. `target` is a device id, or 16 zero bytes for the recovery code.
+
+    `kind` 1 holds the account's root key of `version`; 2 the keyring extract of a limited device.
+    """
+
+    target: bytes
+    kind: int
+    version: int
+    sealed: bytes
+
+
+RECOVERY_TARGET = bytes(16)
+ROOT_WRAP = 1
+LIMITED_WRAP = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAppend:
+    """POST /v1/log: entries that follow `head`, with the wraps and blobs they speak of, all or nothing."""
+
+    head: bytes
+    entries: tuple[bytes, ...]
+    wraps: tuple[Wrap, ...] = ()
+    blobs: tuple[bytes, ...] = ()
+    """Objects stored under their SHA-256: the keyring that a keyring_set entry names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """GET /v1/log?from=seq: the entries from a place on, and where the log ends."""
+
+    entries: tuple[bytes, ...]
+    seq: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    """POST /v1/register: a new account. `log` begins at the genesis, and must certify the first device."""
+
+    username: str
+    kdf: Kdf
+    auth_key: bytes
+    log: LogAppend
+    invite: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """POST /v1/login: proves the password. `code` is the TOTP code, where the account has one."""
+
+    username: str
+    auth_key: bytes
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A token that may only enrol a device and read the account log. `expires` in UTC milliseconds."""
+
+    account: bytes
+    token: str
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enroll:
+    """POST /v1/enroll (pending token): the device that asks to be added."""
+
+    device: bytes
+    sign_pub: bytes
+    wrap_pub: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """One device that asks, as GET /v1/enroll lists them to devices and to the one that asked."""
+
+    id: bytes
+    device: bytes
+    sign_pub: bytes
+    wrap_pub: bytes
+    approved: bool
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolments:
+    """GET /v1/enroll."""
+
+    enrolments: tuple[Enrolment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """GET /v1/auth/challenge?device=: what the device signs: "sjs/1/auth", account, device, nonce, origin."""
+
+    nonce: bytes
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRequest:
+    """POST /v1/auth/token. `origin` is the server's address as the client reaches it; the account must list it."""
+
+    account: bytes
+    device: bytes
+    nonce: bytes
+    origin: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """An access token of one hour."""
+
+    token: str
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wraps:
+    """GET /v1/wraps/{target}: newest version first."""
+
+    wraps: tuple[Wrap, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneHead:
+    """Where a lane ends: its last place and that place's link."""
+
+    scope: bytes
+    device: bytes
+    n: int
+    tip: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """GET /v1/heads: every lane of the account."""
+
+    heads: tuple[LaneHead, ...]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """What became of one pushed object.
+
+    `status`: ok, dup, or an error code: gap, fork, stale_epoch, revoked, bad_signature, broken_chain, malformed, quota.
+    `n` and `tip` are the lane's end as the server now has it; the client compares them with its own.
+    """
+
+    scope: bytes
+    device: bytes
+    n_from: int
+    n_to: int
+    status: str
+    n: int
+    tip: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushAnswer:
+    """POST /v1/push, /v1/pack, /v1/heal. After the first error in a lane its later objects are not taken."""
+
+    results: tuple[Pushed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """GET /v1/usage: bytes and objects held, and what is allowed."""
+
+    bytes: int
+    objects: int
+    devices: int
+    scopes: int
+    quota_bytes: int
+    quota_objects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPassword:
+    """PUT /v1/account/password: a new salt and key; the old key proves the right to. No data changes."""
+
+    auth_key: bytes
+    new_kdf: Kdf
+    new_auth_key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTotp:
+    """PUT /v1/account/totp: `secret` empty takes the second factor away; `code` proves that the app has it."""
+
+    auth_key: bytes
+    secret: bytes = b""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAccount:
+    """DELETE /v1/account."""
+
+    auth_key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What a deletion removed; `left` counts rows of the account that are still there, and is 0."""
+
+    objects: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchVector:
+    """One memory's vector, given by a client: float32 little-endian, unit length.
+
+    `content_hash` is that of the content it was made of: a vector of other words than the server has is not taken.
+    """
+
+    id: str
+    content_hash: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicVector:
+    """The vector of a topic's label, made as a memory's is."""
+
+    topic: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutVectors:
+    """PUT /v1/search/{scope}/vectors: vectors in `space`, which must be the one that the scope was created with."""
+
+    space: str
+    vectors: tuple[SearchVector, ...] = ()
+    topics: tuple[TopicVector, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedVector:
+    """A memory that has no vector, and the hash of what it says."""
+
+    id: str
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedVectors:
+    """GET /v1/search/{scope}/vectors?after=id: memories and topics without a vector, in order of id.
+
+    `next` is where the next page begins; "" on the last. Topics stand on the first page.
+    """
+
+    wanted: tuple[WantedVector, ...]
+    topics: tuple[str, ...] = ()
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """POST /v1/search/{scope}: the words and, when the client has a model, their vector (float32 little-endian).
+
+    `space` is the vector's. `type` and `topic` keep to memories of one.
+    """
+
+    text: str
+    vector: bytes = b""
+    space: str = ""
+    limit: int = 10
+    type: str = ""
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """One memory of a searchable scope, best first."""
+
+    id: str
+    content: str
+    score: float
+    cosine: float
+    overlap: float
+    type: str
+    topic: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer:
+    """The hits, and whether vectors took part (`hybrid`) or only words did (`keyword`)."""
+
+    hits: tuple[SearchHit, ...]
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invite:
+    """An invitation that registers one account."""
+
+    code: str
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error: RFC 9457, with the code to act on."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str
+    request_id: str
+
+
+def read(data: bytes, kind: type[Body]) -> Body:
+    """Return the record of a JSON body. Raises MalformedError, which names the field, for anything that is none."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MalformedError(f"the body is no {kind.__name__}: {error}", hint="docs/protocol.md") from error
+    except RecursionError as error:  # thousands of brackets, also where no field is
+        raise MalformedError(f"the body is no {kind.__name__}: nested too deeply", hint="docs/protocol.md") from error
+
+
+def auth_message(account: bytes, device: bytes, nonce: bytes, origin: str) -> bytes:
+    """Return what a device signs to get a token: bound to the server's address, so that no other can relay it."""
+    return b"sjs/1/auth" + account + device + nonce + origin.encode()

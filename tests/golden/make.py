@@ -1,0 +1,1067 @@
+"""Makes the test vectors of SJS/1 from fixed keys, and refuses to change one without a new version.
+
+    python tests/golden/make.py           write what is missing; stop if a vector that stands would change
+    python tests/golden/make.py --check   write nothing, and say whether all stand as they are made
+
+What the code draws at random comes from `entropy` here. HPKE and zstd cannot be held to exact bytes (the one draws its
+own randomness, the other may compress better in its next release): such vectors are kept once made, and have to open
+to what they were made of. Their sections are named in `KEPT`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from scrubjay_shared import account, clock, envelope, ops, sealing, segment, wire
+from scrubjay_shared.account import EntryType, Signer
+from scrubjay_shared.clock import Hlc, Millis
+from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
+from scrubjay_shared.ops import Counter, Field, OpType
+from scrubjay_shared.records import Event, EventType, Grip, Op, Role, Trust
+from scrubjay_sync import keys, packing, words
+
+FOLDER = Path(__file__).parent
+VERSION = 1
+"""Of the vectors. Raised with every change of a byte that stands, and told in docs/protocol.md."""
+KEPT = {"objects.json": ("compressed", "beacon", "parts"), "keys.json": ("wraps",)}
+
+Made = dict[str, Any]
+
+
+def entropy(label: str) -> Callable[[int], bytes]:
+    """Return a source of bytes that are the same every time: SHA-256 of a label and a counter."""
+    place = 0
+
+    def draw(count: int) -> bytes:
+        nonlocal place
+        place += 1
+        return hashlib.shake_256(f"sjs/1/golden {label} {place}".encode()).digest(count)
+
+    return draw
+
+
+def fixed(label: str, count: int) -> bytes:
+    """Return some bytes that are the same every time."""
+    return entropy(label)(count)
+
+
+def signing(label: str) -> tuple[bytes, bytes, Callable[[bytes], bytes]]:
+    """Return the seed, the public key and the signature function of a name."""
+    seed = fixed(label, 32)
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    return seed, key.public_key().public_bytes_raw(), key.sign
+
+
+ACCOUNT, SCOPE, OPEN_SCOPE = fixed("account", 16), fixed("scope", 16), fixed("open scope", 16)
+DEVICE, OTHER = fixed("device", 16), fixed("other device", 16)
+KEY_0, KEY_1 = fixed("scope key 0", 32), fixed("scope key 1", 32)
+SEED, PUBLIC, SIGN = signing("device key")
+OTHER_SEED, OTHER_PUBLIC, OTHER_SIGN = signing("other device key")
+START = 1_760_000_000_000
+IDS = [clock.ulid(Millis(START + place), fixed(f"id {place}", 10)) for place in range(6)]
+
+
+# --- ops --------------------------------------------------------------------------------------------------------------
+
+
+def op(seq: int, kind: OpType, body: dict[int, Any], device: bytes = DEVICE) -> Op:
+    """Return an op of a device, stamped by its place."""
+    hlc = Hlc((START + seq) << 16 | seq)
+    return Op(
+        device=device.hex(),
+        seq=seq,
+        op_id=clock.uuid7(clock.millis_of(hlc), fixed(f"op {seq}", 10)),
+        hlc=hlc,
+        type=int(kind),
+        body=body,
+    )
+
+
+def event(place: int, text: str, **fields: Any) -> Event:
+    """Return an event."""
+    return Event(
+        id=IDS[place],
+        device=DEVICE.hex(),
+        agent="claude-code",
+        session_id="session-1",
+        type=EventType.USER_MESSAGE,
+        role=Role.USER,
+        text=text,
+        ts=Millis(START + place),
+        dedupe_key=f"key-{place}",
+        **fields,
+    )
+
+
+def every_op() -> list[tuple[str, Op]]:
+    """Return one op of every type and shape, with a name each."""
+    memory, source, other = IDS[2], IDS[0], IDS[1]
+    stamp = ((START + 3) << 16 | 3, DEVICE.hex())
+    foreign = ((START + 2) << 16, OTHER.hex())
+    full: dict[Field, Any] = {
+        Field.CONTENT: "Anna moved to Kraków in 2024. 🐦",
+        Field.KIND: "observation",
+        Field.TYPE: "fact",
+        Field.SCOPE: "user",
+        Field.RESOURCE_ID: None,
+        Field.LAYER: "archive",
+        Field.SALIENCE: 0.55,
+        Field.CONFIDENCE: 1.0,
+        Field.TOPIC: "people/anna",
+        Field.TRUST: "user",
+        Field.VALID_FROM: START - 1,
+        Field.VALID_TO: None,
+        Field.SUPERSEDED_BY: None,
+        Field.CREATED_AT: START,
+        Field.METADATA: {"n": [1, 2.5, None, True], "source_key": "a"},
+        Field.NAME: "anna",
+    }
+    grip = Grip(
+        id=IDS[3],
+        memory_id=memory,
+        event_id_start=source,
+        event_id_end=other,
+        span_start=0,
+        span_end=12,
+        excerpt="Anna moved…",
+        source="rules/1",
+        created_at=Millis(START),
+    )
+    return [
+        (
+            "event, every field",
+            op(
+                1,
+                OpType.EVENT,
+                ops.event_body(
+                    event(
+                        0,
+                        "Anna moved to Kraków.",
+                        project="proj_1",
+                        utc_offset=-90,
+                        trust=Trust.IMPORT,
+                        metadata={"speaker": "Anna"},
+                    )
+                ),
+            ),
+        ),
+        ("event, no optional field", op(2, OpType.EVENT, ops.event_body(event(1, "")))),
+        ("memory, every field", op(3, OpType.MEMORY, ops.memory_body(memory, full))),
+        (
+            "memory, an edit that saw a value",
+            op(
+                4,
+                OpType.MEMORY,
+                ops.memory_body(
+                    memory, {Field.CONTENT: "Anna lives in Gdańsk."}, {Field.CONTENT: stamp}, {Field.CONTENT: [foreign]}
+                ),
+            ),
+        ),
+        ("claim", op(5, OpType.CLAIM, ops.claim_body(memory, "anna"))),
+        (
+            "unclaim",
+            op(6, OpType.UNCLAIM, ops.unclaim_body(memory, "anna", [((START + 5) << 16 | 5, DEVICE.hex()), foreign])),
+        ),
+        ("count", op(7, OpType.COUNT, ops.count_body(memory, Counter.ACCESS, 300, Millis(START + 7)))),
+        ("grip", op(8, OpType.GRIP, ops.grip_body(grip))),
+        ("blank", op(9, OpType.BLANK, ops.blank_body(source, [(5, 10), (0, 4)]))),
+        ("forget, of a memory or an event", op(10, OpType.FORGET, ops.forget_body(other))),
+        ("forget, of a grip", op(11, OpType.FORGET, ops.forget_body(IDS[3], memory))),
+        (
+            "a type that is not known yet",
+            Op(
+                device=DEVICE.hex(),
+                seq=12,
+                op_id=bytes(16),
+                hlc=Hlc(1),
+                type=200,
+                version=3,
+                body={1: bytes(16), 99: ["x"]},
+            ),
+        ),
+    ]
+
+
+def made_ops() -> Made:
+    """Return the vectors of ops: their bytes, and what the bytes say."""
+    return {
+        "device": DEVICE.hex(),
+        "ops": [
+            {
+                "name": name,
+                "seq": one.seq,
+                "bytes": ops.encode(one).hex(),
+                "type": one.type,
+                "version": one.version,
+                "op_id": one.op_id.hex(),
+                "hlc": str(one.hlc),
+                "body": plain(one.body),
+                "applies": ops.problem(one) == "",
+            }
+            for name, one in every_op()
+        ],
+        "stamps": [
+            {"last": str(last), "now": now, "tick": str(clock.tick(Hlc(last), Millis(now)))}
+            for last, now in (
+                (0, 0),
+                (5, 0),
+                (START << 16, START),
+                ((START << 16) + 0xFFFF, START),
+                (START + 1 << 16, START),
+            )
+        ],
+        "received": [
+            {
+                "last": str(last),
+                "remote": str(remote),
+                "now": now,
+                "clock": str(clock.receive(Hlc(last), Hlc(remote), Millis(now))),
+            }
+            for last, remote, now in (
+                (0, (START + 600_000) << 16, START),
+                (0, (START + 600_001) << 16, START),
+                (9, 8, START),
+            )
+        ],
+        "ulids": [{"text": text, "bytes": clock.ulid_bytes(text).hex()} for text in IDS],
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a body as JSON can say it: bytes as {"hex": …}, maps as lists of pairs."""
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    if isinstance(value, dict):
+        return {"map": [[plain(key), plain(item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def made_merges() -> Made:
+    """Return histories and what every device must show of them, whatever order their ops come in."""
+    memory, source = IDS[2], IDS[0]
+    born = {Field.CONTENT: "one", Field.CREATED_AT: START}
+    first = op(1, OpType.MEMORY, ops.memory_body(memory, born))
+    stamp = (int(first.hlc), first.device)
+    ours = op(2, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "two"}, {Field.CONTENT: stamp}))
+    theirs = op(3, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "three"}, {Field.CONTENT: stamp}), OTHER)
+    settled = op(
+        4,
+        OpType.MEMORY,
+        ops.memory_body(
+            memory,
+            {Field.CONTENT: "four"},
+            {Field.CONTENT: (int(theirs.hlc), theirs.device)},
+            {Field.CONTENT: [(int(ours.hlc), ours.device)]},
+        ),
+    )
+    twin = op(5, OpType.MEMORY, ops.memory_body(IDS[4], born), OTHER)
+    told = op(6, OpType.EVENT, ops.event_body(event(0, "my key is 1234, keep it")))
+    cases: list[tuple[str, list[Op]]] = [
+        ("an edit of what was seen replaces it", [first, ours]),
+        ("two edits of one value: the later shows, the other is an open conflict", [first, ours, theirs]),
+        ("an edit that saw both settles it", [first, ours, theirs, settled]),
+        ("forget wins over a later edit", [first, op(5, OpType.FORGET, ops.forget_body(memory)), settled]),
+        (
+            "the older claim holds the name, the younger shows with a number",
+            [
+                first,
+                twin,
+                op(7, OpType.CLAIM, ops.claim_body(memory, "anna")),
+                op(8, OpType.CLAIM, ops.claim_body(IDS[4], "anna"), OTHER),
+            ],
+        ),
+        (
+            "counters add up over devices",
+            [
+                first,
+                op(7, OpType.COUNT, ops.count_body(memory, Counter.ACCESS, 3, Millis(START + 7))),
+                op(8, OpType.COUNT, ops.count_body(memory, Counter.ACCESS, 2, Millis(START + 8))),
+                op(9, OpType.COUNT, ops.count_body(memory, Counter.ACCESS, 4, Millis(START + 9)), OTHER),
+            ],
+        ),
+        ("passages that were erased stay erased", [told, op(7, OpType.BLANK, ops.blank_body(source, [(10, 14)]))]),
+    ]
+    return {
+        "cases": [
+            {
+                "name": name,
+                "ops": [[one.device, one.seq, ops.encode(one).hex()] for one in history],
+                "shows": shown(history),
+            }
+            for name, history in cases
+        ]
+    }
+
+
+def shown(history: list[Op]) -> Made:
+    """Return what a set of ops shows, as JSON."""
+    view = ops.view(ops.fold(history))
+    return {
+        "memories": {one.id: [one.content, one.access_count] for one in view.memories.values()},
+        "conflicts": {
+            f"{entity} {key}": [str(hlc) + " " + device for hlc, device in open_]
+            for (entity, key), open_ in view.conflicts.items()
+        },
+        "names": {name: entity for name, (entity, _) in sorted(ops.holders(ops.fold(history)).items())},
+        "events": {one.id: one.text for one in view.events.values()},
+    }
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def made_objects() -> Made:
+    """Return the vectors of objects: two lanes, packs, and objects that must be refused."""
+    entries = [(one.seq, ops.encode(one)) for _, one in every_op()]
+    sealed = lane(SCOPE, Suite.SEALED, entries, squeeze=False)
+    spoken = lane(OPEN_SCOPE, Suite.OPEN, entries, squeeze=False)
+    packs = [pack(sealed[:3], entries[:8]), pack(spoken[:3], entries[:8])]
+    return {
+        "account": ACCOUNT.hex(),
+        "scope": SCOPE.hex(),
+        "open_scope": OPEN_SCOPE.hex(),
+        "device": DEVICE.hex(),
+        "sign_seed": SEED.hex(),
+        "sign_pub": PUBLIC.hex(),
+        "keys": {"0": KEY_0.hex(), "1": KEY_1.hex()},
+        "lane_root": envelope.lane_root(ACCOUNT, SCOPE, DEVICE).hex(),
+        "open_lane_root": envelope.lane_root(ACCOUNT, OPEN_SCOPE, DEVICE).hex(),
+        "objects": [described(one) for one in (*sealed, *spoken, *packs)],
+        "compressed": [described(one) for one in lane(SCOPE, Suite.SEALED, entries, squeeze=True)],
+        "refused": refused_objects(sealed, spoken),
+        **made_beacon_and_parts(),
+        "padded": [
+            [length, len(segment.pad(bytes(length)))]
+            for length in (0, 1, 507, 508, 509, 600, 1000, 1020, 1021, 4092, 4093, 65_532, 65_533, 100_000, 500_000)
+        ],
+        "padme": [
+            [length, segment.padme(length)]
+            for length in (0, 1, 2, 3, 9, 100, 511, 512, 513, 1000, 65_537, 100_000, 1_000_000)
+        ],
+    }
+
+
+def lane(scope: bytes, suite: Suite, entries: list[segment.Entry], *, squeeze: bool) -> list[Envelope]:
+    """Return a lane of four objects: a full segment, one with an erased op, an empty one of another epoch, a long one."""
+    long = (20, ops.encode(op(20, OpType.EVENT, ops.event_body(event(5, "The bird hides seeds. " * 80)))))
+    payloads: list[tuple[int, list[segment.Entry]]] = [
+        (0, entries[:8]),
+        (0, [(9, None), *entries[9:]]),
+        (1, []),
+        (1, [long]),
+    ]
+    prev, made = envelope.lane_root(ACCOUNT, scope, DEVICE), []
+    for n, (epoch, payload) in enumerate(payloads, 1):
+        header = Header(
+            suite=suite,
+            kind=ObjectKind.SEGMENT,
+            account=ACCOUNT,
+            scope=scope,
+            device=DEVICE,
+            epoch=epoch if suite == Suite.SEALED else 0,
+            n_from=n,
+            n_to=n,
+            prev=prev,
+        )
+        one = sealing.seal(
+            header,
+            segment.encode(payload),
+            key=(KEY_0, KEY_1)[epoch],
+            salt=fixed(f"salt {n} {squeeze}", 32),
+            sign=SIGN,
+            squeeze=squeeze,
+        )
+        made.append(one)
+        prev = one.link
+    return made
+
+
+def pack(covered: list[Envelope], entries: list[segment.Entry]) -> Envelope:
+    """Return the pack that stands for some segments."""
+    first, last = covered[0].header, covered[-1].header
+    header = Header(
+        suite=first.suite,
+        kind=ObjectKind.PACK,
+        account=ACCOUNT,
+        scope=first.scope,
+        device=DEVICE,
+        n_from=first.n_from,
+        n_to=last.n_to,
+        prev=first.prev,
+        tip=covered[-1].end,
+    )
+    return sealing.seal(
+        header, segment.encode(entries), key=KEY_0, salt=fixed("salt of the pack", 32), sign=SIGN, squeeze=False
+    )
+
+
+def made_beacon_and_parts() -> Made:
+    """Return a beacon at place 5 of the sealed lane, and after it an op in three parts."""
+    hand = packing.Hand(sign=SIGN, entropy=entropy("beacon and parts"))
+    seen = packing.Beacon(
+        at=Millis(START),
+        heads={(SCOPE, DEVICE): (4, fixed("end", 32)), (SCOPE, OTHER): (1, fixed("end 2", 32))},
+        log_seq=7,
+        log_head=fixed("log head", 32),
+    )
+    place = packing.Place(
+        account=ACCOUNT, scope=SCOPE, device=DEVICE, n=5, prev=fixed("end", 32), suite=Suite.SEALED, epoch=1, key=KEY_1
+    )
+    beacon = packing.beacon(place, seen, hand).envelope
+    one = op(21, OpType.EVENT, ops.event_body(event(5, "The bird hides seeds. " * 80)))
+    frame, _ = segment.compress(ops.encode(one))
+    parts, place = [], place.after(beacon)
+    for number in range(3):
+        parts.append(
+            packing._part(
+                place, (21, number, 3, frame[number * 50 : (number + 1) * 50 if number < 2 else None]), hand
+            ).envelope
+        )
+        place = place.after(parts[-1])
+    return {
+        "beacon": {
+            "bytes": beacon.data.hex(),
+            "at": START,
+            "heads": [
+                [scope.hex(), device.hex(), n, tip.hex()] for (scope, device), (n, tip) in sorted(seen.heads.items())
+            ],
+            "log_seq": 7,
+            "log_head": seen.log_head.hex(),
+        },
+        "parts": {"bytes": [part.data.hex() for part in parts], "seq": 21, "op": ops.encode(one).hex()},
+    }
+
+
+def described(one: Envelope) -> Made:
+    """Return an object and all that can be told of it."""
+    header = one.header
+    payload = sealing.unseal(one, key=(KEY_0, KEY_1)[header.epoch])
+    return {
+        "bytes": one.data.hex(),
+        "suite": header.suite,
+        "kind": header.kind,
+        "flags": header.flags,
+        "scope": header.scope.hex(),
+        "epoch": header.epoch,
+        "n_from": header.n_from,
+        "n_to": header.n_to,
+        "prev": header.prev.hex(),
+        "tip": header.tip.hex(),
+        "salt": header.salt.hex(),
+        "commit": header.commit.hex(),
+        "body_len": header.body_len,
+        "link": one.link.hex(),
+        "end": one.end.hex(),
+        "payload": payload.hex(),
+        "entries": [[seq, None if data is None else data.hex()] for seq, data in segment.decode(payload)],
+    }
+
+
+def refused_objects(sealed: list[Envelope], spoken: list[Envelope]) -> list[Made]:
+    """Return objects that a certified device signed and that are wrong all the same, each with the code of its refusal.
+
+    Each stands as the first object of its lane, and is opened with the key of epoch 0.
+    """
+    first, said = sealed[0].header, spoken[0].header
+
+    def sealed_by(padded: bytes, flags: int = 0, key: bytes = KEY_0) -> Envelope:
+        bare = Header(
+            suite=1,
+            kind=1,
+            account=ACCOUNT,
+            scope=SCOPE,
+            device=DEVICE,
+            n_from=1,
+            n_to=1,
+            prev=first.prev,
+            flags=flags,
+            salt=fixed("salt of what is refused", 32),
+            body_len=len(padded) + sealing.TAG_BYTES,
+        )
+        secret, nonce, commit = sealing._derived(key, bare.salt, bare.pack())
+        bound = sealing.replace(bare, commit=commit)
+        return envelope.assemble(bound, sealing.AESGCMSIV(secret).encrypt(nonce, padded, bound.pack()), SIGN)
+
+    def with_header(**changes: Any) -> bytes:
+        return envelope.assemble(sealing.replace(first, **changes), sealed[0].body, SIGN).data
+
+    def open_body(body: bytes, flags: int = 0) -> bytes:
+        return envelope.assemble(sealing.replace(said, body_len=len(body), flags=flags), body, SIGN).data
+
+    good = segment.pad(segment.encode([(1, None)]))
+    return [
+        {"name": name, "bytes": data.hex(), "error": code}
+        for name, data, code in (
+            ("nothing but the header", sealed[0].head, "malformed"),
+            ("the last byte is missing", sealed[0].data[:-1], "malformed"),
+            ("a byte too many", sealed[0].data + b"S", "malformed"),
+            ("another magic", b"SJS2" + sealed[0].data[4:], "malformed"),
+            ("a suite that is not known", with_header(suite=2), "malformed"),
+            ("a kind that is not known", with_header(kind=8), "malformed"),
+            ("place 0", with_header(n_from=0, n_to=0), "malformed"),
+            ("a segment of two places", with_header(n_to=2), "malformed"),
+            ("a place beyond 2^63", with_header(n_from=1 << 63, n_to=1 << 63), "malformed"),
+            ("a segment with a tip", with_header(tip=bytes([1]) * 32), "malformed"),
+            (
+                "an open object with a salt",
+                envelope.assemble(sealing.replace(said, salt=bytes([1]) * 32), spoken[0].body, SIGN).data,
+                "malformed",
+            ),
+            ("a body of more than half a megabyte", with_header(body_len=envelope.MAX_OBJECT_BYTES), "malformed"),
+            ("place 2 where place 1 belongs", sealed[1].data, "broken_chain"),
+            ("the root of another lane", with_header(prev=said.prev), "broken_chain"),
+            ("signed by another device", envelope.assemble(first, sealed[0].body, OTHER_SIGN).data, "bad_signature"),
+            ("signed with nothing", sealed[0].data[:-64] + bytes(64), "bad_signature"),
+            ("a reader of version 2 is needed", sealed_by(good, flags=2 << 8).data, "update_needed"),
+            ("sealed with another key", sealed_by(good, key=KEY_1).data, "wrong_key"),
+            ("the commitment of another object", with_header(commit=sealed[1].header.commit), "wrong_key"),
+            (
+                "a body that was changed and signed again",
+                envelope.assemble(first, sealed[0].body[:-1] + bytes([sealed[0].body[-1] ^ 1]), SIGN).data,
+                "corrupt",
+            ),
+            ("no padding at all", sealed_by(b"").data, "malformed"),
+            ("a length beyond the padding", sealed_by(bytes([255] * 4) + bytes(508)).data, "malformed"),
+            ("less padding than the least", sealed_by(good[:100]).data, "malformed"),
+            ("more padding than needed", sealed_by(good + bytes(512)).data, "malformed"),
+            ("padding that is not zeros", sealed_by(good[:-1] + b"x").data, "malformed"),
+            ("said to be compressed, and is not", sealed_by(good, flags=1).data, "malformed"),
+            ("an op at place 0", open_body(segment.encode([(0, None)])), "malformed"),
+            ("ops out of order", open_body(segment.encode([(2, None), (1, None)])), "malformed"),
+            ("two ops of one place", open_body(segment.encode([(1, None), (1, b"")])), "malformed"),
+            ("an op at a place beyond 2^63", open_body(b"\x91\x92\xcf\x80" + bytes(7) + b"\xc0"), "malformed"),
+            ("an entry of three", open_body(b"\x91\x93\x01\xc0\xc0"), "malformed"),
+            ("an op that is text", open_body(b"\x91\x92\x01\xa1x"), "malformed"),
+            ("a payload that is a map", open_body(b"\x80"), "malformed"),
+            ("a payload with bytes left over", open_body(b"\x90\x00"), "malformed"),
+            ("a payload that ends too early", open_body(b"\x92\x92\x01\xc0"), "malformed"),
+            (
+                "more entries than an object may have",
+                open_body(b"\xdd" + (segment.MAX_ENTRIES + 1).to_bytes(4, "big")),
+                "malformed",
+            ),
+            ("compressed to more than an object may hold", open_body(bomb(), flags=1), "malformed"),
+        )
+    ]
+
+
+def bomb() -> bytes:
+    """Return the head of a zstd frame that says it unpacks to a little more than a payload may."""
+    return b"\x28\xb5\x2f\xfd\xa0" + (segment.MAX_PAYLOAD_BYTES + 1).to_bytes(4, "little") + b"\x01\x00\x00"
+
+
+# --- the account log --------------------------------------------------------------------------------------------------
+
+ASK = [signing(f"account key {version}") for version in range(4)]
+RSK = [signing(f"recovery key {version}") for version in range(3)]
+WRAP_PUB = [hashlib.shake_256(f"wrap key {place}".encode()).digest(1216) for place in range(5)]
+DAY = 24 * 3600 * 1000
+ORIGIN = "https://memory.example"
+
+
+class Log:
+    """An account log in the making."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.states: list[account.AccountState] = []
+        self.described: list[Made] = []
+
+    def next(self, kind: int, body: dict[int, Any], sign: Callable[[bytes], bytes], signer: int = Signer.ASK) -> bytes:
+        """Return an entry that follows, without appending it."""
+        prev = self.states[-1].head if self.states else bytes(32)
+        return account.entry(
+            ACCOUNT,
+            seq=len(self.entries),
+            prev=prev,
+            type=kind,
+            body=body,
+            sign=sign,
+            signer=signer,  # type: ignore[arg-type]
+        )
+
+    def add(
+        self,
+        name: str,
+        kind: int,
+        body: dict[int, Any],
+        sign: Callable[[bytes], bytes],
+        signer: int = Signer.ASK,
+        at: int = START,
+    ) -> None:
+        """Append an entry."""
+        data = self.next(kind, body, sign, signer)
+        self.states = account.extended(self.states, [data], Millis(at))
+        self.entries.append(data)
+        state = self.states[-1]
+        self.described.append(
+            {
+                "name": name,
+                "bytes": data.hex(),
+                "hash": state.head.hex(),
+                "type": int(kind),
+                "signer": int(signer),
+                "at": at,
+                "body": short(plain(body)),
+                "after": state_of(state),
+            }
+        )
+
+
+def short(value: Any) -> Any:
+    """Return a value with long bytes as their hash: the entry itself holds them."""
+    if isinstance(value, dict):
+        if len(value.get("hex", "")) > 128:
+            return {"sha256": hashlib.sha256(bytes.fromhex(value["hex"])).hexdigest()}
+        return {key: short(item) for key, item in value.items()}
+    return [short(item) for item in value] if isinstance(value, list) else value
+
+
+def state_of(state: account.AccountState) -> Made:
+    """Return what a log adds up to, as JSON."""
+    return {
+        "version": state.version,
+        "ask": state.ask.hex(),
+        "rsk": state.rsk.hex(),
+        "waiting": None
+        if state.waiting_recovery is None
+        else [state.waiting_recovery[0].hex(), state.waiting_recovery[2]],
+        "origins": list(state.origins),
+        "keyring": None if state.keyring is None else [state.keyring[0], state.keyring[1].hex()],
+        "devices": {
+            one.id.hex(): {
+                "added": one.added,
+                "sign_pub": one.sign_pub.hex(),
+                "wrap_pub": hashlib.sha256(one.wrap_pub).hexdigest(),
+                "scopes": None if one.scopes is None else [scope.hex() for scope in one.scopes],
+                "read_only": one.read_only,
+                "ends": None
+                if one.ends is None
+                else {scope.hex(): [n, tip.hex()] for scope, (n, tip) in one.ends.items()},
+            }
+            for one in state.devices.values()
+        },
+        "scopes": {
+            one.id.hex(): {
+                "suite": one.suite,
+                "home": one.home,
+                "epoch": one.epoch,
+                "deleted": one.deleted,
+                "space": one.space,
+            }
+            for one in state.scopes.values()
+        },
+        "adopters": {
+            f"{scope.hex()} {device.hex()}": [one.hex() for one in adopters]
+            for (scope, device), adopters in state.adopters.items()
+        },
+    }
+
+
+def genesis() -> dict[int, Any]:
+    """Return the body of entry 0."""
+    return account.genesis_body(ACCOUNT, ask=ASK[0][1], rsk=RSK[0][1], recovery_pub=WRAP_PUB[0], origin=ORIGIN)
+
+
+def made_account() -> Made:
+    """Return the vectors of an account log: every type of entry, and entries that must be refused."""
+    log = Log()
+    ask, rsk = [sign for _, _, sign in ASK], [sign for _, _, sign in RSK]
+    device = account.device_body(DEVICE, sign_pub=PUBLIC, wrap_pub=WRAP_PUB[1])
+    limited = account.device_body(
+        fixed("limited", 16), sign_pub=fixed("limited key", 32), wrap_pub=WRAP_PUB[3], scopes=[SCOPE], read_only=True
+    )
+    log.add("genesis", EntryType.GENESIS, genesis(), ask[0])
+    log.add("the first device", EntryType.DEVICE_ADD, device, ask[0])
+    log.add("the home scope", EntryType.SCOPE_CREATE, account.scope_body(SCOPE, suite=Suite.SEALED, home=True), ask[0])
+    log.add("the keyring", EntryType.KEYRING_SET, {1: 1, 2: fixed("keyring 1", 32)}, ask[0])
+    log.add(
+        "another device",
+        EntryType.DEVICE_ADD,
+        account.device_body(OTHER, sign_pub=OTHER_PUBLIC, wrap_pub=WRAP_PUB[2]),
+        ask[0],
+    )
+    log.add("a limited device", EntryType.DEVICE_ADD, limited, ask[0])
+    log.add(
+        "a searchable scope",
+        EntryType.SCOPE_CREATE,
+        account.scope_body(OPEN_SCOPE, suite=Suite.OPEN, space="small/384"),
+        ask[0],
+    )
+    log.add("another address", EntryType.ORIGIN_ADD, {1: "https://memory.example:8443"}, ask[0])
+    log.add("a device gets another wrap key", EntryType.DEVICE_REKEY, {1: OTHER, 2: WRAP_PUB[4]}, ask[0])
+    log.add(
+        "a device is revoked",
+        EntryType.DEVICE_REVOKE,
+        account.revoke_body(OTHER, {SCOPE: (7, fixed("tip", 32))}),
+        ask[0],
+    )
+    log.add("a device adopts a lane", EntryType.LANE_ADOPT, {1: SCOPE, 2: OTHER, 3: DEVICE}, ask[0])
+    log.add("the root key is changed", EntryType.ROTATE, {1: 2, 2: ASK[1][1]}, ask[0])
+    log.add("a new epoch", EntryType.EPOCH_ADD, {1: SCOPE, 2: 1}, ask[1])
+    log.add("a type that is not known yet", 99, {1: [1, "x"]}, ask[1])
+    log.add("a scope is deleted", EntryType.SCOPE_DELETE, {1: OPEN_SCOPE}, ask[1])
+    log.add(
+        "another recovery code, without the old one",
+        EntryType.RECOVERY_ROTATE,
+        {1: RSK[1][1], 2: WRAP_PUB[2], 3: START},
+        ask[1],
+    )
+    log.add(
+        "the old code voids it and all since the new epoch",
+        EntryType.VOID,
+        {1: 12, 2: 3, 3: ASK[2][1]},
+        rsk[0],
+        Signer.RSK,
+        START + DAY,
+    )
+    log.add(
+        "another recovery code, with the old one",
+        EntryType.RECOVERY_ROTATE,
+        {1: RSK[2][1], 2: WRAP_PUB[3], 3: START},
+        rsk[0],
+        Signer.RSK,
+    )
+    return {
+        "account": ACCOUNT.hex(),
+        "ask_seeds": [seed.hex() for seed, _, _ in ASK],
+        "rsk_seeds": [seed.hex() for seed, _, _ in RSK],
+        "entries": log.described,
+        "refused": refused_entries(log),
+    }
+
+
+def refused_entries(log: Log) -> list[Made]:
+    """Return entries that must be refused at the end of that log, each with the code of its refusal.
+
+    `after` says how many entries stand before it.
+    """
+    ask, rsk = [sign for _, _, sign in ASK], [sign for _, _, sign in RSK]
+    end = len(log.entries)
+    new = account.device_body(fixed("third", 16), sign_pub=fixed("third key", 32), wrap_pub=WRAP_PUB[0])
+
+    def cut(count: int) -> Log:
+        short = Log()
+        short.entries, short.states = log.entries[:count], log.states[:count]
+        return short
+
+    def one(
+        name: str,
+        kind: int,
+        body: dict[int, Any],
+        sign: Callable[[bytes], bytes],
+        code: str,
+        signer: int = Signer.ASK,
+        after: int = end,
+    ) -> Made:
+        return {"name": name, "after": after, "bytes": cut(after).next(kind, body, sign, signer).hex(), "error": code}
+
+    def raw(name: str, data: bytes, code: str, after: int = end) -> Made:
+        return {"name": name, "after": after, "bytes": data.hex(), "error": code}
+
+    def text(data: bytes) -> bytes:
+        return data + ask[2](b"sjs/1/log" + ACCOUNT + data)
+
+    head = b"\x95" + bytes([end]) + b"\xc4\x20" + log.states[-1].head
+    return [
+        one("signed by the key before the rotation", EntryType.DEVICE_ADD, new, ask[0], "bad_signature"),
+        one("signed by a key that was voided", EntryType.DEVICE_ADD, new, ask[1], "bad_signature"),
+        one("signed by the device itself", EntryType.DEVICE_ADD, new, SIGN, "bad_signature"),
+        one("a recovery code adds a device", EntryType.DEVICE_ADD, new, rsk[2], "bad_signature", Signer.RSK),
+        one("the account key voids", EntryType.VOID, {1: 1, 2: 4, 3: ASK[3][1]}, ask[2], "bad_signature"),
+        one(
+            "the account key voids under a signer that does not exist",
+            EntryType.VOID,
+            {1: 1, 2: 4, 3: ASK[3][1]},
+            ask[2],
+            "invalid",
+            3,
+        ),
+        one(
+            "a code that was replaced voids its replacement",
+            EntryType.VOID,
+            {1: 17, 2: 4, 3: ASK[3][1]},
+            rsk[0],
+            "bad_signature",
+            Signer.RSK,
+        ),
+        one("a void of the genesis", EntryType.VOID, {1: 0, 2: 4, 3: ASK[3][1]}, rsk[2], "invalid", Signer.RSK),
+        one("a void of itself", EntryType.VOID, {1: end, 2: 4, 3: ASK[3][1]}, rsk[2], "invalid", Signer.RSK),
+        one(
+            "a void that takes up a voided version",
+            EntryType.VOID,
+            {1: 1, 2: 3, 3: ASK[3][1]},
+            rsk[2],
+            "invalid",
+            Signer.RSK,
+        ),
+        one("a second genesis", EntryType.GENESIS, genesis(), ask[2], "invalid"),
+        one(
+            "a device that is there",
+            EntryType.DEVICE_ADD,
+            account.device_body(DEVICE, sign_pub=PUBLIC, wrap_pub=b""),
+            ask[2],
+            "invalid",
+        ),
+        one("a device of 15 bytes", EntryType.DEVICE_ADD, new | {1: bytes(15)}, ask[2], "invalid"),
+        one("a device whose key is text", EntryType.DEVICE_ADD, new | {2: "x" * 32}, ask[2], "invalid"),
+        one("a device limited to a number", EntryType.DEVICE_ADD, new | {4: 1 << 40}, ask[2], "invalid"),
+        one("a device limited to numbers", EntryType.DEVICE_ADD, new | {4: [1 << 40]}, ask[2], "invalid"),
+        one("a device that is read-only by a number", EntryType.DEVICE_ADD, new | {4: [], 5: 1}, ask[2], "invalid"),
+        one("revoked twice", EntryType.DEVICE_REVOKE, account.revoke_body(OTHER, {}), ask[2], "revoked"),
+        one("a revocation of nobody", EntryType.DEVICE_REVOKE, account.revoke_body(bytes(16), {}), ask[2], "invalid"),
+        one(
+            "a revocation that ends at a text",
+            EntryType.DEVICE_REVOKE,
+            {1: DEVICE, 2: [[SCOPE, "7", bytes(32)]]},
+            ask[2],
+            "invalid",
+        ),
+        one(
+            "a revocation that ends at a negative place",
+            EntryType.DEVICE_REVOKE,
+            {1: DEVICE, 2: [[SCOPE, -1, bytes(32)]]},
+            ask[2],
+            "invalid",
+        ),
+        one("a revocation without ends", EntryType.DEVICE_REVOKE, {1: DEVICE}, ask[2], "invalid"),
+        one("a revoked device adopts", EntryType.LANE_ADOPT, {1: SCOPE, 2: DEVICE, 3: OTHER}, ask[2], "revoked"),
+        one("a rotation that skips a version", EntryType.ROTATE, {1: 5, 2: ASK[3][1]}, ask[2], "invalid"),
+        one("a rotation to a version that is a fraction", EntryType.ROTATE, {1: 4.0, 2: ASK[3][1]}, ask[2], "invalid"),
+        one("a rotation to a key of 31 bytes", EntryType.ROTATE, {1: 4, 2: bytes(31)}, ask[2], "invalid"),
+        one("a keyring that goes back", EntryType.KEYRING_SET, {1: 1, 2: bytes(32)}, ask[2], "invalid"),
+        one(
+            "a keyring whose version is true",
+            EntryType.KEYRING_SET,
+            {1: True, 2: bytes(32)},
+            ask[0],
+            "invalid",
+            after=3,
+        ),
+        one(
+            "a second home",
+            EntryType.SCOPE_CREATE,
+            account.scope_body(bytes(16), suite=Suite.SEALED, home=True),
+            ask[2],
+            "invalid",
+        ),
+        one(
+            "a home that the server may read",
+            EntryType.SCOPE_CREATE,
+            account.scope_body(bytes(16), suite=Suite.OPEN, home=True),
+            ask[0],
+            "invalid",
+            after=2,
+        ),
+        one(
+            "a scope that is there",
+            EntryType.SCOPE_CREATE,
+            account.scope_body(SCOPE, suite=Suite.SEALED),
+            ask[2],
+            "invalid",
+        ),
+        one(
+            "a scope that was deleted",
+            EntryType.SCOPE_CREATE,
+            account.scope_body(OPEN_SCOPE, suite=Suite.SEALED),
+            ask[1],
+            "invalid",
+            after=15,
+        ),
+        one(
+            "a scope of an unknown suite",
+            EntryType.SCOPE_CREATE,
+            {1: bytes(16), 2: 2, 3: False, 4: ""},
+            ask[2],
+            "invalid",
+        ),
+        one(
+            "a scope whose suite is a list",
+            EntryType.SCOPE_CREATE,
+            {1: bytes(16), 2: [1], 3: False, 4: ""},
+            ask[2],
+            "invalid",
+        ),
+        one("the home is deleted", EntryType.SCOPE_DELETE, {1: SCOPE}, ask[2], "invalid"),
+        one("an epoch that was used before the void", EntryType.EPOCH_ADD, {1: SCOPE, 2: 1}, ask[2], "invalid"),
+        one(
+            "a recovery code from a time that is text",
+            EntryType.RECOVERY_ROTATE,
+            {1: RSK[1][1], 2: b"", 3: "now"},
+            ask[2],
+            "invalid",
+        ),
+        one("an address that is a number", EntryType.ORIGIN_ADD, {1: 5}, ask[2], "invalid"),
+        raw("an entry again", log.entries[-1], "broken_chain"),
+        raw("an entry of the middle", log.entries[4], "broken_chain"),
+        raw("nothing", b"", "malformed"),
+        raw("a signature alone", bytes(64), "malformed"),
+        raw("an entry of more than 64 KiB", bytes(64 * 1024 + 1), "malformed"),
+        raw("a body that is a list", text(head + b"\x07\x90\x01"), "malformed"),
+        raw("a body with a key of text", text(head + b"\x07\x81\xa1x\x01\x01"), "malformed"),
+        raw("a text that is no UTF-8", text(head + b"\x0d\x81\x01\xa1\xff\x01"), "malformed"),
+        raw(
+            "a body of a thousand lists in lists",
+            text(head + b"\x63\x81\x01" + b"\x91" * 1000 + b"\xc0\x01"),
+            "malformed",
+        ),
+        raw("an entry with bytes left over", text(head + b"\x63\x80\x01\x01"), "malformed"),
+        raw("a place below 0", text(b"\x95\xff\xc4\x20" + bytes(32) + b"\x63\x80\x01"), "malformed"),
+    ]
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def made_keys() -> Made:
+    """Return the vectors of keys: what is derived, what is shown to people, what is wrapped."""
+    kdf = wire.Kdf(salt=fixed("salt", 16), memory_kib=19 * 1024, iterations=2, lanes=1)
+    code, waiting = (keys.RecoveryCode.new(entropy(label)) for label in ("recovery code", "waiting recovery code"))
+    root = keys.RootKey(version=2, secret=fixed("root", 32), ask_seed=ASK[1][0])
+    holder = keys.DeviceKeys.new(entropy("device keys"))
+    scope = keys.ScopeKeys(name="home", keys={0: KEY_0, 1: KEY_1}, projects=())
+    keyring = keys.Keyring(
+        scopes={SCOPE: scope, OPEN_SCOPE: keys.ScopeKeys(name="team", projects=("proj_1",))},
+        devices={DEVICE: "laptop"},
+    )
+    sealed = keys.seal_keyring(
+        keyring, account=ACCOUNT, device=DEVICE, version=3, root=root, entropy=entropy("keyring"), sign=SIGN
+    )
+    pairing = keys.pairing_digest(fixed("genesis", 32), holder.sign_pub, holder.wrap_pub, fixed("head", 32))
+    heads = keys.heads_digest(
+        ACCOUNT, fixed("head", 32), {(SCOPE, DEVICE): (4, fixed("tip", 32)), (SCOPE, OTHER): (1, fixed("tip 2", 32))}
+    )
+    nonce = fixed("nonce", 32)
+    message = wire.auth_message(ACCOUNT, DEVICE, nonce, ORIGIN)
+    extract = keys.extract_of(keyring, DEVICE, (SCOPE,))
+    return {
+        "auth_key": {
+            "password": "Grün bird ﬁve",
+            "salt": kdf.salt.hex(),
+            "memory_kib": kdf.memory_kib,
+            "iterations": kdf.iterations,
+            "lanes": kdf.lanes,
+            "origin": ORIGIN,
+            "key": keys.auth_key("Grün bird ﬁve", kdf, ORIGIN).hex(),
+        },
+        "recovery": {
+            "secret": code.secret.hex(),
+            "text": code.text,
+            "rsk": code.rsk.hex(),
+            "wrap_pub": code.wrap_pub.hex(),
+        },
+        "root": {
+            "version": root.version,
+            "secret": root.secret.hex(),
+            "ask_seed": root.ask_seed.hex(),
+            "ask": root.ask.hex(),
+            "wrap_key": root.wrap_key.hex(),
+        },
+        "device": {
+            "sign_seed": holder.sign_seed.hex(),
+            "sign_pub": holder.sign_pub.hex(),
+            "mlkem_seed": holder.wrap.mlkem_seed.hex(),
+            "x25519_seed": holder.wrap.x25519_seed.hex(),
+            "wrap_pub": holder.wrap_pub.hex(),
+        },
+        "pairing": {
+            "genesis": fixed("genesis", 32).hex(),
+            "head": fixed("head", 32).hex(),
+            "digest": pairing.hex(),
+            "words": list(words.words_of(pairing)),
+        },
+        "heads": {
+            "account": ACCOUNT.hex(),
+            "log_head": fixed("head", 32).hex(),
+            "lanes": [
+                [SCOPE.hex(), DEVICE.hex(), 4, fixed("tip", 32).hex()],
+                [SCOPE.hex(), OTHER.hex(), 1, fixed("tip 2", 32).hex()],
+            ],
+            "digest": heads.hex(),
+            "words": list(words.words_of(heads)),
+        },
+        "auth": {"nonce": nonce.hex(), "origin": ORIGIN, "message": message.hex(), "signature": SIGN(message).hex()},
+        "keyring": {"version": 3, "payload": keys.msgspec.msgpack.encode(keyring).hex()},
+        "wraps": {
+            "keyring": sealed.data.hex(),
+            "root": wrapped(keys.wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=[holder.wrap_pub])),
+            "recovery": wrapped(
+                keys.wrap_root(
+                    root, account=ACCOUNT, target=wire.RECOVERY_TARGET, wrap_pubs=[waiting.wrap_pub, code.wrap_pub]
+                )
+            ),
+            "extract": wrapped(
+                keys.wrap_extract(
+                    extract, account=ACCOUNT, target=DEVICE, version=3, wrap_pub=holder.wrap_pub, root=root
+                )
+            ),
+            "extract_payload": keys.msgspec.msgpack.encode(extract).hex(),
+        },
+    }
+
+
+def wrapped(wrap: wire.Wrap) -> Made:
+    """Return a wrap as JSON."""
+    return {"target": wrap.target.hex(), "kind": wrap.kind, "version": wrap.version, "sealed": wrap.sealed.hex()}
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+FILES: dict[str, Callable[[], Made]] = {
+    "ops.json": made_ops,
+    "merge.json": made_merges,
+    "objects.json": made_objects,
+    "account.json": made_account,
+    "keys.json": made_keys,
+}
+
+
+def vectors(name: str) -> Made:
+    """Return the vectors of a file as they are made now, with what is kept taken from the file that stands."""
+    made = {"protocol": "SJS/1", "version": VERSION, **FILES[name]()}
+    standing = committed(name)
+    for section in KEPT.get(name, ()):
+        if standing is not None and standing["version"] == VERSION and section in standing:
+            made[section] = standing[section]
+    return made
+
+
+def committed(name: str) -> Made | None:
+    """Return the vectors of a file that stands, None where there is none."""
+    path = FOLDER / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check every file. 1 when a vector would change without a new version."""
+    changed = 0
+    for name in FILES:
+        standing, made = committed(name), vectors(name)
+        if standing == json.loads(json.dumps(made)):
+            print(f"{name}: as it stands")
+        elif standing is not None and standing["version"] == VERSION:
+            changed = 1
+            different = [key for key in made if standing.get(key) != json.loads(json.dumps(made[key]))]
+            print(
+                f"{name}: {', '.join(different)} would change: raise VERSION if that is meant, and tell it in docs/protocol.md"
+            )
+        elif "--check" in arguments:
+            changed = 1
+            print(f"{name}: is not there")
+        else:
+            (FOLDER / name).write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            print(f"{name}: written, version {VERSION}")
+    return changed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

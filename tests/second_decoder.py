@@ -1,0 +1,697 @@
+"""A second reader of SJS/1, written from docs/protocol.md alone: it shares no line and no codec with the product.
+
+Its MessagePack, HKDF, padding, POLYVAL, AES-GCM-SIV and HPKE are its own; from libraries it takes SHA-256, HMAC, the AES
+block, AES-GCM, ML-KEM, X25519, Ed25519 verification and zstd. It is slow and plain, and refuses with `Refused(code)`, code as docs/protocol.md names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import zstandard
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+TOP = 1 << 63
+WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer here, not an error
+    """What was read is not SJS/1, or may not be believed."""
+
+    def __init__(self, code: str, why: str = "") -> None:
+        super().__init__(f"{code}: {why}")
+        self.code = code
+
+
+def sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+# --- MessagePack ------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, count: int) -> bytes:
+        got = self.data[self.at : self.at + count]
+        if len(got) != count:
+            raise Refused("malformed", "MessagePack ends too early")
+        self.at += count
+        return got
+
+    def number(self, width: int, *, signed: bool = False) -> int:
+        return int.from_bytes(self.take(width), "big", signed=signed)
+
+    def value(self, depth: int = 0) -> Any:
+        if depth > 200:
+            raise Refused("malformed", "MessagePack nests too deeply")
+        tag = self.number(1)
+        if tag < 0x80:
+            return tag
+        if tag >= 0xE0:
+            return tag - 256
+        if tag < 0x90:
+            return self.map(tag & 15, depth)
+        if tag < 0xA0:
+            return self.list(tag & 15, depth)
+        if tag < 0xC0:
+            return self.text(tag & 31)
+        if tag in (0xC0, 0xC2, 0xC3):
+            return {0xC0: None, 0xC2: False, 0xC3: True}[tag]
+        if 0xC4 <= tag <= 0xC6:
+            return self.take(self.number(1 << tag - 0xC4))
+        if tag == 0xCA:
+            return struct.unpack(">f", self.take(4))[0]
+        if tag == 0xCB:
+            return struct.unpack(">d", self.take(8))[0]
+        if 0xCC <= tag <= 0xCF:
+            return self.number(1 << tag - 0xCC)
+        if 0xD0 <= tag <= 0xD3:
+            return self.number(1 << tag - 0xD0, signed=True)
+        if 0xD9 <= tag <= 0xDB:
+            return self.text(self.number(1 << tag - 0xD9))
+        if tag in (0xDC, 0xDD):
+            return self.list(self.number(2 if tag == 0xDC else 4), depth)
+        if tag in (0xDE, 0xDF):
+            return self.map(self.number(2 if tag == 0xDE else 4), depth)
+        raise Refused("malformed", f"MessagePack type {tag:#x}")
+
+    def text(self, count: int) -> str:
+        try:
+            return self.take(count).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Refused("malformed", "text that is no UTF-8") from error
+
+    def list(self, count: int, depth: int) -> list[Any]:
+        return [self.value(depth + 1) for _ in range(count)]
+
+    def map(self, count: int, depth: int) -> dict[Any, Any]:
+        found = {}
+        for _ in range(count):
+            key = self.value(depth + 1)
+            if type(key) not in (int, str, bytes):
+                raise Refused("malformed", "a map's key is no scalar")
+            found[key] = self.value(depth + 1)
+        return found
+
+
+def unpacked(data: bytes) -> Any:
+    reader = _Reader(data)
+    value = reader.value()
+    if reader.at != len(data):
+        raise Refused("malformed", "bytes after MessagePack")
+    return value
+
+
+def whole(value: Any) -> bool:
+    return type(value) is int
+
+
+# --- HKDF and AES-256-GCM-SIV -----------------------------------------------------------------------------------------
+
+
+def hkdf(secret: bytes, info: bytes, length: int = 32, salt: bytes = b"") -> bytes:
+    pseudo = hmac.digest(salt or bytes(32), secret, "sha256")
+    out, block = b"", b""
+    for place in range(1, -(-length // 32) + 1):
+        block = hmac.digest(pseudo, block + info + bytes([place]), "sha256")
+        out += block
+    return out[:length]
+
+
+def _block(key: bytes) -> Callable[[bytes], bytes]:
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    return encryptor.update
+
+
+_POLY = 1 << 128 | 1 << 127 | 1 << 126 | 1 << 121 | 1
+"""x^128 + x^127 + x^126 + x^121 + 1; bit i of a block, read little-endian, is the coefficient of x^i (RFC 8452, 3)."""
+
+
+def _times_x_inverse(value: int) -> int:
+    return (value ^ _POLY) >> 1 if value & 1 else value >> 1
+
+
+def polyval(key: bytes, data: bytes) -> bytes:
+    """POLYVAL of whole blocks, through a table of the multiples of H by the 256 bytes: dot(a, b) = a · b · x^-128."""
+    multiple = int.from_bytes(key, "little")
+    for _ in range(128):
+        multiple = _times_x_inverse(multiple)
+    powers = []
+    for _ in range(8):
+        powers.append(multiple)
+        multiple <<= 1
+        if multiple >> 128:
+            multiple ^= _POLY
+    table = [0] * 256
+    for byte in range(1, 256):
+        low = byte & -byte
+        table[byte] = table[byte ^ low] ^ powers[low.bit_length() - 1]
+    shifted = []
+    for high in range(256):
+        value = high << 128
+        for bit in range(135, 127, -1):
+            if value >> bit & 1:
+                value ^= _POLY << bit - 128
+        shifted.append(value)
+    total = 0
+    for at in range(0, len(data), 16):
+        total ^= int.from_bytes(data[at : at + 16], "little")
+        product = 0
+        for byte in total.to_bytes(16, "big"):
+            product = (product << 8 & (1 << 128) - 1) ^ shifted[product >> 120] ^ table[byte]
+        total = product
+    return total.to_bytes(16, "little")
+
+
+def _whole_blocks(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 16)
+
+
+def opened(key: bytes, nonce: bytes, sealed: bytes, aad: bytes) -> bytes:
+    """AES-256-GCM-SIV decryption (RFC 8452, 4 and 5)."""
+    if len(sealed) < 16:
+        raise Refused("corrupt", "no tag")
+    derive = _block(key)
+    parts = [derive(place.to_bytes(4, "little") + nonce)[:8] for place in range(6)]
+    auth, cipher = b"".join(parts[:2]), _block(b"".join(parts[2:]))
+    body, tag = sealed[:-16], sealed[-16:]
+    head = bytes([*tag[:15], tag[15] | 0x80])
+    start = int.from_bytes(head[:4], "little")
+    counters = b"".join(((start + i) % (1 << 32)).to_bytes(4, "little") + head[4:] for i in range(-(-len(body) // 16)))
+    stream = cipher(counters) if counters else b""
+    plain = bytes(a ^ b for a, b in zip(body, stream, strict=False))
+    lengths = (len(aad) * 8).to_bytes(8, "little") + (len(plain) * 8).to_bytes(8, "little")
+    summed = polyval(auth, _whole_blocks(aad) + _whole_blocks(plain) + lengths)
+    mixed = bytearray(a ^ b for a, b in zip(summed, nonce + bytes(4), strict=True))
+    mixed[15] &= 0x7F
+    if not hmac.compare_digest(cipher(bytes(mixed)), tag):
+        raise Refused("corrupt", "the tag does not hold")
+    return plain
+
+
+def verified(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+# --- objects (3) ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Object:
+    suite: int
+    kind: int
+    flags: int
+    account: bytes
+    scope: bytes
+    device: bytes
+    epoch: int
+    n_from: int
+    n_to: int
+    prev: bytes
+    tip: bytes
+    salt: bytes
+    commit: bytes
+    head: bytes
+    body: bytes
+    signature: bytes
+
+    @property
+    def link(self) -> bytes:
+        return sha(b"sjs/1/link", self.head, sha(self.body))
+
+    @property
+    def end(self) -> bytes:
+        return self.tip if self.kind == 2 else self.link
+
+
+def lane_root(account: bytes, scope: bytes, device: bytes) -> bytes:
+    return sha(b"sjs/1/lane", account, scope, device)
+
+
+def objects(data: bytes) -> list[Object]:
+    """Every object that stands in some bytes, checked for its form."""
+    found, at = [], 0
+    while at < len(data):
+        head = data[at : at + 208]
+        if len(head) < 208 or head[:4] != b"SJS1":
+            raise Refused("malformed", "no header")
+
+        def part(start: int, size: int, head: bytes = head) -> bytes:
+            return head[start : start + size]
+
+        def number(start: int, size: int, head: bytes = head) -> int:
+            return int.from_bytes(head[start : start + size], "big")
+
+        length = number(204, 4)
+        end = at + 208 + length + 64
+        if end > len(data) or end - at > 524_288:
+            raise Refused("malformed", "too long")
+        one = Object(
+            number(4, 1), number(5, 1), number(6, 2), part(8, 16), part(24, 16), part(40, 16), number(56, 4),
+            number(60, 8), number(68, 8), part(76, 32), part(108, 32), part(140, 32), part(172, 32),
+            head, data[at + 208 : end - 64], data[end - 64 : end],
+        )  # fmt: skip
+        if one.suite not in (0, 1) or not 1 <= one.kind <= 7:
+            raise Refused("malformed", "unknown suite or kind")
+        if one.kind in (1, 2, 6) and not 1 <= one.n_from <= one.n_to < TOP:
+            raise Refused("malformed", "places")
+        if one.kind != 2 and (one.n_from != one.n_to or one.tip != bytes(32)):
+            raise Refused("malformed", "only packs have two places and a tip")
+        if one.suite == 0 and (one.salt != bytes(32) or one.commit != bytes(32)):
+            raise Refused("malformed", "open, with salt or commitment")
+        found.append(one)
+        at = end
+    return found
+
+
+def check_run(
+    run: Iterable[Object],
+    lane: tuple[bytes, bytes, bytes],
+    n: int,
+    end: bytes,
+    signers: Callable[[Object], Iterable[bytes]],
+) -> None:
+    """The run rule (3.2)."""
+    listed = list(run)
+    for place, one in enumerate(listed):
+        if (one.account, one.scope, one.device) != lane or one.n_from != n + 1 or one.prev != end:
+            raise Refused("broken_chain", f"place {one.n_from}")
+        if one.kind == 2 or place == len(listed) - 1:
+            message = b"sjs/1/sig" + sha(one.head, one.body)
+            if not any(verified(key, message, one.signature) for key in signers(one)):
+                raise Refused("bad_signature", f"place {one.n_from}")
+        n, end = one.n_to, one.end
+
+
+def padme(length: int) -> int:
+    if length < 2:
+        return length
+    log = length.bit_length() - 1
+    unit = 1 << log - log.bit_length()
+    return -(-length // unit) * unit
+
+
+def payload(one: Object, key: bytes) -> bytes:
+    """The payload of an object whose chain and signature were checked."""
+    if one.flags >> 8 > 1:
+        raise Refused("update_needed")
+    data = one.body
+    if one.suite == 1:
+        blank = one.head[:172] + bytes(32) + one.head[204:]
+        okm = hkdf(key, b"sjs/1/obj" + sha(blank), 76, one.salt)
+        if not hmac.compare_digest(okm[44:], one.commit):
+            raise Refused("wrong_key")
+        plain = opened(okm[:32], okm[32:44], one.body, one.head)
+        length = int.from_bytes(plain[:4], "big")
+        data = plain[4 : 4 + length]
+        rest = plain[4 + length :]
+        if len(plain) < 4 or len(data) != length or len(plain) != max(512, padme(4 + length)) or any(rest):
+            raise Refused("malformed", "padding")
+    return unzipped(data) if one.flags & 1 else data
+
+
+def unzipped(data: bytes) -> bytes:
+    """What one zstd frame holds, which says how much that is and has nothing behind it."""
+    try:
+        size = zstandard.frame_content_size(data)
+        if not 0 <= size <= 32 * 1024 * 1024:
+            raise Refused("malformed", "too much to unpack")
+        reader = zstandard.ZstdDecompressor().decompressobj()
+        text = reader.decompress(data)
+    except zstandard.ZstdError as error:
+        raise Refused("malformed", "zstd") from error
+    if not reader.eof or reader.unused_data or len(text) != size:
+        raise Refused("malformed", "not one whole frame")
+    return text
+
+
+def part(one: Object, key: bytes) -> tuple[int, int, int, bytes]:
+    """(seq, place, count, piece) of an object that holds a part of an op (10.3)."""
+    found = entries(payload(one, key))
+    if not one.flags & 2 or len(found) != 1 or found[0][1] is None or len(found[0][1]) < 8:
+        raise Refused("malformed", "no part")
+    seq, data = found[0]
+    place, count = int.from_bytes(data[:4], "big"), int.from_bytes(data[4:8], "big")
+    if not place < count <= 256:
+        raise Refused("malformed", "a part beyond its count")
+    return seq, place, count, data[8:]
+
+
+def entries(data: bytes) -> list[tuple[int, bytes | None]]:
+    """The ops of a segment's or pack's payload."""
+    if data[:1] == b"\xdd" and int.from_bytes(data[1:5], "big") > 100_000:
+        raise Refused("malformed", "too many entries")
+    found = unpacked(data)
+    if not isinstance(found, list) or len(found) > 100_000:
+        raise Refused("malformed", "no list of ops")
+    last, listed = 0, []
+    for item in found:
+        if (
+            not isinstance(item, list)
+            or len(item) != 2
+            or not whole(item[0])
+            or type(item[1]) not in (bytes, type(None))
+        ):
+            raise Refused("malformed", "an entry is no pair")
+        if not last < item[0] < TOP:
+            raise Refused("malformed", "ops out of order")
+        last = item[0]
+        listed.append((item[0], item[1]))
+    return listed
+
+
+def op(data: bytes) -> tuple[int, int, bytes, int, dict[int, Any]]:
+    """(type, version, op_id, hlc, body) of an op."""
+    found = unpacked(data)
+    if (
+        not isinstance(found, list)
+        or len(found) != 5
+        or not isinstance(found[2], bytes)
+        or not isinstance(found[4], dict)
+    ):
+        raise Refused("corrupt", "no op")
+    if not all(whole(found[place]) for place in (0, 1, 3)) or not all(whole(key) for key in found[4]):
+        raise Refused("corrupt", "no op")
+    return found[0], found[1], found[2], found[3], found[4]
+
+
+# --- the account log (7) ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Log:
+    """What a log adds up to. `history` has the state after each entry."""
+
+    account: bytes = b""
+    ask: bytes = b""
+    version: int = 0
+    rsk: bytes = b""
+    waiting: tuple[bytes, int] | None = None
+    origins: list[str] = field(default_factory=list)
+    keyring: list[Any] | None = None
+    devices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    scopes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    adopters: dict[str, list[str]] = field(default_factory=dict)
+    seq: int = -1
+    head: bytes = bytes(32)
+    history: list[Log] = field(default_factory=list)
+
+    def copy(self) -> Log:
+        return Log(
+            self.account, self.ask, self.version, self.rsk, self.waiting, list(self.origins), self.keyring,
+            {key: dict(value) for key, value in self.devices.items()},
+            {key: dict(value) for key, value in self.scopes.items()},
+            {key: list(value) for key, value in self.adopters.items()},
+            self.seq, self.head, self.history,
+        )  # fmt: skip
+
+    def shown(self) -> dict[str, Any]:
+        """The state as the vectors write it."""
+        return {
+            "version": self.version,
+            "ask": self.ask.hex(),
+            "rsk": self.rsk.hex(),
+            "waiting": None if self.waiting is None else [self.waiting[0].hex(), self.waiting[1]],
+            "origins": self.origins,
+            "keyring": self.keyring,
+            "devices": self.devices,
+            "scopes": self.scopes,
+            "adopters": self.adopters,
+        }
+
+    def in_force(self, now: int) -> bytes:
+        return self.waiting[0] if self.waiting is not None and now >= self.waiting[1] else self.rsk
+
+
+def _need(body: dict[int, Any], key: int, kind: type, length: int | None = None) -> Any:
+    value = body.get(key)
+    if type(value) is not kind or (length is not None and len(value) != length):
+        raise Refused("invalid", f"field {key}")
+    if kind is int and not 0 <= value < TOP:
+        raise Refused("invalid", f"field {key}")
+    return value
+
+
+def _flag(body: dict[int, Any], key: int) -> bool:
+    return _need(body, key, bool) if key in body else False
+
+
+def extended(log: Log, data: bytes, now: int) -> Log:
+    """The log after one more entry, its signature and its sense checked."""
+    if not 64 < len(data) <= 65_536:
+        raise Refused("malformed", "size")
+    text, signature = data[:-64], data[-64:]
+    found = unpacked(text)
+    if not isinstance(found, list) or len(found) != 5:
+        raise Refused("malformed", "no entry")
+    seq, prev, kind, body, signer = found
+    if not all(map(whole, (seq, kind, signer))) or type(prev) is not bytes or not isinstance(body, dict):
+        raise Refused("malformed", "no entry")
+    if seq < 0 or len(prev) != 32 or not all(map(whole, body)):
+        raise Refused("malformed", "no entry")
+    if seq != log.seq + 1 or prev != log.head or (seq == 0) != (kind == 1 and log.seq < 0):
+        raise Refused("invalid" if kind == 1 and seq == log.seq + 1 and prev == log.head else "broken_chain")
+
+    def signed(keys: Iterable[bytes], account: bytes) -> bytes:
+        for key in keys:
+            if verified(key, b"sjs/1/log" + account + text, signature):
+                return key
+        raise Refused("bad_signature")
+
+    if seq == 0:
+        new = _genesis(body, signer)
+        signed([new.ask], new.account)
+    elif signer == 1:
+        signed([log.ask], log.account)
+        if kind == 14:
+            raise Refused("bad_signature", "a void is not the account's")
+        new = log.copy()
+        _apply(new, kind, body, seq)
+    elif signer == 2:
+        key = signed([log.rsk, log.in_force(now)], log.account)
+        if kind == 12:
+            new = log.copy()
+            new.rsk, new.waiting = _need(body, 1, bytes, 32), None
+            _need(body, 2, bytes)
+            _need(body, 3, int)
+        elif kind == 14:
+            new = _void(log, body, key)
+        else:
+            raise Refused("bad_signature", "not the recovery code's to say")
+    else:
+        raise Refused("invalid", "signer")
+    new.seq, new.head = seq, sha(b"sjs/1/entry", data)
+    new.history = [*log.history, new]
+    return new
+
+
+def _genesis(body: dict[int, Any], signer: int) -> Log:
+    account, ask, rsk = _need(body, 1, bytes, 16), _need(body, 2, bytes), _need(body, 3, bytes, 32)
+    _need(body, 4, bytes)
+    if signer != 1:
+        raise Refused("invalid", "signer")
+    return Log(account=account, ask=ask, version=1, rsk=rsk, origins=[_need(body, 6, str)])
+
+
+def _void(log: Log, body: dict[int, Any], key: bytes) -> Log:
+    start, version, ask = _need(body, 1, int), _need(body, 2, int), _need(body, 3, bytes, 32)
+    if not 1 <= start <= log.seq or version != log.version + 1:
+        raise Refused("invalid", "void")
+    new = log.history[start - 1].copy()
+    new.ask, new.version, new.rsk, new.waiting = ask, version, key, None
+    for scope, state in new.scopes.items():
+        state["epoch"] = max(state["epoch"], log.scopes.get(scope, state)["epoch"])
+    return new
+
+
+def _apply(log: Log, kind: int, body: dict[int, Any], seq: int) -> None:
+    rules = {
+        2: _device_add, 3: _device_revoke, 4: _device_rekey, 5: _rotate, 6: _keyring_set, 7: _scope_create,
+        8: _scope_delete, 9: _epoch_add, 11: _lane_adopt, 12: _recovery_rotate, 13: _origin_add,
+    }  # fmt: skip
+    if kind == 1:
+        raise Refused("invalid", "a second genesis")
+    if kind in rules:
+        rules[kind](log, body, seq)
+
+
+def _device_add(log: Log, body: dict[int, Any], seq: int) -> None:
+    device, sign_pub, wrap_pub = _need(body, 1, bytes, 16), _need(body, 2, bytes, 32), _need(body, 3, bytes)
+    scopes = body.get(4)
+    if device.hex() in log.devices:
+        raise Refused("invalid", "there already")
+    if scopes is not None:
+        _need(body, 4, list)
+        if not all(type(scope) is bytes and len(scope) == 16 for scope in scopes):
+            raise Refused("invalid", "scopes")
+        scopes = [scope.hex() for scope in scopes]
+    log.devices[device.hex()] = {
+        "added": seq,
+        "sign_pub": sign_pub.hex(),
+        "wrap_pub": sha(wrap_pub).hex(),
+        "scopes": scopes,
+        "read_only": _flag(body, 5),
+        "ends": None,
+    }
+
+
+def _active(log: Log, device: bytes) -> dict[str, Any]:
+    found = log.devices.get(device.hex())
+    if found is None:
+        raise Refused("invalid", "no such device")
+    if found["ends"] is not None:
+        raise Refused("revoked")
+    return found
+
+
+def _device_revoke(log: Log, body: dict[int, Any], _seq: int) -> None:
+    device, ends = _active(log, _need(body, 1, bytes)), {}
+    for item in _need(body, 2, list):
+        if not isinstance(item, list) or len(item) != 3 or not whole(item[1]) or not 0 <= item[1] < TOP:
+            raise Refused("invalid", "ends")
+        if type(item[0]) is not bytes or len(item[0]) != 16 or type(item[2]) is not bytes or len(item[2]) != 32:
+            raise Refused("invalid", "ends")
+        ends[item[0].hex()] = [item[1], item[2].hex()]
+    device["ends"] = ends
+
+
+def _device_rekey(log: Log, body: dict[int, Any], _seq: int) -> None:
+    device = _active(log, _need(body, 1, bytes))
+    device["wrap_pub"] = sha(_need(body, 2, bytes)).hex()
+
+
+def _rotate(log: Log, body: dict[int, Any], _seq: int) -> None:
+    if _need(body, 1, int) != log.version + 1:
+        raise Refused("invalid", "version")
+    log.version, log.ask = body[1], _need(body, 2, bytes, 32)
+
+
+def _keyring_set(log: Log, body: dict[int, Any], _seq: int) -> None:
+    if _need(body, 1, int) != (log.keyring[0] if log.keyring else 0) + 1:
+        raise Refused("invalid", "version")
+    log.keyring = [body[1], _need(body, 2, bytes, 32).hex()]
+
+
+def _scope_create(log: Log, body: dict[int, Any], _seq: int) -> None:
+    scope, suite, home = _need(body, 1, bytes, 16).hex(), _need(body, 2, int), _flag(body, 3)
+    if scope in log.scopes or suite not in (0, 1) or (home and suite != 1):
+        raise Refused("invalid", "scope")
+    if home and any(one["home"] for one in log.scopes.values()):
+        raise Refused("invalid", "a second home")
+    log.scopes[scope] = {"suite": suite, "home": home, "epoch": 0, "deleted": False, "space": _need(body, 4, str)}
+
+
+def _scope(log: Log, body: dict[int, Any]) -> dict[str, Any]:
+    found = log.scopes.get(_need(body, 1, bytes).hex())
+    if found is None or found["deleted"]:
+        raise Refused("invalid", "no such scope")
+    return found
+
+
+def _scope_delete(log: Log, body: dict[int, Any], _seq: int) -> None:
+    scope = _scope(log, body)
+    if scope["home"]:
+        raise Refused("invalid", "home stays")
+    scope["deleted"] = True
+
+
+def _epoch_add(log: Log, body: dict[int, Any], _seq: int) -> None:
+    scope = _scope(log, body)
+    if _need(body, 2, int) != scope["epoch"] + 1:
+        raise Refused("invalid", "epoch")
+    scope["epoch"] = body[2]
+
+
+def _lane_adopt(log: Log, body: dict[int, Any], _seq: int) -> None:
+    scope, device, adopter = (_need(body, key, bytes) for key in (1, 2, 3))
+    if scope.hex() not in log.scopes or device.hex() not in log.devices:
+        raise Refused("invalid", "no such lane")
+    _active(log, adopter)
+    log.adopters.setdefault(f"{scope.hex()} {device.hex()}", []).append(adopter.hex())
+
+
+def _recovery_rotate(log: Log, body: dict[int, Any], _seq: int) -> None:
+    rsk, _, at = _need(body, 1, bytes, 32), _need(body, 2, bytes), _need(body, 3, int)
+    log.rsk, log.waiting = log.in_force(at), (rsk, at + WEEK_MS)
+
+
+def _origin_add(log: Log, body: dict[int, Any], _seq: int) -> None:
+    log.origins.append(_need(body, 1, str))
+
+
+# --- what is derived and shown (8) ------------------------------------------------------------------------------------
+
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def recovery_secret(typed: str) -> bytes:
+    """The 20 bytes of a recovery code as it is typed."""
+    letters = [letter for letter in typed.upper() if letter not in " -"]
+    digits = [CROCKFORD.find({"O": "0", "I": "1", "L": "1"}.get(letter, letter)) for letter in letters]
+    if len(digits) != 36 or -1 in digits:
+        raise Refused("invalid", "no recovery code")
+    number = 0
+    for digit in digits:
+        number = number * 32 + digit
+    whole_code = (number >> 4).to_bytes(22, "big")
+    if number & 15 or sha(b"sjs/1/rec/check", whole_code[:20])[:2] != whole_code[20:]:
+        raise Refused("invalid", "a typing error")
+    return whole_code[:20]
+
+
+def word_places(digest: bytes) -> list[int]:
+    """The places, in the word list, of the six words of a digest."""
+    bits = "".join(f"{byte:08b}" for byte in digest)
+    return [int(bits[at : at + 11], 2) for at in range(0, 66, 11)]
+
+
+def hpke_opened(mlkem_seed: bytes, x25519_key: bytes, sealed: bytes, info: bytes) -> bytes:
+    """What was sealed to a wrap key (8.3): X-Wing, then the key schedule of RFC 9180, mode base."""
+    enc_m, enc_x, text = sealed[:1088], sealed[1088:1120], sealed[1120:]
+    own = X25519PrivateKey.from_private_bytes(x25519_key)
+    shared = hashlib.sha3_256(
+        MLKEM768PrivateKey.from_seed_bytes(mlkem_seed).decapsulate(enc_m)
+        + own.exchange(X25519PublicKey.from_public_bytes(enc_x))
+        + enc_x
+        + own.public_key().public_bytes_raw()
+        + rb"\.//^"
+        + b"\\"
+    ).digest()
+    suite = b"HPKE" + b"\x64\x7a" + b"\x00\x01" + b"\x00\x02"
+
+    def extract(salt: bytes, label: bytes, secret: bytes) -> bytes:
+        return hmac.digest(salt or bytes(32), b"HPKE-v1" + suite + label + secret, "sha256")
+
+    def expand(secret: bytes, label: bytes, context: bytes, length: int) -> bytes:
+        labelled = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + context
+        out, block, place = b"", b"", 1
+        while len(out) < length:
+            block = hmac.digest(secret, block + labelled + bytes([place]), "sha256")
+            out, place = out + block, place + 1
+        return out[:length]
+
+    context = b"\x00" + extract(b"", b"psk_id_hash", b"") + extract(b"", b"info_hash", info)
+    secret = extract(shared, b"secret", b"")
+    try:
+        return AESGCM(expand(secret, b"key", context, 32)).decrypt(
+            expand(secret, b"base_nonce", context, 12), text, b""
+        )
+    except InvalidTag as error:
+        raise Refused("wrong_key") from error

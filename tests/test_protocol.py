@@ -1,0 +1,888 @@
+"""The specification holds: what the code makes are the vectors, and a reader written from docs/protocol.md agrees."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import secrets
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrubjay_shared import account, envelope, ops, sealing, segment, wire
+from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
+from scrubjay_shared.errors import (
+    BadSignatureError,
+    BrokenChainError,
+    CorruptError,
+    InvalidError,
+    MalformedError,
+    ScrubjayError,
+    UpdateNeededError,
+    WrongKeyError,
+)
+from scrubjay_sync import keys, packing, words
+
+HERE = Path(__file__).parent
+
+
+def loaded(name: str) -> ModuleType:
+    """Return a file beside the tests as a module."""
+    spec = importlib.util.spec_from_file_location(f"scrubjay_protocol_{Path(name).stem}", HERE / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make, second = loaded("golden/make.py"), loaded("second_decoder.py")
+OBJECTS, ACCOUNT, OPS, MERGES = (make.committed(f"{name}.json") for name in ("objects", "account", "ops", "merge"))
+KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
+LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
+ALL_OBJECTS = [*OBJECTS["objects"], *OBJECTS["compressed"]]
+
+
+def names(listed: list[Any]) -> list[str]:
+    """Return what some vectors are called, for the test's id."""
+    return [one.get("name", f"{one.get('suite')}-{one.get('kind')}-{one.get('n_from')}") for one in listed]
+
+
+# --- the vectors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", make.FILES)
+def test_the_code_makes_the_vectors_byte_for_byte(name: str) -> None:
+    made = json.loads(json.dumps(make.vectors(name)))
+
+    assert made == make.committed(name)
+
+
+def test_a_vector_that_would_change_is_refused_without_a_new_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(make, "FOLDER", tmp_path)
+    monkeypatch.setattr(make, "FILES", {"ops.json": make.FILES["ops.json"]})
+
+    assert make.main(["--check"]) == 1
+    assert make.main([]) == 0
+    stood = (tmp_path / "ops.json").read_text(encoding="utf-8")
+    (tmp_path / "ops.json").write_text(stood.replace("0001", "0002", 1), encoding="utf-8")
+
+    assert make.main([]) == 1
+    assert "raise VERSION" in capsys.readouterr().out
+    monkeypatch.setattr(make, "VERSION", make.VERSION + 1)
+    assert make.main([]) == 0
+
+
+def test_the_second_decoder_shares_nothing_with_the_product() -> None:
+    tree = ast.parse((HERE / "second_decoder.py").read_text(encoding="utf-8"))
+    imported = {
+        alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    } | {(node.module or "").partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+    ours = {"zstandard", "cryptography"}
+    assert imported <= ours | set(sys.stdlib_module_names)
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", ALL_OBJECTS, ids=names(ALL_OBJECTS))
+def test_both_decoders_read_an_object_as_its_vector_says(one: dict[str, Any]) -> None:
+    data, key = bytes.fromhex(one["bytes"]), KEYS[one["epoch"]]
+    first = envelope.parse(data)
+    (other,) = second.objects(data)
+
+    for field in ("suite", "kind", "flags", "epoch", "n_from", "n_to"):
+        assert one[field] == getattr(first.header, field) == getattr(other, field)
+    for field in ("scope", "prev", "tip", "salt", "commit"):
+        assert bytes.fromhex(one[field]) == getattr(first.header, field) == getattr(other, field)
+    assert one["link"] == first.link.hex() == other.link.hex()
+    assert one["end"] == first.end.hex() == other.end.hex()
+    payload = bytes.fromhex(one["payload"])
+    assert payload == sealing.unseal(first, key=key) == second.payload(other, key)
+    entries = [(seq, None if found is None else bytes.fromhex(found)) for seq, found in one["entries"]]
+    assert entries == segment.decode(payload) == second.entries(payload)
+
+
+def test_both_decoders_take_a_whole_lane_and_the_pack_that_stands_for_its_beginning() -> None:
+    for scope, root, suite in (
+        (make.SCOPE, OBJECTS["lane_root"], Suite.SEALED),
+        (make.OPEN_SCOPE, OBJECTS["open_lane_root"], Suite.OPEN),
+    ):
+        lane, start = (make.ACCOUNT, scope, make.DEVICE), bytes.fromhex(root)
+        assert start == envelope.lane_root(*lane) == second.lane_root(*lane)
+        segments = [
+            bytes.fromhex(one["bytes"]) for one in OBJECTS["objects"] if one["suite"] == suite and one["kind"] == 1
+        ]
+        (pack,) = (
+            bytes.fromhex(one["bytes"]) for one in OBJECTS["objects"] if one["suite"] == suite and one["kind"] == 2
+        )
+        for page in (b"".join(segments), pack + segments[3], segments[0]):
+            run = list(envelope.split(page))
+            envelope.check_run(run, n=0, prev=start, keys=lambda _: [make.PUBLIC])
+            second.check_run(second.objects(page), lane, 0, start, lambda _: [make.PUBLIC])
+
+
+def test_both_decoders_read_a_beacon_as_its_vector_says() -> None:
+    one = OBJECTS["beacon"]
+    first = packing.opened(envelope.parse(bytes.fromhex(one["bytes"])), KEYS[1]).beacon
+    (other,) = second.objects(bytes.fromhex(one["bytes"]))
+    said = second.unpacked(second.payload(other, KEYS[1]))
+
+    assert first is not None
+    assert other.kind == 6
+    assert [one["at"], one["log_seq"]] == [first.at, first.log_seq] == [said[1], said[3]]
+    assert bytes.fromhex(one["log_head"]) == first.log_head == said[4]
+    heads = {
+        (bytes.fromhex(scope), bytes.fromhex(device)): (n, bytes.fromhex(tip)) for scope, device, n, tip in one["heads"]
+    }
+    assert heads == first.heads == {(scope, device): (n, tip) for scope, device, n, tip in said[2]}
+
+
+def test_both_decoders_join_an_op_that_came_in_parts() -> None:
+    one = OBJECTS["parts"]
+    data = bytes.fromhex("".join(one["bytes"]))
+    first = [packing.opened(part, KEYS[1]).part for part in envelope.split(data)]
+    other = [second.part(part, KEYS[1]) for part in second.objects(data)]
+
+    assert first == other
+    assert [part[:3] for part in other] == [(one["seq"], place, 3) for place in range(3)]
+    pieces = b"".join(part[3] for part in other)
+    assert bytes.fromhex(one["op"]) == packing.joined(pieces) == second.unzipped(pieces)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (1, -1),
+        (1, 2**63),
+        (3, -1),
+        (3, 2**63),
+        (4, b""),
+        (2, [[bytes(15), bytes(16), 1, bytes(32)]]),
+        (2, [[bytes(16), bytes(16), 2**63, bytes(32)]]),
+        (2, [[bytes(16), bytes(16), 1, b""]]),
+        (2, 5),
+    ],
+)
+def test_a_beacon_that_says_what_cannot_be_is_refused(key: int, value: object) -> None:
+    body = {1: make.START, 2: [], 3: 7, 4: bytes(32)} | {key: value}
+    header = replace(SPOKEN[0].header, kind=ObjectKind.BEACON)
+    made = sealing.seal(header, msgspec.msgpack.encode(body), key=b"", salt=b"", sign=make.SIGN, squeeze=False)
+
+    with pytest.raises(MalformedError):
+        packing.opened(made, b"")
+
+
+@pytest.mark.parametrize("one", OBJECTS["refused"], ids=names(OBJECTS["refused"]))
+def test_both_decoders_refuse_the_same_objects_for_the_same_reason(one: dict[str, Any]) -> None:
+    data = bytes.fromhex(one["bytes"])
+
+    with pytest.raises(ScrubjayError) as first:
+        received(data)
+    with pytest.raises(second.Refused) as other:
+        received_by_second(data)
+
+    assert one["error"] == first.value.code == other.value.code
+    assert first.value.hint
+
+
+def received(data: bytes, *, key: bytes = KEYS[0]) -> list[segment.Entry]:
+    """Take some bytes as the first object of their lane, as a device does."""
+    run = list(envelope.split(data))
+    if len(run) != 1:
+        raise InvalidError("one was expected", hint="-")
+    header = run[0].header
+    root = envelope.lane_root(make.ACCOUNT, make.OPEN_SCOPE if header.suite == Suite.OPEN else make.SCOPE, make.DEVICE)
+    envelope.check_run(run, n=0, prev=root, keys=lambda _: [make.PUBLIC])
+    return segment.decode(sealing.unseal(run[0], key=key))
+
+
+def received_by_second(data: bytes) -> list[segment.Entry]:
+    """Take some bytes as the first object of their lane, as docs/protocol.md says."""
+    (one,) = second.objects(data)
+    lane = (make.ACCOUNT, make.OPEN_SCOPE if one.suite == 0 else make.SCOPE, make.DEVICE)
+    second.check_run([one], lane, 0, second.lane_root(*lane), lambda _: [make.PUBLIC])
+    return second.entries(second.payload(one, KEYS[0]))
+
+
+def test_padding_is_what_the_vectors_say() -> None:
+    for length, padded in OBJECTS["padded"]:
+        assert len(segment.pad(bytes(length))) == padded
+        assert max(512, second.padme(4 + length)) == padded
+        assert segment.unpad(segment.pad(bytes(length))) == bytes(length)
+    for length, padded in OBJECTS["padme"]:
+        assert segment.padme(length) == second.padme(length) == padded
+
+
+@given(st.integers(0, 1 << 24))
+def test_padding_costs_at_most_an_eighth_and_both_decoders_agree(length: int) -> None:
+    assert segment.padme(length) == second.padme(length)
+    assert length <= segment.padme(length) <= length * 1.125 + 1
+
+
+entry_lists = st.lists(
+    st.tuples(st.integers(1, 1000), st.one_of(st.none(), st.binary(max_size=300))),
+    max_size=12,
+    unique_by=lambda one: one[0],
+).map(sorted)
+
+
+@settings(max_examples=60)
+@given(
+    entries=entry_lists,
+    suite=st.sampled_from(Suite),
+    squeeze=st.booleans(),
+    epoch=st.integers(0, 2**32 - 1),
+    place=st.integers(1, 2**63 - 2),
+    extra=st.integers(0, 3),
+)
+def test_both_decoders_read_any_object_alike(
+    *, entries: list[segment.Entry], suite: Suite, squeeze: bool, epoch: int, place: int, extra: int
+) -> None:
+    key, prev = secrets.token_bytes(32), secrets.token_bytes(32)
+    header = Header(
+        suite=suite,
+        kind=ObjectKind.PACK if extra else ObjectKind.SEGMENT,
+        account=make.ACCOUNT,
+        scope=make.SCOPE,
+        device=make.DEVICE,
+        epoch=epoch,
+        n_from=place,
+        n_to=min(place + extra, 2**63 - 1),
+        prev=prev,
+        tip=secrets.token_bytes(32) if extra else envelope.ZERO,
+    )
+    made = sealing.seal(
+        header, segment.encode(entries), key=key, salt=secrets.token_bytes(32), sign=make.SIGN, squeeze=squeeze
+    )
+
+    first = envelope.parse(made.data)
+    (other,) = second.objects(made.data)
+    envelope.check_run([first], n=place - 1, prev=prev, keys=lambda _: [make.PUBLIC])
+    second.check_run([other], LANE, place - 1, prev, lambda _: [make.PUBLIC])
+
+    assert entries == segment.decode(sealing.unseal(first, key=key)) == second.entries(second.payload(other, key))
+    assert (first.link, first.end) == (other.link, other.end)
+
+
+@settings(max_examples=40)
+@given(
+    plain=st.binary(max_size=200),
+    aad=st.binary(max_size=40),
+    key=st.binary(min_size=32, max_size=32),
+    nonce=st.binary(min_size=12, max_size=12),
+)
+def test_the_second_decoders_own_gcm_siv_is_that_of_the_library(
+    plain: bytes, aad: bytes, key: bytes, nonce: bytes
+) -> None:
+    sealed = AESGCMSIV(key).encrypt(nonce, plain, aad) if plain else None
+    if sealed is not None:
+        assert second.opened(key, nonce, sealed, aad) == plain
+
+
+def test_the_second_decoders_own_gcm_siv_is_that_of_the_rfc() -> None:
+    # RFC 8452, appendix C.2: AES-256, the third and a later case.
+    key, nonce = b"\x01" + bytes(31), b"\x03" + bytes(11)
+    sealed = bytes.fromhex("c2ef328e5c71c83b843122130f7364b761e0b97427e3df28")
+    assert second.opened(key, nonce, sealed, b"") == bytes.fromhex("0100000000000000")
+    assert second.opened(key, nonce, bytes.fromhex("07f5f4169bbf55a8400cd47ea6fd400f"), b"") == b""
+
+
+# --- ops --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", OPS["ops"], ids=names(OPS["ops"]))
+def test_both_decoders_read_an_op_as_its_vector_says(one: dict[str, Any]) -> None:
+    data = bytes.fromhex(one["bytes"])
+    first = ops.decode(data, device=OPS["device"], seq=one["seq"])
+    other = second.op(data)
+
+    assert (first.type, first.version, first.op_id, first.hlc, first.body) == other
+    assert (one["type"], one["version"], one["op_id"], one["hlc"]) == (
+        first.type,
+        first.version,
+        first.op_id.hex(),
+        str(first.hlc),
+    )
+    assert one["body"] == make.plain(first.body)
+    assert ops.encode(first) == data
+    assert one["applies"] == (ops.problem(first) == "")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"a": {1: 2}},
+        {"a": [{None: 2}]},
+        {"a": b"x"},
+        {"a": float("nan")},
+        {"a": float("inf")},
+        {"a": msgspec.msgpack.Ext(5, b"x")},
+        {"a": json.loads("[" * 70 + "]" * 70)},
+    ],
+    ids=["number as key", "None as key", "bytes", "NaN", "infinity", "extension type", "70 deep"],
+)
+def test_metadata_that_json_cannot_say_is_kept_and_not_applied(metadata: dict[str, Any]) -> None:
+    for kind, body in (
+        (ops.OpType.EVENT, ops.event_body(make.event(0, "x")) | {12: metadata}),
+        (ops.OpType.MEMORY, ops.memory_body(make.IDS[2], {ops.Field.METADATA: metadata})),
+    ):
+        one = make.op(1, kind, body)
+
+        assert ops.problem(one)
+        assert make.shown([one]) == make.shown([])
+
+
+@pytest.mark.parametrize("case", MERGES["cases"], ids=names(MERGES["cases"]))
+def test_a_history_shows_what_its_vector_says_in_any_order(case: dict[str, Any]) -> None:
+    history = [ops.decode(bytes.fromhex(data), device=device, seq=seq) for device, seq, data in case["ops"]]
+
+    assert case["shows"] == make.shown(history) == make.shown(history[::-1]) == make.shown([*history, *history])
+
+
+# --- the account log --------------------------------------------------------------------------------------------------
+
+
+def test_both_decoders_replay_the_log_to_the_same_states() -> None:
+    states: list[AccountState] = []
+    log = second.Log()
+    for one in ACCOUNT["entries"]:
+        states = account.extended(states, [bytes.fromhex(one["bytes"])], Millis(one["at"]))
+        log = second.extended(log, bytes.fromhex(one["bytes"]), one["at"])
+
+        assert one["hash"] == states[-1].head.hex() == log.head.hex()
+        assert one["after"] == make.state_of(states[-1]) == log.shown()
+
+
+def test_a_log_replays_alike_at_any_later_time() -> None:
+    entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
+
+    for days in (0, 1, 8, 4000):
+        state = account.replay(entries, Millis(make.START + days * make.DAY))
+        assert make.state_of(state) == ACCOUNT["entries"][-1]["after"]
+
+
+@pytest.mark.parametrize("one", ACCOUNT["refused"], ids=names(ACCOUNT["refused"]))
+def test_both_decoders_refuse_the_same_entries_for_the_same_reason(one: dict[str, Any]) -> None:
+    standing = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"][: one["after"]]]
+    states = account.extended((), standing, Millis(make.START))
+    log = second.Log()
+    for entry in standing:
+        log = second.extended(log, entry, make.START)
+
+    with pytest.raises(ScrubjayError) as first:
+        account.extended(states, [bytes.fromhex(one["bytes"])], Millis(make.START))
+    with pytest.raises(second.Refused) as other:
+        second.extended(log, bytes.fromhex(one["bytes"]), make.START)
+
+    assert one["error"] == first.value.code == other.value.code
+    assert first.value.hint
+
+
+class Signed:
+    """A log that tests extend: the fixed account, its first device and its home scope."""
+
+    def __init__(self) -> None:
+        self.log = make.Log()
+        self.add(EntryType.GENESIS, make.genesis())
+        self.add(
+            EntryType.DEVICE_ADD, account.device_body(make.DEVICE, sign_pub=make.PUBLIC, wrap_pub=make.WRAP_PUB[1])
+        )
+        self.add(EntryType.SCOPE_CREATE, account.scope_body(make.SCOPE, suite=Suite.SEALED, home=True))
+
+    def add(
+        self, kind: EntryType, body: dict[int, Any], by: int = 0, *, code: int | None = None, at: int = make.START
+    ) -> AccountState:
+        """Append an entry signed by account key `by`, or by recovery key `code`."""
+        sign: Callable[[bytes], bytes] = make.ASK[by][2] if code is None else make.RSK[code][2]
+        self.log.add("", kind, body, sign, 1 if code is None else 2, at)
+        return self.log.states[-1]
+
+    def fresh(
+        self, kind: EntryType, body: dict[int, Any], by: int = 0, *, code: int | None = None, now: int = make.START
+    ) -> AccountState:
+        """Say what a server would take at a time, without appending it."""
+        sign = make.ASK[by][2] if code is None else make.RSK[code][2]
+        data = self.log.next(kind, body, sign, 1 if code is None else 2)
+        return account.extended(self.log.states, [data], Millis(now), fresh=True)[-1]
+
+
+def recovery(to: int, at: int = make.START) -> dict[int, Any]:
+    return {1: make.RSK[to][1], 2: make.WRAP_PUB[to], 3: at}
+
+
+def test_a_thief_cannot_set_back_the_time_from_which_another_recovery_code_counts() -> None:
+    signed = Signed()
+
+    with pytest.raises(InvalidError):
+        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1, make.START - 8 * make.DAY))
+    with pytest.raises(InvalidError):
+        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1, make.START + make.DAY))
+
+    assert signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1)).recovery(Millis(make.START))[0] == make.RSK[0][1]
+
+
+def test_a_waiting_recovery_code_is_voided_by_the_old_one_and_takes_over_after_a_week() -> None:
+    signed = Signed()
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
+    void = {1: 3, 2: 2, 3: make.ASK[1][1]}
+
+    assert (
+        signed.fresh(EntryType.VOID, void, code=0, now=make.START + 6 * make.DAY).recovery(
+            Millis(make.START + 9 * make.DAY)
+        )[0]
+        == make.RSK[0][1]
+    )
+    with pytest.raises(BadSignatureError):
+        signed.fresh(EntryType.VOID, void, code=1, now=make.START + 6 * make.DAY)
+    with pytest.raises(BadSignatureError):
+        signed.fresh(EntryType.VOID, void, code=0, now=make.START + 8 * make.DAY)
+    assert signed.fresh(EntryType.VOID, void, code=1, now=make.START + 8 * make.DAY).rsk == make.RSK[1][1]
+
+
+def test_a_recovery_code_that_has_waited_long_enough_is_not_lost_to_the_next_change() -> None:
+    signed = Signed()
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
+    state = signed.add(EntryType.RECOVERY_ROTATE, recovery(2, make.START + 8 * make.DAY))
+
+    assert state.recovery(Millis(make.START + 8 * make.DAY))[0] == make.RSK[1][1]
+    assert state.recovery(Millis(make.START + 16 * make.DAY))[0] == make.RSK[2][1]
+
+
+def test_a_second_change_while_the_first_waits_takes_its_place_and_waits_anew() -> None:
+    signed = Signed()
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
+    state = signed.add(EntryType.RECOVERY_ROTATE, recovery(2, make.START + 6 * make.DAY))
+
+    assert state.recovery(Millis(make.START + 12 * make.DAY))[0] == make.RSK[0][1]
+    assert state.recovery(Millis(make.START + 13 * make.DAY))[0] == make.RSK[2][1]
+
+
+def test_a_recovery_code_that_was_replaced_by_itself_can_void_nothing_and_a_void_does_not_bring_it_back() -> None:
+    signed = Signed()
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(1), code=0)
+
+    with pytest.raises(BadSignatureError):
+        signed.add(EntryType.VOID, {1: 3, 2: 2, 3: make.ASK[1][1]}, code=0)
+
+    assert signed.add(EntryType.VOID, {1: 3, 2: 2, 3: make.ASK[1][1]}, code=1).rsk == make.RSK[1][1]
+
+
+def test_a_void_brings_back_a_revoked_device_and_never_a_used_version_or_epoch() -> None:
+    signed = Signed()
+    signed.add(EntryType.ROTATE, {1: 2, 2: make.ASK[1][1]})
+    signed.add(EntryType.EPOCH_ADD, {1: make.SCOPE, 2: 1}, by=1)
+    signed.add(EntryType.DEVICE_REVOKE, account.revoke_body(make.DEVICE, {}), by=1)
+
+    with pytest.raises(InvalidError):
+        signed.add(EntryType.VOID, {1: 3, 2: 2, 3: make.ASK[2][1]}, code=0)
+    state = signed.add(EntryType.VOID, {1: 3, 2: 3, 3: make.ASK[2][1]}, code=0)
+
+    assert (state.version, state.scopes[make.SCOPE].epoch) == (3, 1)
+    assert [one.id for one in state.active()] == [make.DEVICE]
+    with pytest.raises(BadSignatureError):
+        signed.add(EntryType.EPOCH_ADD, {1: make.SCOPE, 2: 2}, by=1)
+
+
+some_bytes = st.one_of(
+    st.sampled_from([make.DEVICE, make.OTHER, make.SCOPE, make.OPEN_SCOPE, bytes(32), make.ASK[1][1], make.RSK[1][1]]),
+    st.binary(max_size=33),
+)
+some_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-2, 4),
+        st.integers(-(2**63), 2**64 - 1),
+        st.floats(),
+        st.text(max_size=4),
+        some_bytes,
+    ),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+
+
+ENTRIES = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
+STATES = account.extended((), ENTRIES, Millis(make.START))
+SECOND_STATES: list[Any] = []
+for _entry in ENTRIES:
+    SECOND_STATES.append(second.extended(SECOND_STATES[-1] if SECOND_STATES else second.Log(), _entry, make.START))
+BODIES = {read.type: read.body for read in map(account.read, ENTRIES)}
+
+
+@settings(max_examples=300)
+@given(
+    kind=st.sampled_from([*map(int, EntryType), 10, 99]),
+    body=st.dictionaries(st.integers(0, 5), some_values, max_size=5),
+    good=st.booleans(),
+    signer=st.sampled_from([1, 1, 1, 2, 3]),
+    after=st.integers(1, 11),
+)
+def test_both_decoders_judge_any_signed_entry_alike(
+    *, kind: int, body: dict[int, Any], good: bool, signer: int, after: int
+) -> None:
+    states, log = STATES[:after], SECOND_STATES[after - 1]
+    if good:
+        body = BODIES.get(kind, {}) | body
+    sign = make.ASK[0][2] if signer == 1 else make.RSK[0][2]
+    data = account.entry(make.ACCOUNT, seq=after, prev=states[-1].head, type=kind, body=body, sign=sign, signer=signer)  # type: ignore[arg-type]
+
+    first = judged(lambda: make.state_of(account.extended(states, [data], Millis(make.START))[-1]), ScrubjayError)
+    other = judged(lambda: second.extended(log, data, make.START).shown(), second.Refused)
+
+    assert first == other
+
+
+def judged(take: Callable[[], Any], refusal: type[Exception]) -> Any:
+    """Return what came of something: its value, or the code it was refused with."""
+    try:
+        return take()
+    except refusal as error:
+        return error.code  # type: ignore[attr-defined]
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+SECRETS = make.committed("keys.json")
+
+
+def hexed(*names: str) -> list[bytes]:
+    """Return some fields of the vectors of keys, each given as `section.field`."""
+    return [bytes.fromhex(SECRETS[name.partition(".")[0]][name.partition(".")[2]]) for name in names]
+
+
+def test_the_password_key_is_what_the_specification_derives() -> None:
+    one = SECRETS["auth_key"]
+    password = unicodedata.normalize("NFKC", one["password"]).encode()
+    stretched = Argon2id(
+        salt=bytes.fromhex(one["salt"]),
+        length=32,
+        iterations=one["iterations"],
+        lanes=one["lanes"],
+        memory_cost=one["memory_kib"],
+    ).derive(password)
+
+    assert one["key"] == second.hkdf(stretched, b"sjs/1/auth" + one["origin"].encode()).hex()
+
+
+def test_the_recovery_code_reads_as_it_was_shown_and_however_it_is_typed() -> None:
+    (secret, rsk) = hexed("recovery.secret", "recovery.rsk")
+    text = SECRETS["recovery"]["text"]
+
+    for typed in (text, text.lower(), text.replace("-", " "), text.replace("0", "o").replace("1", "l")):
+        assert secret == second.recovery_secret(typed) == keys.RecoveryCode.parse(typed).secret
+    assert rsk == keys.public_of(second.hkdf(secret, b"sjs/1/rec/sign"))
+    letters = text.replace("-", "")
+    for at in range(36):
+        other = letters[:at] + ("7" if letters[at] != "7" else "8") + letters[at + 1 :]
+        with pytest.raises(second.Refused):
+            second.recovery_secret(other)
+        with pytest.raises(InvalidError):
+            keys.RecoveryCode.parse(other)
+
+
+def test_what_people_compare_is_what_the_specification_derives() -> None:
+    genesis, head, digest = hexed("pairing.genesis", "pairing.head", "pairing.digest")
+    sign_pub, wrap_pub = hexed("device.sign_pub", "device.wrap_pub")
+    lanes = b"".join(
+        bytes.fromhex(scope) + bytes.fromhex(device) + n.to_bytes(8, "big") + bytes.fromhex(tip)
+        for scope, device, n, tip in sorted(SECRETS["heads"]["lanes"])
+    )
+    account_id, log_head, heads = hexed("heads.account", "heads.log_head", "heads.digest")
+
+    assert digest == second.sha(b"sjs/1/sas", genesis, sign_pub, wrap_pub, head)
+    assert heads == second.sha(b"sjs/1/heads", account_id, log_head, lanes)
+    for section in ("pairing", "heads"):
+        places = second.word_places(bytes.fromhex(SECRETS[section]["digest"]))
+        assert SECRETS[section]["words"] == [words.wordlist()[place] for place in places]
+
+
+def test_a_token_is_asked_for_with_the_signature_that_the_specification_says() -> None:
+    nonce, message, signature = hexed("auth.nonce", "auth.message", "auth.signature")
+
+    assert message == b"sjs/1/auth" + make.ACCOUNT + make.DEVICE + nonce + SECRETS["auth"]["origin"].encode()
+    assert second.verified(make.PUBLIC, message, signature)
+
+
+def test_both_decoders_open_the_wraps_and_the_keyring() -> None:
+    mlkem, x25519, root_secret, ask_seed, wrap_key = hexed(
+        "device.mlkem_seed", "device.x25519_seed", "root.secret", "root.ask_seed", "root.wrap_key"
+    )
+    recovery = hexed("recovery.secret")[0]
+    holder = keys.WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
+    seeds = second.hkdf(recovery, b"sjs/1/rec/enc", 96)
+
+    for name, opener, own in (
+        ("root", holder, (mlkem, x25519)),
+        ("recovery", keys.RecoveryCode(secret=recovery), (seeds[:64], seeds[64:])),
+    ):
+        one = SECRETS["wraps"][name]
+        target, sealed = bytes.fromhex(one["target"]), bytes.fromhex(one["sealed"])
+        info = b"sjs/1/wrap" + make.ACCOUNT + target + bytes([one["kind"]]) + one["version"].to_bytes(4, "big")
+        wrap = wire.Wrap(target=target, kind=one["kind"], version=one["version"], sealed=sealed)
+        root = keys.unwrap_root(wrap, account=make.ACCOUNT, target=target, holder=opener, ask=hexed("root.ask")[0])
+        assert root_secret + ask_seed == root.secret + root.ask_seed == second.hpke_opened(*own, sealed[-1200:], info)
+    assert wrap_key == root.wrap_key == second.hkdf(root_secret, b"sjs/1/wrapkey")
+
+    data = bytes.fromhex(SECRETS["wraps"]["keyring"])
+    (ring,) = second.objects(data)
+    payload = bytes.fromhex(SECRETS["keyring"]["payload"])
+    assert payload == second.payload(ring, wrap_key)
+    opened = keys.open_keyring(data, account=make.ACCOUNT, version=3, digest=second.sha(data), root=root)
+    said = second.unpacked(payload)
+    assert said["scopes"][make.SCOPE] == {"name": "home", "keys": KEYS, "projects": []}
+    assert said["devices"] == opened.devices == {make.DEVICE: "laptop"}
+    assert said["scopes"].keys() == opened.scopes.keys() == {make.SCOPE, make.OPEN_SCOPE}
+
+    one = SECRETS["wraps"]["extract"]
+    info = b"sjs/1/wrap" + make.ACCOUNT + make.DEVICE + bytes([2]) + (3).to_bytes(4, "big")
+    inside = second.hpke_opened(mlkem, x25519, bytes.fromhex(one["sealed"]), info)
+    assert inside[64:].hex() == SECRETS["wraps"]["extract_payload"]
+    assert second.verified(
+        hexed("root.ask")[0],
+        b"sjs/1/extract" + make.ACCOUNT + make.DEVICE + (3).to_bytes(4, "big") + inside[64:],
+        inside[:64],
+    )
+
+
+@pytest.mark.parametrize("name", ["root", "extract"])
+def test_every_flipped_byte_of_a_wrap_is_refused(name: str) -> None:
+    mlkem, x25519 = hexed("device.mlkem_seed", "device.x25519_seed")
+    holder = keys.WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
+    one = SECRETS["wraps"][name]
+    target, ask = bytes.fromhex(one["target"]), hexed("root.ask")[0]
+
+    def unwrapped(sealed: bytes, account_id: bytes = make.ACCOUNT) -> object:
+        wrap = wire.Wrap(target=target, kind=one["kind"], version=one["version"], sealed=sealed)
+        open_one = keys.unwrap_root if name == "root" else keys.unwrap_extract
+        return open_one(wrap, account=account_id, target=target, holder=holder, ask=ask)
+
+    sealed = bytes.fromhex(one["sealed"])
+    unwrapped(sealed)
+    for at in range(0, len(sealed), 3):
+        with pytest.raises(WrongKeyError):
+            unwrapped(sealed[:at] + bytes([sealed[at] ^ 1 << at % 8]) + sealed[at + 1 :])
+    for length in range(0, len(sealed), 97):
+        with pytest.raises(ScrubjayError):
+            unwrapped(sealed[:length])
+    with pytest.raises(WrongKeyError):
+        unwrapped(sealed, bytes(16))
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+SEALED, SPOKEN = (
+    [
+        envelope.parse(bytes.fromhex(one["bytes"]))
+        for one in OBJECTS["objects"]
+        if one["suite"] == suite and one["kind"] == 1
+    ]
+    for suite in (1, 0)
+)
+PACKS = [envelope.parse(bytes.fromhex(one["bytes"])) for one in OBJECTS["objects"] if one["kind"] == 2]
+WHOLE = [SEALED[0], *PACKS, SPOKEN[0]]
+DAMAGE = (
+    MalformedError,
+    BrokenChainError,
+    BadSignatureError,
+    WrongKeyError,
+    CorruptError,
+    UpdateNeededError,
+)
+
+
+def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield some bytes with one changed, for each place: one bit of it, and all of them."""
+    for at in range(len(data)):
+        for mask in (1 << at % 8, 0xFF):
+            yield at, data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("one", WHOLE, ids=["segment", "pack", "open pack", "open segment"])
+def test_every_flipped_byte_of_an_object_is_refused(one: Envelope) -> None:
+    received(one.data)
+    taken = []
+    for at, data in flips(one.data):
+        try:
+            received(data)
+        except DAMAGE:
+            continue
+        taken.append(at)
+
+    assert taken == []
+
+
+@pytest.mark.parametrize("one", [SEALED[0], PACKS[0]], ids=["segment", "pack"])
+def test_every_flipped_byte_that_its_device_signed_again_is_refused_by_what_stands_behind_the_signature(
+    one: Envelope,
+) -> None:
+    kinds: dict[str, set[int]] = {}
+    for at, data in flips(one.data[: -envelope.SIGNATURE_BYTES]):
+        head, body = data[: envelope.HEADER_BYTES], data[envelope.HEADER_BYTES :]
+        with pytest.raises(ScrubjayError) as refused:
+            received(head + body + make.SIGN(envelope.signed_message(head, body)))
+        kinds.setdefault(refused.value.code, set()).add(at)
+
+    assert set(range(208, len(one.data) - 64)) <= kinds["corrupt"]
+    assert kinds["corrupt"] <= set(range(208, len(one.data) - 64))  # a header is never taken for a damaged body
+    assert set(range(76, 108)) <= kinds["broken_chain"]
+    assert set(range(8, 24)) | set(range(140, 204)) <= kinds["wrong_key"]
+
+
+@pytest.mark.parametrize("one", WHOLE, ids=["segment", "pack", "open pack", "open segment"])
+def test_an_object_cut_at_any_place_is_refused(one: Envelope) -> None:
+    for length in range(len(one.data)):
+        with pytest.raises(MalformedError):
+            envelope.parse(one.data[:length])
+    for length in range(1, len(one.data)):
+        page = SEALED[0].data + one.data[:length]
+        with pytest.raises(MalformedError):
+            list(envelope.split(page))
+
+
+def test_a_page_that_was_repeated_reordered_or_thinned_is_refused() -> None:
+    first, then, third, last = SEALED
+    for run in ([first, first], [then, first], [first, third], [then], [first, then, then], [first, PACKS[0]]):
+        with pytest.raises(BrokenChainError):
+            envelope.check_run(run, n=0, prev=envelope.lane_root(*LANE), keys=lambda _: [make.PUBLIC])
+        with pytest.raises(second.Refused) as refused:
+            second.check_run(
+                second.objects(b"".join(one.data for one in run)),
+                LANE,
+                0,
+                second.lane_root(*LANE),
+                lambda _: [make.PUBLIC],
+            )
+        assert refused.value.code == "broken_chain"
+    with pytest.raises(MalformedError):
+        envelope.parse(first.data + then.data)
+    envelope.check_run([third, last], n=2, prev=then.link, keys=lambda _: [make.PUBLIC])
+
+
+def test_a_damaged_object_in_the_middle_of_a_run_is_refused_though_only_the_last_signature_is_checked() -> None:
+    damaged = replace(SEALED[1], body=SEALED[1].body[:-1] + bytes([SEALED[1].body[-1] ^ 1]))
+
+    with pytest.raises(BrokenChainError):
+        envelope.check_run(
+            [SEALED[0], damaged, *SEALED[2:]], n=0, prev=envelope.lane_root(*LANE), keys=lambda _: [make.PUBLIC]
+        )
+
+
+def test_a_pack_whose_body_its_device_did_not_sign_is_refused_in_the_middle_of_a_run() -> None:
+    forged = replace(PACKS[0], body=bytes(len(PACKS[0].body)))
+
+    with pytest.raises(BadSignatureError):
+        envelope.check_run([forged, SEALED[3]], n=0, prev=envelope.lane_root(*LANE), keys=lambda _: [make.PUBLIC])
+
+
+@pytest.mark.parametrize("field", ["account", "scope", "device"])
+def test_an_object_moved_to_another_lane_is_refused_even_by_its_own_signer(field: str) -> None:
+    moved = envelope.assemble(replace(SEALED[0].header, **{field: bytes(16)}), SEALED[0].body, make.SIGN)
+    lane = (moved.header.account, moved.header.scope, moved.header.device)
+
+    with pytest.raises(BrokenChainError):
+        envelope.check_run([moved], n=0, prev=envelope.lane_root(*lane), keys=lambda _: [make.PUBLIC])
+    rooted = envelope.assemble(replace(moved.header, prev=envelope.lane_root(*lane)), moved.body, make.SIGN)
+    envelope.check_run([rooted], n=0, prev=envelope.lane_root(*lane), keys=lambda _: [make.PUBLIC])
+    with pytest.raises(WrongKeyError):
+        sealing.unseal(rooted, key=KEYS[0])
+
+
+@pytest.mark.parametrize("field", ["account", "scope", "device"])
+def test_an_object_of_another_lane_among_those_of_one_is_refused(field: str) -> None:
+    stranger = envelope.assemble(replace(SEALED[1].header, **{field: bytes(16)}), SEALED[1].body, make.OTHER_SIGN)
+
+    with pytest.raises(BrokenChainError):
+        envelope.check_run(
+            [SEALED[0], stranger], n=0, prev=envelope.lane_root(*LANE), keys=lambda _: [make.PUBLIC, make.OTHER_PUBLIC]
+        )
+
+
+def test_a_body_moved_under_another_header_of_the_same_lane_is_refused() -> None:
+    spliced = envelope.assemble(
+        SEALED[0].header, SEALED[1].body[: len(SEALED[0].body)].ljust(len(SEALED[0].body), b"\0"), make.SIGN
+    )
+
+    with pytest.raises(CorruptError) as refused:
+        received(spliced.data)
+    assert refused.value.code == "corrupt"
+
+
+def test_a_sealed_object_cannot_be_passed_off_as_open_nor_an_open_one_as_sealed() -> None:
+    bare = replace(SEALED[0].header, suite=Suite.OPEN, salt=envelope.ZERO, commit=envelope.ZERO)
+    for forged in (envelope.assemble(bare, SEALED[0].body, make.OTHER_SIGN), replace(SPOKEN[0], signature=bytes(64))):
+        with pytest.raises(CorruptError):
+            received(forged.data)
+    with pytest.raises(WrongKeyError):
+        sealing.unseal(
+            envelope.assemble(replace(SPOKEN[0].header, suite=Suite.SEALED), SPOKEN[0].body, make.SIGN), key=KEYS[0]
+        )
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_a_wrong_key_says_wrong_key_and_never_corrupt(key: bytes) -> None:
+    for one in (*SEALED, PACKS[0]):
+        with pytest.raises(WrongKeyError):
+            sealing.unseal(one, key=key)
+
+
+def test_the_key_of_another_epoch_says_wrong_key() -> None:
+    for one in SEALED:
+        with pytest.raises(WrongKeyError):
+            sealing.unseal(one, key=KEYS[1 - one.header.epoch])
+
+
+def test_the_keyring_kind_cannot_stand_in_a_lane_by_changing_its_number() -> None:
+    for kind in set(ObjectKind) - {ObjectKind.SEGMENT}:
+        with pytest.raises(ScrubjayError):
+            received(envelope.assemble(replace(SEALED[0].header, kind=kind), SEALED[0].body, make.SIGN).data)
+
+
+def test_every_flipped_byte_of_an_account_log_entry_is_refused() -> None:
+    entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
+    states = account.extended((), entries, Millis(make.START))
+    taken = []
+    for place, entry in enumerate(entries):
+        for at, data in flips(entry):
+            if at % 3 and len(entry) > 400 and 64 < at < len(entry) - 128:
+                continue  # the inside of a key of 1,216 bytes: a third of it says the same
+            try:
+                account.extended(states[:place], [data], Millis(make.START))
+            except ScrubjayError:
+                continue
+            taken.append((place, at))
+
+    assert taken == []
+
+
+def test_an_account_log_cut_at_any_place_of_an_entry_or_of_another_account_is_refused() -> None:
+    entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
+    states = account.extended((), entries, Millis(make.START))
+    for length in range(len(entries[2])):
+        with pytest.raises(ScrubjayError):
+            account.extended(states[:2], [entries[2][:length]], Millis(make.START))
+    with pytest.raises(ScrubjayError):
+        account.extended(states[:2], [entries[2] + b"\0"], Millis(make.START))
+    foreign = account.entry(
+        bytes(16), seq=2, prev=states[1].head, type=EntryType.ORIGIN_ADD, body={1: "x"}, sign=make.ASK[0][2]
+    )
+    with pytest.raises(BadSignatureError):
+        account.extended(states[:2], [foreign], Millis(make.START))
