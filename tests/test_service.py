@@ -531,7 +531,7 @@ async def scoped(service: Service) -> None:
         ({"session_id": "s1"}, {"person", "s1"}),
         ({"project": "three", "session_id": "s9"}, {"person"}),
     ],
-    ids=str,
+    ids=["the person", "one", "two", "one in s1", "s1", "a stranger"],
 )
 async def test_a_project_sees_its_own_the_persons_and_nobody_elses(
     caller: dict[str, str], seen: set[str], service: Service

@@ -287,8 +287,9 @@ async def test_a_store_refused_once_opens_when_its_cause_is_gone(opened: Opener,
 
 # --- migrations ---------------------------------------------------------------------------------------------------------
 
-GOOD = Migration(2, "more", "create table more (y integer) strict;\n-- a comment\n")
-BROKEN = Migration(3, "broken", "create table worse (y integer) strict;\ninsert into nowhere values (1);")
+LAST = file.migrations()[-1].version
+GOOD = Migration(LAST + 1, "more", "create table more (y integer) strict;\n-- a comment\n")
+BROKEN = Migration(LAST + 2, "broken", "create table worse (y integer) strict;\ninsert into nowhere values (1);")
 
 
 def never() -> dict[str, str]:
@@ -300,7 +301,7 @@ async def test_a_failing_migration_leaves_the_file_byte_for_byte_and_a_copy(open
     before = store_path.read_bytes()
 
     with pytest.raises(ScrubjayError):
-        file.prepare(store_path, [*file.migrations(), replace(BROKEN, version=2)], never)
+        file.prepare(store_path, [*file.migrations(), replace(BROKEN, version=LAST + 1)], never)
 
     assert store_path.read_bytes() == before
     (copy,) = snapshots(store_path)
@@ -317,11 +318,11 @@ async def test_a_migration_copies_the_file_first_and_stands_in_a_transaction_of_
 
     with raw(store_path) as connection:
         tables = {row[0] for row in connection.execute("select name from sqlite_schema")}
-        assert connection.execute("pragma user_version").fetchone() == (2,)
+        assert connection.execute("pragma user_version").fetchone() == (LAST + 1,)
     assert "more" in tables
     assert "worse" not in tables
-    with raw(file.snapshot_path(store_path, 1)) as connection:
-        assert connection.execute("pragma user_version").fetchone() == (1,)
+    with raw(file.snapshot_path(store_path, LAST)) as connection:
+        assert connection.execute("pragma user_version").fetchone() == (LAST,)
         assert connection.execute("select count(*) from event").fetchone() == (40,)
 
 

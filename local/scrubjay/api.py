@@ -185,6 +185,56 @@ class WhyAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictsRequest:
+    """Which memories' conflicts: all that who asks may see."""
+
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What another device wrote into a field, at what time by its own clock. `version` is what `resolve` takes."""
+
+    version: str
+    ts: Millis
+    device: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A field that devices wrote without having seen each other's: the value that is shown, and the others.
+
+    `field` is its name, or its number where a newer version wrote it.
+    """
+
+    memory_id: str
+    name: str | None
+    field: str
+    shown: Any
+    others: tuple[Version, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictsAnswer:
+    """The open conflicts, by memory and field."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveRequest:
+    """Which version of a memory's field is right: None is the one that is shown. Closed on every device, for good."""
+
+    ref: str
+    field: str
+    version: str | None = None
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
     """A question, and what may answer it.
 
@@ -600,6 +650,22 @@ VERBS: tuple[Verb, ...] = (
         request=RefRequest,
         answer=WhyAnswer,
         summary="The passages a memory was read from, and its history.",
+    ),
+    Verb(
+        name="conflicts",
+        method="GET",
+        path="/v1/conflicts",
+        request=ConflictsRequest,
+        answer=ConflictsAnswer,
+        summary="Fields that devices wrote without having seen each other's values.",
+    ),
+    Verb(
+        name="resolve",
+        method="POST",
+        path="/v1/memories/{ref}/resolve",
+        request=ResolveRequest,
+        answer=Entry,
+        summary="Settle a conflict: keep the value that is shown, or another device's.",
     ),
     Verb(
         name="recall",

@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -37,6 +37,7 @@ from scrubjay.recall import Hit as Ranked
 from scrubjay.settings import HTTP_PREFIX, Settings
 from scrubjay.store import (
     Changes,
+    Disputed,
     MemoryWrite,
     Position,
     Store,
@@ -44,7 +45,6 @@ from scrubjay.store import (
     drop_index,
     save_index,
     saved_index,
-    snapshots,
     sqlite_version,
 )
 from scrubjay.store.rows import EMBEDDED_TYPES, MAX_EMBEDDED_CHARS
@@ -133,6 +133,7 @@ class Service:
         self._stopping = asyncio.Event()
         self._saving = asyncio.Lock()
         self._erasing = threading.Event()
+        self._dropping: set[asyncio.Task[None]] = set()
         self._unsaved = 0
         self._accessed: dict[str, tuple[int, Millis]] = {}
         self._endpoint: models.Endpoint | None = None
@@ -206,6 +207,7 @@ class Service:
         try:
             await self.flush_accesses()
             await self._save_index()
+            await asyncio.gather(*self._dropping)
         finally:
             await self.store.close()
             if self._embedder is not None:
@@ -391,7 +393,8 @@ class Service:
             fields[Field.METADATA] = intake.metadata(request.metadata, "memory", self.policy).value
         if not fields:
             raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
-        await self.store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields)]))
+        write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
+        await self.store.write(lambda tx: tx.write_memories([write]))
         if Field.CONTENT in fields:
             self.on_work("embed")
         return await self._entry(memory_id)
@@ -400,7 +403,7 @@ class Service:
         """Give a memory another canonical name; the old one stays as an alias."""
         memory_id = await self.store.resolve(intake.valid(request.ref))
         name = intake.name(self.policy, request.name)
-        write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))
+        write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
         await self.store.write(lambda tx: tx.write_memories([write]))
         return await self._entry(memory_id)
 
@@ -432,6 +435,37 @@ class Service:
             history=tuple(_change(row) for row in await self.store.history(memory_id)),
         )
 
+    async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
+        """Return the fields that devices wrote without having seen each other's values, and all these values."""
+        found = await self.store.conflicts()
+        memories = await self.store.memories([one.memory_id for one in found])
+        return api.ConflictsAnswer(
+            conflicts=tuple(
+                _conflict(one, memories[one.memory_id])
+                for one in found
+                if one.memory_id in memories and _visible(memories[one.memory_id], request.project, request.session_id)
+            )
+        )
+
+    async def resolve(self, request: api.ResolveRequest) -> api.Entry:
+        """Write the version of a field that is right as one that has seen all others; no device lists them again."""
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
+        for one in await self.store.conflicts(memory_id):
+            if _field_name(one.field) == request.field:
+                values = {_version_name(stamp): value for stamp, value in one.versions}
+                if request.version is not None and request.version not in values:
+                    break
+                value = one.shown if request.version is None else values[request.version]
+                # A number that this version has no name for is written as it came.
+                write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
+                await self.store.write(partial(Transaction.write_memories, writes=[write]))
+                self.on_work("embed")
+                return await self._entry(memory_id)
+        raise NotFoundError(
+            f"no such conflict about {request.field[:60]!r} of memory {memory_id}",
+            hint="scrubjay conflicts lists them",
+        )
+
     async def forget(self, request: api.ForgetRequest) -> api.ForgetAnswer:
         """Erase a memory or an event: rows, full text, vector, log; unless told otherwise, its source passages too.
 
@@ -447,21 +481,24 @@ class Service:
 
         async with self._unsaved_index():
             answer = await self.store.write(work)
-        await self._erase_log()
+        await self._drop_copies()
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
             self.on_work("embed")
         return answer
 
-    async def _erase_log(self) -> None:
-        """Leave nothing of what was erased in the log file or in copies that migrations made."""
-        for path in snapshots(self.store.path):
-            await asyncio.to_thread(path.unlink, missing_ok=True)
-        for wait_ms in (0, 10, 50, 100, 200, 400, 800):  # a long read may hold the log; it ends
-            await asyncio.sleep(wait_ms / 1000)
-            if await self.store.checkpoint(truncate=True):
-                return
-        log.warning("the log could not be cut back while a long read runs; the next maintenance does it")
+    async def _drop_copies(self) -> None:
+        """Leave nothing of what was erased in the log file, in a saved index, or in copies that migrations made."""
+        async with self._unsaved_index():
+            done = await self.store.drop_copies()
+        if not done:
+            log.warning("the log could not be cut back while a long read runs; the next maintenance does it")
+
+    async def _follow_erasure(self) -> None:
+        try:
+            await self._drop_copies()
+        except UnavailableError as error:  # its next start deletes what is left, and so does the next forget
+            log.warning("%s", error)
 
     # --- recall -------------------------------------------------------------------------------------------------------
 
@@ -1113,6 +1150,27 @@ class Service:
             self._fail_model(error)
             return None, f"{error.message}: lexical only"
 
+    async def meaning(
+        self, texts: Sequence[str], *, question: bool = False
+    ) -> tuple[str, np.ndarray[Any, np.dtype[np.float32]]] | None:
+        """Return the embedding space in use and the vectors of some texts in it: float32 [n, d], of unit length.
+
+        None without a model that works. `question` embeds them as what is asked, not as what is stored.
+        """
+        embedder = await self._load_model()
+        if embedder is None:
+            return None
+        self._used_model = time.monotonic()
+
+        def embedded() -> np.ndarray[Any, np.dtype[np.float32]]:
+            return np.stack([embedder.embed_query(text) for text in texts]) if question else embedder.embed(texts)
+
+        try:
+            return embedder.space, await asyncio.to_thread(embedded)
+        except ScrubjayError as error:
+            self._fail_model(error)
+            return None
+
     async def _place_topics(self) -> None:
         """Give the index the vectors of topic labels that it has none of; only the weighted mode reads them."""
         embedder = self._embedder
@@ -1428,9 +1486,16 @@ class Service:
             yield
 
     def _follow(self, changes: Changes) -> None:
-        """Bring the index up to one commit."""
+        """Bring the index up to one commit, and leave no copy of what another device had erased."""
         if self._missed is not None:
             self._missed.append(changes)
+        if changes.erased:
+            self._erasing.set()
+            task = asyncio.get_running_loop().create_task(self._follow_erasure(), name="erasure")
+            self._dropping.add(task)
+            task.add_done_callback(self._dropping.discard)
+        if changes.arrived:
+            self.on_work("embed")
         for stale in (False, True):
             events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
             memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
@@ -1721,6 +1786,27 @@ def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
         seq=seq,
         change=_CHANGES.get(op_type, str(op_type)),
         fields=fields,
+    )
+
+
+def _field_name(key: int) -> str:
+    return Field(key).name.lower() if key in set(Field) else str(key)
+
+
+def _version_name(stamp: ops.Stamp) -> str:
+    return f"{stamp[0]:x}-{stamp[1][:8]}"
+
+
+def _conflict(found: Disputed, memory: Memory) -> api.Conflict:
+    return api.Conflict(
+        memory_id=memory.id,
+        name=memory.name,
+        field=_field_name(found.field),
+        shown=found.shown,
+        others=tuple(
+            api.Version(version=_version_name(stamp), ts=millis_of(Hlc(stamp[0])), device=stamp[1], value=value)
+            for stamp, value in sorted(found.versions, reverse=True)
+        ),
     )
 
 

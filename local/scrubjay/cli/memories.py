@@ -162,6 +162,27 @@ def why(line: Namespace) -> None:
     out.answer(answer, lambda: render.why(answer))
 
 
+def conflicts(line: Namespace) -> None:
+    """List the conflicts, after settling what was asked for."""
+    out = Output.of(line)
+    with reach.store(line) as door:
+        if line.keep is not None:
+            ref, field, version = line.keep
+            request = api.ResolveRequest(
+                ref=ref,
+                field=field,
+                version=None if version == "shown" else version,
+                project=line.project,
+                session_id=line.session,
+            )
+            door.call("resolve", request)
+            reach.embedded(door)
+        answer: api.ConflictsAnswer = door.call(
+            "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
+        )
+    out.answer(answer, lambda: render.conflicts(answer))
+
+
 def context(line: Namespace) -> None:
     """Show what an agent loads at its start, after setting what was asked for."""
     out = Output.of(line)

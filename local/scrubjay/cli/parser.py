@@ -285,6 +285,18 @@ def alias(parser: Parser) -> None:
     parser.add_argument("--remove", action="store_true", help="take that name away instead")
 
 
+def conflicts(parser: Parser) -> None:
+    """Take which conflict to settle, if any."""
+    parser.add_argument(
+        "--keep",
+        nargs=3,
+        type=text,
+        metavar=("REF", "FIELD", "VERSION"),
+        help="settle one: the version of that field is right. `shown` is the one that is shown",
+    )
+    caller(parser)
+
+
 def forget(parser: Parser) -> None:
     """Take what is to be erased."""
     parser.add_argument("ref", type=text, metavar="REF", help="a memory's id, name or alias, or an event's id")
@@ -402,9 +414,9 @@ def demo(parser: Parser) -> None:
     parser.add_argument("--keep", action="store_true", help="keep the folder, to look around in it")
 
 
-def bench(parser: Parser) -> None:
-    """Take what the benchmarks take."""
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="passed on; try: scrubjay bench --help")
+def extension(parser: Parser) -> None:
+    """Take what the package takes that brings the command."""
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="passed on; see --help of the command")
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -477,6 +489,14 @@ COMMANDS: tuple[Command, ...] = (
         "scrubjay forget database",
     ),
     Command("why", "show where a memory comes from", "cli.memories:why", one, "WhyAnswer", "scrubjay why database"),
+    Command(
+        "conflicts",
+        "what devices wrote without having seen each other's",
+        "cli.memories:conflicts",
+        conflicts,
+        "ConflictsAnswer",
+        "scrubjay conflicts --keep database content shown",
+    ),
     Command(
         "context",
         "show or set what an agent loads at its start",
@@ -575,8 +595,27 @@ COMMANDS: tuple[Command, ...] = (
         "",
         "scrubjay completion bash > ~/.local/share/bash-completion/completions/scrubjay",
     ),
-    Command("bench", "run the benchmarks", "cli.shell:bench", bench, "", "scrubjay bench --help"),
+    Command("login", "sign up for sync, or log in", "cli.shell:extension", extension, "", "scrubjay login --help"),
+    Command("logout", "stop syncing; the memories stay", "cli.shell:extension", extension, "", "scrubjay logout"),
+    Command("sync", "sync now, watch, verify, inspect", "cli.shell:extension", extension, "", "scrubjay sync status"),
+    Command("devices", "list, approve, revoke devices", "cli.shell:extension", extension, "", "scrubjay devices list"),
+    Command("recovery", "the recovery code", "cli.shell:extension", extension, "", "scrubjay recovery --help"),
+    Command(
+        "account", "password, second factor, deletion", "cli.shell:extension", extension, "", "scrubjay account --help"
+    ),
+    Command("bench", "run the benchmarks", "cli.shell:extension", extension, "", "scrubjay bench --help"),
 )
+EXTENSIONS = {
+    "login": "sync",
+    "logout": "sync",
+    "sync": "sync",
+    "devices": "sync",
+    "recovery": "sync",
+    "account": "sync",
+    "bench": "bench",
+}
+"""Commands of other packages, by the entry point and extra that bring them. They read their own arguments."""
+
 ALIASES = {
     "search": "recall",
     "find": "recall",
@@ -615,8 +654,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if name not in BY_NAME:
         raise _invalid(f"no command {text_or_blank(name)!r}", hint=likely(name))
     command = BY_NAME[name]
-    if name == "bench":
-        line.rest = after
+    if name in EXTENSIONS:
+        line.rest = [name, *before, *after]
         return line
     return of_command(command).parse_args(after, line)
 

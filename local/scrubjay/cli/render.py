@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType
 
     from scrubjay.api import (
+        Conflict,
+        ConflictsAnswer,
         ContextAnswer,
         Entry,
         ForgetAnswer,
@@ -284,6 +286,24 @@ def why(answer: WhyAnswer) -> RenderableType:
         fields = f" ({', '.join(change.fields)})" if change.fields else ""
         line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
         parts.append(Text(line).append(f"  {short(change.device)} #{change.seq}", style="dim"))
+    return Group(*parts)
+
+
+def conflicts(answer: ConflictsAnswer) -> RenderableType:
+    """Return the fields that devices disagree about: what is shown, and what each other version says."""
+    if not answer.conflicts:
+        return Text("no conflicts")
+    return _spaced(conflict(each) for each in answer.conflicts)
+
+
+def conflict(found: Conflict) -> RenderableType:
+    """Return one disputed field. The version stands where `--keep` wants it."""
+    title = Text(clean(found.name or short(found.memory_id)), style="bold").append(f"  {found.field}", style="cyan")
+    parts: list[RenderableType] = [title, Text(f"  shown    {clean(str(found.shown))}")]
+    for other in found.others:
+        line = Text(f"  or       {clean(str(other.value))}")
+        where = f"{times.moment(other.ts)} · {short(other.device)} · {other.version}"
+        parts.append(line.append(f"  {where}", style="dim"))
     return Group(*parts)
 
 

@@ -1,4 +1,4 @@
-"""`scrubjay completion` and `scrubjay bench`: what the shell completes, and where other packages' commands come in."""
+"""`scrubjay completion`, and where other packages' commands come in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 EXTENSIONS = "scrubjay.commands"
-"""The entry point group in which other packages announce commands: functions from arguments to an exit code."""
+"""The entry point group in which other packages announce commands: functions from words to an exit code."""
 
 
 def completion(line: Namespace) -> None:
@@ -37,12 +37,19 @@ def _mark_files(parser: argparse.ArgumentParser) -> None:
             _mark_files(below)
 
 
-def bench(line: Namespace) -> int:
-    """Hand over to the benchmarks, which are a package of their own."""
-    found = importlib.metadata.entry_points(group=EXTENSIONS, name="bench")
+def extension(line: Namespace) -> int:
+    """Hand over to the package that brings a command: it gets the command's name and all that was typed beside it."""
+    name = parser.EXTENSIONS[line.command]
+    found = importlib.metadata.entry_points(group=EXTENSIONS, name=name)
     if not found:
-        raise UnavailableError("the benchmarks are not installed", hint="pip install 'scrubjay[bench]'")
-    code = next(iter(found)).load()(line.rest)
+        raise UnavailableError(f"{line.command} is not installed", hint=f"pip install 'scrubjay[{name}]'")
+    try:
+        run = next(iter(found)).load()
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"{line.command} needs {error.name}, which is not installed", hint=f"pip install 'scrubjay[{name}]'"
+        ) from error
+    code = run(line.rest)
     if not isinstance(code, int | None):
-        raise InvalidError(f"the benchmarks ended with {code!r}", hint="see scrubjay bench --help")
+        raise InvalidError(f"{line.command} ended with {code!r}", hint=f"see scrubjay {line.command} --help")
     return code or 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from scrubjay.daemon.workers import Workers
     from scrubjay.service import Service
 
 JSON = "application/json"
@@ -41,11 +42,13 @@ def create_app(
     instance: str = "",
     warnings: tuple[str, ...] = (),
     policy: MemoryPolicy = DEFAULT,
+    workers: Workers | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
-    `instance` names this run to clients, `warnings` are added to the answer of `status`. `app.state.ready` is what
-    /readyz tells; the caller takes it back when it begins to stop.
+    `instance` names this run to clients, `warnings` are added to the answer of `status`, `workers` answer the requests
+    of other packages' commands. `app.state.ready` is what /readyz tells; the caller takes it back when it begins to
+    stop.
     """
     by_path: dict[str, dict[str, Verb]] = {}
     for verb in VERBS:
@@ -93,6 +96,7 @@ def create_app(
         routes=[
             *(route(path, verbs) for path, verbs in by_path.items()),
             Route("/v1/export", export),
+            Route("/v1/workers/{name}/{verb}", partial(_work, workers, policy), methods=["POST"]),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/openapi.json", openapi),
@@ -103,6 +107,16 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.ready = True
     return app
+
+
+async def _work(workers: Workers | None, policy: MemoryPolicy, request: Request) -> Response:
+    """Answer a request of another package's command. Not in the OpenAPI document: it is between those two alone."""
+    request.scope[VERB] = "work"
+    if workers is None:
+        raise NotFoundError("there is no such route", hint="GET /openapi.json lists the routes")
+    body = await _body(request, policy.limits.max_body_bytes)
+    answer = await workers.call(request.path_params["name"], request.path_params["verb"], body)
+    return Response(answer, media_type=JSON)
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

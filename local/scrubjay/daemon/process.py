@@ -30,6 +30,7 @@ from scrubjay.client import RECORD_NAME, Running, discover
 from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
 from scrubjay.daemon.guard import places
+from scrubjay.daemon.workers import Workers
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
@@ -103,6 +104,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
                 started=int(time.time() * 1000),
                 warnings=tuple(warnings),
             )
+            workers = Workers(service, settings)
             app = create_app(
                 service,
                 token=token,
@@ -110,10 +112,13 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
                 instance=record.instance,
                 warnings=record.warnings,
                 policy=policy,
+                workers=workers,
             )
             scheduler = Scheduler(service)
             scheduler.start()
             undo.push_async_callback(scheduler.stop)
+            undo.push_async_callback(workers.close)
+            await workers.start()
 
             async def until_stopped() -> None:
                 _publish(settings.data_dir, record)
@@ -123,6 +128,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
                     await stopping.wait()
                 app.state.ready = False
                 log.info("stopping pid=%d", record.pid)
+                await workers.close()  # while the doors are open: whoever waits for one is answered, not waited for
 
             undo.callback(_withdraw, settings.data_dir, record)
             await _Server(_config(app, policy), until_stopped).serve(sockets=doors)

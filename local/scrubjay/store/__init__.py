@@ -3,14 +3,19 @@
 from scrubjay.store.file import check, migrations, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import holder
+from scrubjay.store.peers import Outgoing, Received
 from scrubjay.store.sqlite import version as sqlite_version
-from scrubjay.store.store import Changes, Store
+from scrubjay.store.store import Changes, Disputed, Parked, Store
 from scrubjay.store.transaction import MemoryWrite, Position, Transaction
 
 __all__ = [
     "Changes",
+    "Disputed",
     "MemoryWrite",
+    "Outgoing",
+    "Parked",
     "Position",
+    "Received",
     "Store",
     "Transaction",
     "check",

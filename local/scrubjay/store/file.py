@@ -18,6 +18,8 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, UnavailableError
 
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
+PROJECTED = "2"
+"""Which projections the tables of a store hold (meta `projected`); one of an older version makes them again."""
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _FILES = ("", "-wal", "-shm")
@@ -307,4 +309,4 @@ def _sync(path: Path) -> None:
 
 def created(now: Millis, store_id: str, device: str) -> dict[str, str]:
     """Return the rows of `meta` that a new store starts with."""
-    return {"store_id": store_id, "device": device, "created": str(now)}
+    return {"store_id": store_id, "device": device, "created": str(now), "projected": PROJECTED}

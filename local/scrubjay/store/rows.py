@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -34,10 +35,22 @@ GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_en
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
 
 COVERED = (
-    "select e.id from event e, event a, event b where a.id = ? and b.id = ? and e.session_id = a.session_id"
-    " and (e.ts, e.n) between (a.ts, a.n) and (b.ts, b.n) order by e.ts, e.n"
+    "select e.id from event e, event a, event b where a.id = ? and b.id = ? and a.session_id = b.session_id"
+    " and e.session_id = a.session_id and (e.ts, e.seq, e.id) between (a.ts, a.seq, a.id) and (b.ts, b.seq, b.id)"
+    " and not e.forgotten order by e.ts, e.seq, e.id"
 )
-"""The events of one session from one to another, inclusive, in order."""
+"""The events of one session from one to another, inclusive, in order: the same one on every device."""
+
+PLACE = "printf('%015d%019d%s', t.ts, t.seq, t.id)"
+"""Where an event t stands among all of its session, as a text."""
+
+ACCESSES = (
+    "coalesce(a.total, 0) + (select coalesce(sum(c.total), 0) from counted c where c.memory_id = m.id"
+    " and c.device <> (select value from meta where key = 'device')),"
+    " nullif(max(coalesce(a.last, 0), (select coalesce(max(c.last), 0) from counted c where c.memory_id = m.id"
+    " and c.device <> (select value from meta where key = 'device'))), 0)"
+)
+"""How often memory m was recalled on all devices, and when last. Of this one, access a is ahead of the log."""
 
 SEARCHED_TYPES = frozenset(
     {
@@ -64,6 +77,16 @@ MAX_EMBEDDED_CHARS = 4_000
 def placeholders(columns: str) -> str:
     """Return as many question marks as there are columns."""
     return ", ".join("?" * (columns.count(",") + 1))
+
+
+def prefixed(columns: str, table: str) -> str:
+    """Return columns as those of a table or its alias."""
+    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
+
+
+def array(values: Iterable[Any]) -> str:
+    """Return values as the JSON array that `json_each` reads: one parameter for any number of ids."""
+    return msgspec.json.encode(list(values)).decode()
 
 
 def event_row(event: Event) -> tuple[Any, ...]:
@@ -213,15 +236,15 @@ def event_words(event: Event) -> str:
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
-def event_doc(event: Event, n: int, tokens: str) -> EventDoc:
-    """Return an event as the index holds it. Its place in the session is its time, then its arrival."""
+def event_doc(event: Event, seq: int, tokens: str) -> EventDoc:
+    """Return an event as the index holds it. Its place in the session is its time, then its op's place in the log."""
     return EventDoc(
         id=event.id,
         session_id=event.session_id,
         agent=event.agent,
         project=event.project,
         ts=event.ts,
-        order=(event.ts << 20) + (n & 0xFFFFF),
+        order=(event.ts << 20) + (seq & 0xFFFFF),
         speaker=event.speaker,
         type=event.type.value,
         tokens=tokens,
@@ -274,6 +297,12 @@ def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
     where = {} if row[14] is None else unjson(row[14])
     learned = map(_text, map(where.get, ("session_id", "project", "agent")))
     return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), sources))
+
+
+def parent_of(name: str) -> str | None:
+    """Return the name whose second, third, … holder would show as `name`: `a` for `a~2`."""
+    stem, tilde, number = name.rpartition("~")
+    return stem if tilde and number.isascii() and number.isdigit() and number[0] != "0" and number != "1" else None
 
 
 def json(value: Json) -> str:

@@ -16,17 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from scrubjay.index import EventDoc, MemoryDoc
 from scrubjay.store import file, rows, sqlite
+from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.transaction import ENDS, Position, Transaction
 from scrubjay.store.writer import Writer
-from scrubjay_shared import ops
-from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared import clock, ops
+from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
-from scrubjay_shared.ops import OpType
+from scrubjay_shared.ops import OpType, Stamp
 from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
 
 # aiosqlite logs statements with their parameters at DEBUG; memory text never goes to a log.
@@ -53,6 +52,10 @@ class Changes:
     """Owners whose text changed, so that their vector no longer stands for it."""
     vectors: list[tuple[int, str, bytes]] = field(default_factory=list)
     """(space, owner, vector) of what was embedded."""
+    arrived: bool = False
+    """Whether ops of other devices were taken in."""
+    erased: bool = False
+    """Whether these made words go: copies of them outside the tables must go too (`Store.drop_copies`)."""
 
     def follow(self, later: Changes) -> None:
         """Add what a later write of the same group changed: of an owner that both touched, the later word counts."""
@@ -67,6 +70,8 @@ class Changes:
         self.removed += later.removed
         self.stale |= later.stale
         self.vectors += later.vectors
+        self.arrived |= later.arrived
+        self.erased |= later.erased
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,25 @@ class Ran:
     last_start: Millis | None
     last_ms: int | None
     last_error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disputed:
+    """A field of a memory, the value it shows, and those by stamp that lost without having been seen."""
+
+    memory_id: str
+    field: int
+    shown: Any
+    versions: tuple[tuple[Stamp, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """An op of another device that this version could not apply, and why."""
+
+    device: str
+    seq: int
+    why: str
 
 
 class Store:
@@ -138,11 +162,27 @@ class Store:
                 self._readers.put_nowait(await self._attach(read_only=True))
             meta = {row[0]: row[1] for row in await self._connection.execute_fetchall("select key, value from meta")}
             self.device, self.store_id = str(meta["device"]), str(meta["store_id"])
-            ends = {row[0]: (int(row[1]), int(row[3])) for row in await self._connection.execute_fetchall(ENDS)}
-        # The clock of a device only goes forward, so the latest time is among those of each one's last op.
-        self.last_seq = ends.get(self.device, (0, 0))[0]
-        self.last_hlc = Hlc(max((hlc for _, hlc in ends.values()), default=0))
+            ends = {
+                str(device): (int(seq), bytes(op_id), Hlc(hlc))
+                for device, seq, op_id, hlc in await self._connection.execute_fetchall(ENDS)
+            }
+        self.last_seq = ends[self.device][0] if self.device in ends else 0
+        self.last_hlc = self._clock_of(ends)
         self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore, committed=self._tell)
+        if meta.get("projected") != file.PROJECTED:
+            await self.write(Transaction.project_all)
+        await self.write(Transaction.retry_parked)
+
+    def _clock_of(self, ends: dict[str, tuple[int, bytes, Hlc]]) -> Hlc:
+        """Return where the clock of this device stood: at its last op, or at what it then heard of others.
+
+        The time of its own op is in the op's id: the stamp may stand above that of a device whose clock is ahead.
+        """
+        own = ends.get(self.device)
+        last = clock.latest(uuid7_millis(own[1])) if own is not None else Hlc(0)
+        for _, _, hlc in ends.values():
+            last = clock.receive(last, hlc, self._now())
+        return last
 
     async def _attach(self, *, read_only: bool) -> sqlite.Connection:
         connection = sqlite.connect(self.path, read_only=read_only)
@@ -158,11 +198,11 @@ class Store:
                 first.follow(later)
             self.on_change(first)
 
-    def _save(self) -> tuple[Hlc, int]:
-        return self.last_hlc, self.last_seq
+    def _save(self) -> tuple[Hlc, int, str]:
+        return self.last_hlc, self.last_seq, self.device
 
-    def _restore(self, held: tuple[Hlc, int]) -> None:
-        self.last_hlc, self.last_seq = held
+    def _restore(self, held: tuple[Hlc, int, str]) -> None:
+        self.last_hlc, self.last_seq, self.device = held
 
     async def close(self) -> None:
         """Finish the writes under way, put the log into the file, and give the lock back. Closing twice is fine."""
@@ -235,7 +275,7 @@ class Store:
         return {
             str(row[0])
             for row in await self.fetch(
-                "select name from name where name in (select value from json_each(?))", (_json(names),)
+                "select name from name where name in (select value from json_each(?))", (rows.array(names),)
             )
         }
 
@@ -246,7 +286,7 @@ class Store:
             for row in await self.fetch(
                 "select json_extract(metadata, '$.source_key'), id, content_hash from memory"
                 " where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
-                (_json(source_keys),),
+                (rows.array(source_keys),),
             )
         }
 
@@ -255,9 +295,9 @@ class Store:
         if not ids:
             return {}
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last from memory m"
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
             " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))",
-            (_json(ids),),
+            (rows.array(ids),),
         )
         return {row[0]: rows.memory_of(row) for row in found}
 
@@ -274,7 +314,7 @@ class Store:
         for name, memory_id, created_at in await self.fetch(
             "select name, memory_id, created_at from name"
             " where not canonical and memory_id in (select value from json_each(?)) order by created_at, name",
-            (_json(ids),),
+            (rows.array(ids),),
         ):
             found.setdefault(memory_id, []).append(Alias(name=name, memory_id=memory_id, created_at=Millis(created_at)))
         return {memory_id: tuple(names) for memory_id, names in found.items()}
@@ -288,7 +328,7 @@ class Store:
             clause += " and (m.created_at, m.n) < (?, ?)"
             values += after
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last, m.n from memory m"
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES}, m.n from memory m"
             f" left join access a on a.memory_id = m.id where {clause} order by m.created_at desc, m.n desc limit ?",
             (*values, limit + 1),
         )
@@ -298,8 +338,9 @@ class Store:
     async def layer(self, layer: str) -> list[Memory]:
         """Return the memories of a layer that is always loaded, in the order they were made."""
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, a.total, a.last from memory m"
-            " left join access a on a.memory_id = m.id where m.layer = ? and m.layer <> 'archive' order by m.n",
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
+            " left join access a on a.memory_id = m.id where m.layer = ? and m.layer <> 'archive'"
+            " order by m.created_at, m.n",
             (layer,),
         )
         return [rows.memory_of(row) for row in found]
@@ -307,16 +348,17 @@ class Store:
     async def memories_said(self, content_hashes: Iterable[str]) -> list[Memory]:
         """Return the memories whose content is one of these, by content hash."""
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory m"
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
             " where m.content_hash in (select value from json_each(?)) order by m.n",
-            (_json(list(content_hashes)),),
+            (rows.array(content_hashes),),
         )
         return [rows.memory_of(row) for row in found]
 
     async def memories_like(self, fts_query: str, limit: int) -> list[Memory]:
         """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first."""
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory_fts f join memory m on m.n = f.rowid"
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null"
+            " from memory_fts f join memory m on m.n = f.rowid"
             " where memory_fts match ? order by bm25(memory_fts), m.n limit ?",
             (fts_query, limit),
         )
@@ -330,7 +372,7 @@ class Store:
         for row in await self.fetch(
             f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
             " order by created_at, id",
-            (_json(ids),),
+            (rows.array(ids),),
         ):
             found.setdefault(row[1], []).append(rows.grip_of(row))
         return {memory_id: tuple(grips) for memory_id, grips in found.items()}
@@ -351,15 +393,16 @@ class Store:
         if not ids:
             return {}
         found = await self.fetch(
-            f"select {rows.EVENT_COLUMNS} from event where id in (select value from json_each(?))", (_json(ids),)
+            f"select {rows.EVENT_COLUMNS} from event where id in (select value from json_each(?)) and not forgotten",
+            (rows.array(ids),),
         )
         return {row[0]: rows.event_of(row) for row in found}
 
     async def run_of_events(self, start: str, end: str) -> list[Event]:
         """Return the events of one session from one to another, inclusive, in order."""
         found = await self.fetch(
-            f"select {_prefixed(rows.EVENT_COLUMNS, 'e')} from event e, event a, event b where a.id = ? and b.id = ?"
-            " and e.session_id = a.session_id and (e.ts, e.n) between (a.ts, a.n) and (b.ts, b.n) order by e.ts, e.n",
+            f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')} from event e where e.id in ({rows.COVERED})"
+            " order by e.ts, e.seq, e.id",
             (start, end),
         )
         return [rows.event_of(row) for row in found]
@@ -370,10 +413,13 @@ class Store:
         """Return a page in time order and where the next one starts. `where` is a clause over columns of `event`."""
         clause, values = where or "1", list(params)
         if after:
-            clause += " and (ts, n) > (?, ?)"
-            values += after
+            clause += (
+                " and (ts, seq, id) > (?, (select seq from event where n = ?), (select id from event where n = ?))"
+            )
+            values += (*after, after[1])
         found = await self.fetch(
-            f"select {rows.EVENT_COLUMNS}, n from event where {clause} order by ts, n limit ?", (*values, limit + 1)
+            f"select {rows.EVENT_COLUMNS}, n from event where {clause} and not forgotten order by ts, seq, id limit ?",
+            (*values, limit + 1),
         )
         page = [rows.event_of(row) for row in found[:limit]]
         return page, (found[limit - 1][5], found[limit - 1][13]) if len(found) > limit else None
@@ -392,7 +438,8 @@ class Store:
         return [
             (str(row[0]), int(row[1]))
             for row in await self.fetch(
-                "select s.id, (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0))"
+                "select s.id, (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0)"
+                " and e.n not in (select n from unlearned) and not e.forgotten)"
                 " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)"
                 " order by s.last_n"
             )
@@ -401,30 +448,37 @@ class Store:
     async def session_events(self, session_id: str, *, context: int, limit: int) -> tuple[list[Event], set[str], int]:
         """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
 
-        Also the ids of those to distil (not the context, not those stored with learn = false), and the arrival number
-        up to which this covers the session.
+        Also the ids of those to distil (not the context, nor what others said in between), and the arrival number up to
+        which this covers the session.
         """
+        columns = f"{rows.EVENT_COLUMNS}, n, seq"
         fresh = await self.fetch(
-            f"select {rows.EVENT_COLUMNS}, n, n in (select n from unlearned) from event where session_id = ?1"
+            f"select {columns} from event where session_id = ?1 and not forgotten"
+            " and n not in (select n from unlearned)"
             " and n > coalesce((select n from learned where session_id = ?1), 0) order by n limit ?2",
             (session_id, limit),
         )
         if not fresh:
             return [], set(), 0
-        first = min((row[5], row[13]) for row in fresh)
+        first, last = min(map(_place, fresh)), max(map(_place, fresh))
         before = await self.fetch(
-            f"select {rows.EVENT_COLUMNS}, n from event where session_id = ? and (ts, n) < (?, ?)"
-            " order by ts desc, n desc limit ?",
+            f"select {columns} from event where session_id = ? and (ts, seq, id) < (?, ?, ?) and not forgotten"
+            " order by ts desc, seq desc, id desc limit ?",
             (session_id, *first, context),
         )
-        new = {row[0] for row in fresh if not row[14]}
-        ordered = sorted({row[13]: row for row in (*before, *fresh)}.values(), key=lambda row: (row[5], row[13]))
-        return [rows.event_of(row) for row in ordered], new, max(row[13] for row in fresh)
+        between = await self.fetch(
+            f"select {columns} from event where session_id = ? and (ts, seq, id) > (?, ?, ?)"
+            " and (ts, seq, id) < (?, ?, ?)"
+            " and not forgotten and n in (select n from unlearned) order by ts, seq, id limit ?",
+            (session_id, *first, *last, limit),
+        )
+        ordered = sorted({row[13]: row for row in (*before, *between, *fresh)}.values(), key=_place)
+        return [rows.event_of(row) for row in ordered], {row[0] for row in fresh}, max(row[13] for row in fresh)
 
     async def to_embed(self, space: int, limit: int) -> list[tuple[str, str, str]]:
         """Return (owner, content hash, text) of owners without a vector in a space: memories first, newest first."""
         found = await self.fetch(
-            f"select {_prefixed(rows.MEMORY_COLUMNS)}, null, null from memory m where not exists"
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m where not exists"
             " (select 1 from embedding x where x.space = ? and x.owner = m.id) order by m.n desc limit ?",
             (space, limit),
         )
@@ -432,7 +486,7 @@ class Store:
         if len(waiting) < limit:
             types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
             for row in await self.fetch(
-                f"select {_prefixed(rows.EVENT_COLUMNS, 'e')}, e.erased from event e where e.type in ({types})"
+                f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')}, e.erased from event e where e.type in ({types})"
                 " and trim(e.text, char(32, 9, 10, 13)) <> ''"
                 " and not exists (select 1 from embedding x where x.space = ? and x.owner = e.id)"
                 " order by e.n desc limit ?",
@@ -449,10 +503,10 @@ class Store:
             "memories": "select count(*) from memory where layer not in ('identity', 'active')",
             "identity_keys": "select count(*) from memory where layer = 'identity'",
             "active_keys": "select count(*) from memory where layer = 'active'",
-            "events": "select count(*) from event",
+            "events": "select count(*) from event where not forgotten",
             "sessions": "select count(*) from session",
             "aliases": "select count(*) from name where not canonical",
-            "grips": "select count(*) from grip",
+            "grips": "select count(*) from grip where memory_id in (select id from memory)",
             "ops": "select count(*) from op",
             "vectored": f"select (select count(*) from memory) + (select count(*) from event where type in ({types})"
             " and trim(text, char(32, 9, 10, 13)) <> '')",
@@ -471,7 +525,7 @@ class Store:
 
     async def bounds(self) -> tuple[Millis | None, Millis | None]:
         """Return the times of the oldest and the newest event."""
-        low, high = (await self.fetch("select min(ts), max(ts) from event"))[0]
+        low, high = (await self.fetch("select min(start), max(last) from session"))[0]
         return (None if low is None else Millis(low)), (None if high is None else Millis(high))
 
     async def meta(self, key: str) -> str | None:
@@ -518,7 +572,7 @@ class Store:
             (str(owner), bytes(vector))
             for owner, vector in await self.fetch(
                 "select owner, vector from embedding where space = ? and owner in (select value from json_each(?))",
-                (space, _json(owners)),
+                (space, rows.array(owners)),
             )
         ]
 
@@ -533,9 +587,9 @@ class Store:
         last = after
         while found := await self.fetch(
             # event_fts_content is where FTS5 keeps the tokens; reading it through event_fts costs a quarter more.
-            "select e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.n & 0xFFFFF), e.role, e.type, f.c0, e.project,"
-            " iif(e.metadata = '{}', null, e.metadata), e.n from event_fts_content f join event e on e.n = f.id"
-            " where f.id > ? order by f.id limit 5000",
+            "select e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.seq & 0xFFFFF), e.role, e.type, f.c0,"
+            " e.project, iif(e.metadata = '{}', null, e.metadata), e.n"
+            " from event_fts_content f join event e on e.n = f.id where f.id > ? order by f.id limit 5000",
             (last,),
         ):
             yield [rows.event_doc_of(row) for row in found]
@@ -558,7 +612,7 @@ class Store:
             await self.fetch(
                 f"select {rows.DOC_COLUMNS} from memory m join memory_fts_content f on f.id = m.n"
                 " where m.id in (select value from json_each(?))",
-                (_json(ids),),
+                (rows.array(ids),),
             )
         )
 
@@ -571,24 +625,74 @@ class Store:
         return await self.write(Transaction.position)
 
     async def since(self, position: Position) -> list[str] | None:
-        """Return the ids of memories that ops after a position are about.
+        """Return the ids of memories that ops after a position are about, or that show otherwise because of them.
 
-        None when the log up to there is not the one that the position was taken of (a backup was restored), or when
-        something was erased since.
+        None when the log up to there is not the one that the position was taken of (a backup was restored, a gap was
+        filled), or when something was erased since.
         """
+        heard = {str(device): int(count) for device, count in await self.fetch("select device, ops from heard")}
+        if position.rewritten != int(await self.meta("rewritten") or 0):
+            return None
         for device, (seq, op_id) in position.ends.items():
             if await self.fetch("select op_id from op where device = ? and seq = ?", (device, seq)) != [(op_id,)]:
                 return None
         found: dict[str, None] = {}
+        names: set[str] = set()
         for device, *_ in await self.fetch(ENDS):
+            after = position.ends.get(device, (0, b""))[0]
+            new = heard.get(device, 0) - position.heard.get(device, 0)
+            later = await self.fetch("select count(*) from op where device = ? and seq > ?", (device, after))
+            if new != (0 if device == self.device else later[0][0]):
+                return None
             for entity, op_type in await self.fetch(
                 "select distinct entity, type from op where device = ? and seq > ? and type <> ?",
-                (device, position.ends.get(device, (0, b""))[0], OpType.EVENT),
+                (device, after, OpType.EVENT),
             ):
                 if op_type in _ERASES:
                     return None
                 found[str(entity)] = None
+            for seq, body in await self.fetch(
+                "select seq, body from op where device = ? and seq > ? and type in (?, ?) and body is not null",
+                (device, after, OpType.CLAIM, OpType.UNCLAIM),
+            ):
+                names.add(ops.name_of(ops.decode(body, device=device, seq=seq)))
+        groups = names | {parent for name in names if (parent := rows.parent_of(name)) is not None}
+        for (memory_id,) in await self.fetch(
+            "select memory_id from claim where name in (select value from json_each(?)) union"
+            " select memory_id from grip where event_id_start <> event_id_end",
+            (rows.array(groups),),
+        ):
+            found[str(memory_id)] = None
         return list(found)
+
+    async def conflicts(self, memory_id: str | None = None) -> list[Disputed]:
+        """Return the fields whose open conflicts somebody must decide, of all memories or one, by memory and field."""
+        keys = await self.fetch(
+            "select distinct memory_id, field from conflict join memory on memory.id = memory_id"
+            " where ?1 is null or memory_id = ?1"
+            " order by memory_id, field",
+            (memory_id,),
+        )
+        found: list[Disputed] = []
+        for owner in dict.fromkeys(str(row[0]) for row in keys):
+            state = ops.fold(op for op, *_ in await self.history(owner) if op is not None)
+            for _, key in (row for row in keys if row[0] == owner):
+                versions = state.registers[owner, key]
+                lost = tuple((stamp, versions[stamp][0]) for stamp in ops.to_settle(versions))
+                shown = versions[ops.winner(versions)][0]
+                found.append(Disputed(memory_id=owner, field=int(key), shown=shown, versions=lost))
+        return found
+
+    async def parked(self) -> list[Parked]:
+        """Return the ops of other devices that this version could not apply."""
+        return [
+            Parked(device=str(device), seq=int(seq), why=str(why))
+            for device, seq, why in await self.fetch("select device, seq, why from parked order by device, seq")
+        ]
+
+    async def state_digest(self) -> str:
+        """Return a digest (hex) of what every device shows that holds the same ops."""
+        return await self.write(Transaction.state_digest)
 
     async def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the events that the grips of some memories cover."""
@@ -596,7 +700,7 @@ class Store:
         for memory_id, start, end in await self.fetch(
             "select memory_id, event_id_start, event_id_end from grip"
             " where memory_id in (select value from json_each(?))",
-            (_json(ids),),
+            (rows.array(ids),),
         ):
             covered = found.setdefault(memory_id, {})
             if start == end:
@@ -616,6 +720,20 @@ class Store:
             return file.digest(target)
 
         return await asyncio.to_thread(copy)
+
+    async def drop_copies(self) -> bool:
+        """Leave nothing of what was erased beside the tables: in the saved index, copies that migrations made, the log.
+
+        Returns whether the log could be cut back: a long read may hold it, and then `checkpoint` does it later.
+        """
+        for path in file.snapshots(self.path):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        await asyncio.to_thread(drop_index, self.path)
+        for wait_ms in (0, 10, 50, 100, 200, 400, 800):
+            await asyncio.sleep(wait_ms / 1000)
+            if await self.checkpoint(truncate=True):
+                return True
+        return False
 
     def consists_of(self, path: Path) -> bool:
         """Say whether a path is one of the files of the open store."""
@@ -637,9 +755,6 @@ class Store:
         return max(self._now(), millis_of(self.last_hlc))
 
 
-def _prefixed(columns: str, table: str = "m") -> str:
-    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
-
-
-def _json(values: Iterable[str]) -> str:
-    return msgspec.json.encode(list(values)).decode()
+def _place(row: sqlite.Row) -> tuple[int, int, str]:
+    """Return where an event stands in its session, of a row of EVENT_COLUMNS, n, seq."""
+    return row[5], row[14], row[0]

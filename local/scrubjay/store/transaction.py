@@ -1,33 +1,24 @@
-"""What can be done inside one transaction: every change appends its op, and the projections follow from the ops."""
+"""What can be done inside one transaction: every change appends its op, and the projections follow from the ops.
+
+The writes of this device are here; `peers` takes in those of others, `projection` makes the tables of both.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scrubjay.store import rows
-from scrubjay.store.file import fts_erases
+from scrubjay.store.peers import Peers
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, field_stamp, millis_of, tick, ulid, uuid7
 from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.ops import Field, OpType, Stamp
-from scrubjay_shared.records import Event, EventType, Grip, Memory, Op
-
-if TYPE_CHECKING:
-    from scrubjay.store.store import Changes, Store
-
-TITLE_CHARS = 80
-"""How much of the first words of a session serves as its title."""
-
-
-PROJECTED_AT_ONCE = 500
-"""Memories whose ops are in memory at one time during a rebuild."""
+from scrubjay_shared.records import Event, Grip, Op
 
 START = Hlc(0)
+
 
 ENDS = (
     "with recursive known(device) as (select min(device) from op union all"
@@ -46,48 +37,30 @@ class MemoryWrite:
     fields: Mapping[Field, Any]
     grips: tuple[Grip, ...] = ()
     names: tuple[str, ...] = ()
+    settles: bool = False
+    """Whether the writer decides: open conflicts of these fields are then closed, here and everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where the log ends: of each device its last op (seq, op id), and the arrival number of the last event."""
+    """Up to where a copy of the store speaks.
+
+    `ends` is the last op (seq, op id) of each device, `heard` how many of its ops were received by then: gaps may be
+    filled later. `events` is the arrival number of the last event, `rewritten` how often earlier ones were changed.
+    """
 
     ends: Mapping[str, tuple[int, bytes]]
     events: int
+    heard: Mapping[str, int] = field(default_factory=dict)
+    rewritten: int = 0
 
 
-class Transaction:
+class Transaction(Peers):
     """The writes of one submission. Lives until its work function returns; `now` is the one time of all of them.
 
     Everything here runs in the thread of the connection that may write, so it is plain, not async: one hop between
     threads a group of transactions, instead of one a statement.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        connection: Any,
-        changes: Changes,
-        now: Millis,
-        entropy: Callable[[int], bytes],
-    ) -> None:
-        self.now = now
-        self.changes = changes
-        self._store = store
-        self._connection = connection
-        self._entropy = entropy
-
-    def fetch(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, with what this transaction has written so far."""
-        found: list[tuple[Any, ...]] = self._connection.execute(sql, params).fetchall()
-        return found
-
-    def _run(self, sql: str, params: Sequence[Any] = ()) -> None:
-        self._connection.execute(sql, params)
-
-    def _run_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
-        if values:
-            self._connection.executemany(sql, values)
 
     def new_id(self, at: Millis | None = None) -> str:
         """Return a fresh ULID of a time (now, unless told)."""
@@ -101,13 +74,15 @@ class Transaction:
 
     def _op(self, op_type: OpType, body: dict[int, Any], floor: Hlc = START) -> Op:
         """Make the next op of this device. `floor` is the greatest stamp among the values it replaces."""
-        stamp = field_stamp(self._next_stamp(), floor)
+        now = self._next_stamp()
         self._store.last_seq += 1
         return Op(
             device=self._store.device,
             seq=self._store.last_seq,
-            op_id=uuid7(millis_of(stamp), self._entropy(10)),
-            hlc=stamp,
+            # The time of the device clock, not of a stamp that had to be above another one: after a restart the clock
+            # is read from here, and a floor must not move it.
+            op_id=uuid7(millis_of(now), self._entropy(10)),
+            hlc=field_stamp(now, floor),
             type=int(op_type),
             body=body,
         )
@@ -142,7 +117,9 @@ class Transaction:
         """Return where the log ends."""
         return Position(
             ends={str(device): (int(seq), bytes(op_id)) for device, seq, op_id, _ in self.fetch(ENDS)},
-            events=int(self.fetch("select coalesce(max(n), 0) from event")[0][0]),
+            events=self._last_event(),
+            heard=dict(self.fetch("select device, ops from heard")),
+            rewritten=int(self._meta("rewritten", "0")),
         )
 
     # --- events -------------------------------------------------------------------------------------------------------
@@ -153,14 +130,15 @@ class Transaction:
         An event is there when its key is, or its id (of an import).
         """
         ids = self._which(
-            "select id from event where id in (select value from json_each(?))",
+            "select id from event where id in (select value from json_each(?1)) union"
+            " select id from tombstone where id in (select value from json_each(?1))",
             [event.id for event in events if event.id],
         )
         return {event.dedupe_key: event.id for event in events if event.id in ids} | {
             str(key): str(event_id)
             for key, event_id in self.fetch(
                 "select dedupe_key, min(id) from event where dedupe_key in (select value from json_each(?)) group by 1",
-                (_json(event.dedupe_key for event in events),),
+                (rows.array(event.dedupe_key for event in events),),
             )
         }
 
@@ -168,69 +146,24 @@ class Transaction:
         """Append events that `known_events` does not know, each with its op, and open or close their sessions."""
         if not events:
             return
-        self._log([self._op(OpType.EVENT, ops.event_body(event)) for event in events])
-        first = self.fetch("select coalesce(max(n), 0) from event")[0][0] + 1
-        self._run_many(
-            f"insert into event (n, {rows.EVENT_COLUMNS}) values (?, {rows.placeholders(rows.EVENT_COLUMNS)})",
-            [(n, *rows.event_row(event)) for n, event in enumerate(events, first)],
-        )
-        if not learn:
-            self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in enumerate(events, first)])
-        self._index_events(list(enumerate(events, first)))
-        self._extend_sessions(list(enumerate(events, first)))
-
-    def _index_events(self, numbered: Sequence[tuple[int, Event]]) -> None:
-        tokens = [(n, event, rows.event_tokens(event)) for n, event in numbered]
-        self._run_many(
-            "insert into event_fts (rowid, tokens) values (?, ?)", [(n, words) for n, _, words in tokens if words]
-        )
-        self.changes.events += [rows.event_doc(event, n, words) for n, event, words in tokens if words]
-
-    def _extend_sessions(self, numbered: Sequence[tuple[int, Event]]) -> None:
-        """Count new events into their sessions: what `_project_sessions` would say, without reading the old ones."""
-        found: dict[str, list[tuple[int, Event]]] = {}
-        for n, event in numbered:
-            found.setdefault(event.session_id, []).append((n, event))
-        self._run_many(
-            "insert into session (id, agent, project, start, last, closed, title, events, last_n)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set agent = min(agent, excluded.agent),"
-            " project = coalesce(min(project, excluded.project), project, excluded.project),"
-            " start = min(start, excluded.start), last = max(last, excluded.last),"
-            " closed = coalesce(max(closed, excluded.closed), closed, excluded.closed),"
-            " title = iif(title = '', excluded.title, title), events = events + excluded.events,"
-            " last_n = excluded.last_n",
-            [
-                (
-                    session_id,
-                    min(event.agent for _, event in run),
-                    min((event.project for _, event in run if event.project is not None), default=None),
-                    min(event.ts for _, event in run),
-                    max(event.ts for _, event in run),
-                    max((event.ts for _, event in run if event.type == EventType.SESSION_END), default=None),
-                    next((event.text[:TITLE_CHARS] for _, event in run if _titles(event)), ""),
-                    len(run),
-                    run[-1][0],
-                )
-                for session_id, run in found.items()
-            ],
-        )
-
-    def _project_sessions(self, session_ids: Iterable[str]) -> None:
-        """Make the rows of some sessions again from all their events."""
-        self._run(
-            "insert or replace into session (id, agent, project, start, last, closed, title, events, last_n)"
-            " select session_id, min(agent), min(project), min(ts), max(ts), max(case when type = ?2 then ts end),"
-            " coalesce((select substr(text, 1, ?3) from event t where t.session_id = e.session_id and t.type = ?4"
-            " and t.text <> '' order by t.n limit 1), ''), count(*), max(n)"
-            " from event e where session_id in (select value from json_each(?1)) group by session_id",
-            (_json(session_ids), EventType.SESSION_END.value, TITLE_CHARS, EventType.USER_MESSAGE.value),
+        blanks = self._blanks(event.id for event in events)  # of one that comes back from an export
+        events = [
+            replace(event, text=ops.blanked(event.text, blanks.get(event.id, ())), device=self._store.device)
+            for event in events
+        ]
+        written = [self._op(OpType.EVENT, ops.event_body(event)) for event in events]
+        self._log(written)
+        self._add_events(
+            [(op.seq, event, False, int(event.id in blanks)) for op, event in zip(written, events, strict=True)],
+            learn=learn,
         )
 
     def erased_since(self, events: Sequence[Event]) -> bool:
         """Say whether forget has reached into any of some events since they were read."""
         read = {event.id: event.text for event in events}
         found = self.fetch(
-            "select id, text from event where erased > 0 and id in (select value from json_each(?))", (_json(read),)
+            "select id, text from event where erased > 0 and id in (select value from json_each(?))",
+            (rows.array(read),),
         )
         return any(read[event_id] != text for event_id, text in found)
 
@@ -248,7 +181,7 @@ class Transaction:
 
         Raises ConflictError when a name belongs to another memory, NotFoundError when a memory was forgotten.
         """
-        ids = _json(write.memory_id for write in writes)
+        ids = rows.array(write.memory_id for write in writes)
         buried = self.fetch("select id from tombstone where id in (select value from json_each(?))", (ids,))
         if buried:
             raise NotFoundError(f"memory {buried[0][0]} was forgotten", hint="add it again to keep it after all")
@@ -260,10 +193,11 @@ class Transaction:
             state = ops.fold(log)
             new: list[Op] = []
             if write.fields:
-                bases = _bases(state, write)
+                bases, also = _seen(state, write)
                 floor = Hlc(max((hlc for hlc, _ in bases.values()), default=0))
-                new.append(self._op(OpType.MEMORY, ops.memory_body(write.memory_id, write.fields, bases), floor))
-            held = {name for name, _ in state.claims.keys() - state.unclaimed}
+                body = ops.memory_body(write.memory_id, write.fields, bases, also)
+                new.append(self._op(OpType.MEMORY, body, floor))
+            held = {name for name, _, _ in ops.live_claims(state)}
             new += [
                 self._op(OpType.CLAIM, ops.claim_body(write.memory_id, name))
                 for name in write.names
@@ -275,17 +209,6 @@ class Transaction:
         self._log(written)
         self._project({write.memory_id: logs[write.memory_id] for write in writes})
 
-    def _logs(self, ids: str) -> dict[str, list[Op]]:
-        """Return the ops of some entities (a JSON array of ids) that were not erased."""
-        found: dict[str, list[Op]] = {}
-        for entity, device, seq, body in self.fetch(
-            "select entity, device, seq, body from op where entity in (select value from json_each(?))"
-            " and body is not null",
-            (ids,),
-        ):
-            found.setdefault(entity, []).append(ops.decode(body, device=device, seq=seq))
-        return found
-
     def _refuse_taken(self, writes: Sequence[MemoryWrite]) -> None:
         wanted: dict[str, str] = {}
         for write in writes:
@@ -293,7 +216,7 @@ class Transaction:
                 if wanted.setdefault(name, write.memory_id) != write.memory_id:
                     raise ConflictError(f"the name {name!r} is given twice", hint="names are unique: choose another")
         for name, holder in self.fetch(
-            "select name, memory_id from name where name in (select value from json_each(?))", (_json(wanted),)
+            "select name, memory_id from name where name in (select value from json_each(?))", (rows.array(wanted),)
         ):
             if holder != wanted[name]:
                 raise ConflictError(
@@ -304,93 +227,15 @@ class Transaction:
         """Take an alias away from a memory. Raises NotFoundError when it has no such alias."""
         before = self.ops_of(memory_id)
         state = ops.fold(before)
-        seen = [stamp for (claimed, stamp), entity in state.claims.items() if claimed == name and entity == memory_id]
-        held = self.fetch("select canonical from name where name = ? and memory_id = ?", (name, memory_id))
-        if not seen or not held:
+        held = self.fetch("select canonical, claimed from name where name = ? and memory_id = ?", (name, memory_id))
+        seen = [stamp for claimed, stamp, _ in ops.live_claims(state) if held and claimed == held[0][1]]
+        if not seen:
             raise NotFoundError(f"no alias {name!r} on memory {memory_id}", hint="scrubjay get shows its aliases")
         if held[0][0]:
             raise ConflictError(f"{name!r} is the name of memory {memory_id}", hint="scrubjay rename gives it another")
-        op = self._op(OpType.UNCLAIM, ops.unclaim_body(memory_id, name, seen))
+        op = self._op(OpType.UNCLAIM, ops.unclaim_body(memory_id, held[0][1], seen))
         self._log([op])
         self._project({memory_id: [*before, op]})
-
-    def _project(self, logs: Mapping[str, Sequence[Op]]) -> None:
-        """Make the rows of some memories again, each from its ops, and tell the index."""
-        old = {
-            row[0]: (row[1], row[2])
-            for row in self.fetch(
-                "select id, n, content_hash from memory where id in (select value from json_each(?))", (_json(logs),)
-            )
-        }
-        top = self.fetch("select coalesce(max(n), 0) from memory")[0][0]
-        numbered: list[tuple[int, Memory, ops.View]] = []
-        for memory_id, log in logs.items():
-            view = ops.view(ops.fold(log))
-            memory = view.memories.get(memory_id)
-            n, content = old.get(memory_id, (None, None))
-            if memory is None:
-                self._drop(memory_id, n)
-                continue
-            if n is None:
-                top = n = top + 1
-            elif content != memory.content_hash:
-                self._run("delete from embedding where owner = ?", (memory_id,))
-                self.changes.stale.add(memory_id)
-            numbered.append((n, memory, view))
-        known = [(n, memory) for n, memory, _ in numbered if memory.id in old]
-        self._run_many("delete from memory_fts where rowid = ?", [(n,) for n, _ in known])
-        for table in ("name", "grip"):
-            self._run_many(f"delete from {table} where memory_id = ?", [(memory.id,) for _, memory in known])
-        self._run_many(
-            f"insert into memory (n, {rows.MEMORY_COLUMNS}) values (?, {rows.placeholders(rows.MEMORY_COLUMNS)})"
-            f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
-            [(n, *rows.memory_row(memory)) for n, memory, _ in numbered],
-        )
-        tokens = {memory.id: rows.memory_tokens(memory) for _, memory, _ in numbered}
-        self._run_many(
-            "insert into memory_fts (rowid, tokens) values (?, ?)",
-            [(n, tokens[memory.id]) for n, memory, _ in numbered],
-        )
-        self._run_many(
-            "insert into name (name, memory_id, created_at, canonical) values (?, ?, ?, ?)",
-            [
-                *(
-                    (memory.name, memory.id, memory.created_at, 1)
-                    for _, memory, _ in numbered
-                    if memory.name is not None
-                ),
-                *(
-                    (alias.name, alias.memory_id, alias.created_at, 0)
-                    for _, _, view in numbered
-                    for alias in view.aliases.values()
-                ),
-            ],
-        )
-        self._run_many(
-            f"insert into grip ({rows.GRIP_COLUMNS}) values ({rows.placeholders(rows.GRIP_COLUMNS)})",
-            [rows.grip_row(grip) for _, _, view in numbered for grip in view.grips.values()],
-        )
-        for _, memory, view in numbered:
-            covered = [event_id for grip in view.grips.values() for event_id in self._covered(grip)]
-            self.changes.memories.append(rows.memory_doc(memory, tokens[memory.id], tuple(dict.fromkeys(covered))))
-
-    def _covered(self, grip: Grip) -> list[str]:
-        if grip.event_id_start == grip.event_id_end:
-            return [grip.event_id_start]
-        return [row[0] for row in self.fetch(rows.COVERED, (grip.event_id_start, grip.event_id_end))]
-
-    def _drop(self, memory_id: str, n: int | None) -> None:
-        for sql in (
-            "delete from name where memory_id = ?",
-            "delete from grip where memory_id = ?",
-            "delete from embedding where owner = ?",
-            "delete from access where memory_id = ?",
-            "delete from memory where id = ?",
-        ):
-            self._run(sql, (memory_id,))
-        if n is not None:
-            self._run("delete from memory_fts where rowid = ?", (n,))
-        self.changes.removed.append(memory_id)
 
     def said(self, content_hashes: Iterable[str]) -> list[tuple[str, str, str | None, str]]:
         """Return (content hash, scope, resource id, id) of the live memories that say some contents."""
@@ -400,7 +245,7 @@ class Transaction:
                 "select content_hash, scope, resource_id, id from memory where superseded_by is null"
                 " and layer not in ('identity', 'active')"
                 " and content_hash in (select value from json_each(?)) order by n desc",
-                (_json(content_hashes),),
+                (rows.array(content_hashes),),
             )
         ]
 
@@ -411,14 +256,6 @@ class Transaction:
     def is_observation(self, memory_id: str) -> bool:
         """Say whether a memory was distilled, and so rests on its grips."""
         return bool(self.fetch("select 1 from memory where id = ? and kind = 'observation'", (memory_id,)))
-
-    def existing(self, ids: Iterable[str]) -> set[str]:
-        """Return which of some memories are there."""
-        return self._which("select id from memory where id in (select value from json_each(?))", ids)
-
-    def forgotten(self, ids: Iterable[str]) -> set[str]:
-        """Return which of some ids have a tombstone."""
-        return self._which("select id from tombstone where id in (select value from json_each(?))", ids)
 
     def anchored(self, grips: Mapping[str, Sequence[Grip]]) -> set[str]:
         """Return which of some grips, by memory, are there already or were forgotten."""
@@ -432,12 +269,9 @@ class Transaction:
         return {
             row[0]: row[1]
             for row in self.fetch(
-                "select name, memory_id from name where name in (select value from json_each(?))", (_json(names),)
+                "select name, memory_id from name where name in (select value from json_each(?))", (rows.array(names),)
             )
         }
-
-    def _which(self, sql: str, ids: Iterable[str]) -> set[str]:
-        return {str(row[0]) for row in self.fetch(sql, (_json(ids),))}
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
@@ -452,12 +286,13 @@ class Transaction:
         """Return the spans of each event's own text that some grips cover."""
         found: dict[str, list[tuple[int, int]]] = {}
         for grip in grips:
+            if grip.event_id_start == grip.event_id_end:  # whether it has come here yet or not
+                if grip.span_start < grip.span_end:
+                    found.setdefault(grip.event_id_start, []).append((grip.span_start, grip.span_end))
+                continue
             at = 0
             for event_id in self._covered(grip):
-                found_text = self.fetch("select text from event where id = ?", (event_id,))
-                if not found_text:
-                    break  # its event never came here
-                length = len(found_text[0][0])
+                length = len(self.fetch("select text from event where id = ?", (event_id,))[0][0])
                 start, end = max(grip.span_start - at, 0), min(grip.span_end - at, length)
                 if start < end:
                     found.setdefault(event_id, []).append((start, end))
@@ -467,9 +302,10 @@ class Transaction:
     def grips_over(self, event_id: str, spans: Sequence[tuple[int, int]] | None) -> list[Grip]:
         """Return the grips that cover any of some spans of an event's text; of all of it when `spans` is None."""
         found = self.fetch(
-            f"select {_columns_of('g', rows.GRIP_COLUMNS)} from grip g join event a on a.id = g.event_id_start"
-            " join event b on b.id = g.event_id_end join event e on e.id = ? and e.session_id = a.session_id"
-            " and (e.ts, e.n) between (a.ts, a.n) and (b.ts, b.n)",
+            f"select {rows.prefixed(rows.GRIP_COLUMNS, 'g')} from grip g join event a on a.id = g.event_id_start"
+            " join event b on b.id = g.event_id_end and b.session_id = a.session_id"
+            " join event e on e.id = ? and e.session_id = a.session_id"
+            " and (e.ts, e.seq, e.id) between (a.ts, a.seq, a.id) and (b.ts, b.seq, b.id)",
             (event_id,),
         )
         return [
@@ -485,59 +321,28 @@ class Transaction:
 
     def forget_memory(self, memory_id: str) -> None:
         """Erase a memory: its rows, its vector, and the contents of its ops. A tombstone keeps it gone."""
-        op = self._op(OpType.FORGET, ops.forget_body(memory_id))
-        self._bury(memory_id, op)
-        n = self.fetch("select n from memory where id = ?", (memory_id,))
-        self._drop(memory_id, n[0][0] if n else None)
+        self._forget(memory_id)
 
     def forget_grip(self, grip: Grip) -> None:
         """Erase one grip of a memory that lives on: its excerpt is gone from the log too."""
-        log = self.ops_of(grip.memory_id)
-        made = [op for op in log if op.type == OpType.GRIP and grip.id in ops.fold((op,)).grips]
-        for op in made:
-            self._run("update op set body = null where device = ? and seq = ?", (op.device, op.seq))
-        buried = self._op(OpType.FORGET, ops.forget_body(grip.id))
-        self._bury(grip.id, buried)
-        self._project({grip.memory_id: [op for op in log if op not in made]})
+        self._forget(grip.id, owner=grip.memory_id)
 
     def forget_event(self, event_id: str) -> None:
         """Erase what an event says. Its row stays as a tombstone, so that the same event is never taken in again."""
-        self._bury(event_id, self._op(OpType.FORGET, ops.forget_body(event_id)))
-        self._rewrite(event_id, "", "{}")
+        self._forget(event_id)
 
     def blank_event(self, event_id: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Erase some passages of an event's text, leaving every other character where it is."""
-        found = self.fetch("select text, metadata from event where id = ?", (event_id,))
-        if not found:
-            return
-        op = self._op(OpType.BLANK, ops.blank_body(event_id, spans))
+        """Erase some passages of an event's text, leaving every other character where it is.
+
+        An event that has not come here yet is blanked when it comes.
+        """
+        self._log([self._op(OpType.BLANK, ops.blank_body(event_id, spans))])
+        self._blank([event_id])
+
+    def _forget(self, entity: str, owner: str | None = None) -> None:
+        op = self._op(OpType.FORGET, ops.forget_body(entity, owner))
         self._log([op])
-        self._rewrite(event_id, ops.blanked(found[0][0], spans), found[0][1])
-
-    def _bury(self, entity: str, op: Op) -> None:
-        self._run("update op set body = null where entity = ?", (entity,))
-        self._log([op])
-        self._run("insert or ignore into tombstone (id, hlc) values (?, ?)", (entity, op.hlc))
-
-    def _rewrite(self, event_id: str, text: str, metadata: str) -> None:
-        self._run(
-            "update event set text = ?, metadata = ?, erased = erased + 1 where id = ?", (text, metadata, event_id)
-        )
-        self._run("delete from embedding where owner = ?", (event_id,))
-        found = self.fetch(f"select {rows.EVENT_COLUMNS}, n from event where id = ?", (event_id,))
-        event, n = rows.event_of(found[0]), found[0][13]
-        self._run("delete from event_fts where rowid = ?", (n,))
-        self.changes.stale.add(event_id)
-        self._index_events([(n, event)])
-        if not rows.event_tokens(event):
-            self.changes.removed.append(event_id)
-        self._project_sessions([event.session_id])
-
-    def erase_traces(self) -> None:
-        """Make what FTS5 still holds of deleted rows go, on a SQLite whose FTS5 does not erase by itself."""
-        if not fts_erases():
-            self._run("insert into event_fts (event_fts) values ('optimize')")
-            self._run("insert into memory_fts (memory_fts) values ('optimize')")
+        self._bury([op])
 
     # --- vectors, counts, jobs ----------------------------------------------------------------------------------------
 
@@ -552,7 +357,7 @@ class Transaction:
         An event's content hash is how often it was erased: nothing else changes it. An owner forgotten meanwhile is
         left out, or its vector would outlive it.
         """
-        owners = _json(owner for owner, _, _ in vectors)
+        owners = rows.array(owner for owner, _, _ in vectors)
         current = dict(
             self.fetch(
                 "select id, content_hash from memory where id in (select value from json_each(?1)) union all"
@@ -580,7 +385,7 @@ class Transaction:
         due = self.fetch(
             "select memory_id, total, last from access where logged <= ? and logged < last"
             " and memory_id in (select value from json_each(?))",
-            (self.now - log_after_ms, _json(found)),
+            (self.now - log_after_ms, rows.array(found)),
         )
         self._log(
             [
@@ -588,6 +393,7 @@ class Transaction:
                 for memory_id, total, last in due
             ]
         )
+        self._count([(memory_id, self._store.device, total, last) for memory_id, total, last in due])
         self._run_many("update access set logged = ? where memory_id = ?", [(self.now, row[0]) for row in due])
 
     def take_lease(self, job: str, holder: str, lease_ms: int) -> bool:
@@ -620,90 +426,14 @@ class Transaction:
         for table in ("event_fts", "memory_fts"):
             self._run(f"insert into {table} ({table}, rank) values ('merge', 200)")
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Keep one setting of the file itself."""
-        self._run("insert or replace into meta (key, value) values (?, ?)", (key, value))
 
-    # --- rebuilding ---------------------------------------------------------------------------------------------------
-
-    def rebuild(self, *, vectors: bool) -> tuple[int, int]:
-        """Make every projection again from events and ops. Returns (memories, events).
-
-        With `vectors`, drops them all too, to be embedded again; else keeps those whose text has not changed.
-        """
-        for sql in (
-            "delete from session",
-            "delete from name",
-            "delete from grip",
-            "delete from memory_fts",
-            "delete from event_fts",
-            "delete from tombstone",
-        ):
-            self._run(sql)
-        self._run(
-            "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
-            (int(OpType.FORGET),),
-        )
-        if vectors:
-            self._run("delete from embedding")
-        last = 0
-        while found := self.fetch(
-            f"select {rows.EVENT_COLUMNS}, n from event where n > ? order by n limit 2000", (last,)
-        ):
-            self._index_events([(row[13], rows.event_of(row)) for row in found])
-            last = found[-1][13]
-        self._project_sessions([row[0] for row in self.fetch("select distinct session_id from event")])
-        held = int(OpType.MEMORY)
-        self._run(
-            "delete from memory where id not in (select entity from op where type = ? and body is not null)", (held,)
-        )
-        entities = self.fetch(
-            "select entity from op where type = ? and body is not null group by entity order by min(hlc), entity",
-            (held,),
-        )
-        for at in range(0, len(entities), PROJECTED_AT_ONCE):
-            self._project(self._logs(_json(row[0] for row in entities[at : at + PROJECTED_AT_ONCE])))
-        events = self.fetch("select count(*) from event")[0][0]
-        memories = self.fetch("select count(*) from memory")[0][0]
-        return memories, events
-
-    def view_digest(self) -> str:
-        """Return a digest (hex) of everything a reader can see: memories, names, grips, sessions, events, tokens."""
-        total = hashlib.sha256()
-        for sql in (
-            f"select {rows.MEMORY_COLUMNS} from memory order by id",
-            "select name, memory_id, canonical from name order by name",
-            f"select {rows.GRIP_COLUMNS} from grip order by id",
-            f"select {rows.SESSION_COLUMNS} from session order by id",
-            f"select {rows.EVENT_COLUMNS} from event order by id",
-            "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
-            "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
-        ):
-            for row in self.fetch(sql):
-                total.update(msgspec.msgpack.encode(row))
-        return total.hexdigest()
-
-
-def _titles(event: Event) -> bool:
-    return event.type == EventType.USER_MESSAGE and event.text != ""
-
-
-def _bases(state: ops.State, write: MemoryWrite) -> dict[Field, Stamp]:
-    """Return the stamps of the values that a write replaces."""
-    found = {}
+def _seen(state: ops.State, write: MemoryWrite) -> tuple[dict[Field, Stamp], dict[Field, tuple[Stamp, ...]]]:
+    """Return the stamps of the values that a write replaces, and of those that it settles beside them."""
+    bases: dict[Field, Stamp] = {}
+    also: dict[Field, tuple[Stamp, ...]] = {}
     for key in write.fields:
         if versions := state.registers.get((write.memory_id, int(key))):
-            found[key] = ops.winner(versions)
-    return found
-
-
-def _columns_of(table: str, columns: str) -> str:
-    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
-
-
-def _assigned(columns: str) -> str:
-    return ", ".join(f"{column.strip()} = excluded.{column.strip()}" for column in columns.split(","))
-
-
-def _json(values: Iterable[str]) -> str:
-    return msgspec.json.encode(list(values)).decode()
+            bases[key] = ops.winner(versions)
+            if write.settles and (others := ops.unseen(versions)):
+                also[key] = others
+    return bases, also

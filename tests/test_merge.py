@@ -1,0 +1,1173 @@
+"""Stores that exchange their logs show the same, in whatever order, how often and with what gaps the ops come.
+
+Real stores on real files; the exchange here is what sync does, without the network: `unsent` of one is `receive`d by
+the others. What a store shows is compared with the pure fold of all ops, and with a rebuild of itself.
+"""
+
+# ruff: noqa: ASYNC240 - a test may wait for its own disk
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from scrubjay import api
+from scrubjay import service as service_module
+from scrubjay.cli import main, render
+from scrubjay.index import Index
+from scrubjay.policy import DEFAULT
+from scrubjay.recall import Filters, Query, rank
+from scrubjay.service import Service
+from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file
+from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
+from scrubjay.store.sqlite import driver
+from scrubjay_shared import ops, text
+from scrubjay_shared.clock import MAX_LEAD_MS, Hlc, Millis, millis_of, ulid, ulid_bytes, uuid7
+from scrubjay_shared.errors import ConflictError, NotFoundError
+from scrubjay_shared.ops import Counter, Field, OpType
+from scrubjay_shared.records import Event, EventType, Grip, MemoryDraft, Op, Role
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[..., AbstractAsyncContextManager[Service]]
+NOW = 1_800_000_000_000
+SHM = Path("/dev/shm")  # noqa: S108 - files of tests alone; a disk would make them ten times slower
+
+
+# --- devices ------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A wall clock that a test moves."""
+
+    def __init__(self, at: int = NOW) -> None:
+        self.at = at
+
+    def __call__(self) -> Millis:
+        return Millis(self.at)
+
+
+@asynccontextmanager
+async def device(folder: Path, number: int, clock: Clock | None = None, seed: int = 0) -> AsyncIterator[Store]:
+    """A store with a random stream of its own."""
+    rng = random.Random(seed or number)
+    store = await Store.open(folder / f"{number}.db", now=clock or Clock(), entropy=rng.randbytes)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def devices(count: int, clocks: Sequence[Clock] = ()) -> AsyncIterator[list[Store]]:
+    folder = Path(tempfile.mkdtemp(dir=SHM if SHM.is_dir() else None))
+    try:
+        async with AsyncExitStack() as stack:
+            chosen = [*clocks, *(Clock() for _ in range(count))]
+            yield [await stack.enter_async_context(device(folder, n + 1, chosen[n])) for n in range(count)]
+    finally:
+        shutil.rmtree(folder)
+
+
+async def said_by(store: Store) -> list[tuple[int, bytes | None]]:
+    """Return a device's whole log as it would be sent."""
+    sent: list[Outgoing] = await store.write(lambda tx: tx.unsent(0, 1_000_000))
+    return [(one.seq, one.data) for one in sent]
+
+
+async def take(store: Store, name: str, run: Sequence[tuple[int, bytes | None]]) -> Received:
+    return await store.write(lambda tx: tx.receive(name, run))
+
+
+async def exchange(*stores: Store) -> None:
+    """Let every device have what every other wrote."""
+    logs = {store.device: await said_by(store) for store in stores}
+    for store in stores:
+        for name, run in logs.items():
+            if name != store.device:
+                await take(store, name, run)
+
+
+async def remember(store: Store, memory_id: str, content: str, **more: Any) -> str:
+    fields = {Field.CONTENT: content, Field.CREATED_AT: NOW}
+    names = (more["name"],) if "name" in more else ()
+    fields |= {Field[key.upper()]: value for key, value in more.items()}
+    await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields, names=names)]))
+    return memory_id
+
+
+async def edit(store: Store, memory_id: str, *, settles: bool = False, **fields: Any) -> None:
+    values = {Field[key.upper()]: value for key, value in fields.items()}
+    write = MemoryWrite(memory_id=memory_id, fields=values, settles=settles)
+    await store.write(lambda tx: tx.write_memories([write]))
+
+
+async def bind(store: Store, memory_id: str, names: tuple[str, ...] = (), grips: tuple[Grip, ...] = ()) -> None:
+    write = MemoryWrite(memory_id=memory_id, fields={}, names=names, grips=grips)
+    await store.write(lambda tx: tx.write_memories([write]))
+
+
+async def recall(store: Store, memory_id: str, count: int, *, at: int) -> None:
+    """Count that a memory was recalled, and put the total into the log at once."""
+    await store.write(lambda tx: tx.count_accesses({memory_id: (count, Millis(at))}, log_after_ms=-1))
+
+
+async def say(store: Store, text: str, *, event_id: str | None = None, session: str = "s", ts: int = NOW) -> str:
+    def work(tx: Transaction) -> str:
+        made = event_of(tx.new_id() if event_id is None else event_id, text, session=session, ts=ts)
+        tx.append_events([made], learn=True)
+        return made.id
+
+    return await store.write(work)
+
+
+def event_of(event_id: str, text: str, *, session: str = "s", ts: int = NOW) -> Event:
+    return Event(
+        id=event_id,
+        device="",
+        agent="test",
+        session_id=session,
+        type=EventType.USER_MESSAGE,
+        role=Role.USER,
+        text=text,
+        ts=Millis(ts),
+        dedupe_key=event_id,
+    )
+
+
+def id_of(number: int) -> str:
+    return ulid(Millis(NOW), number.to_bytes(10, "big"))
+
+
+def grip_of(number: int, memory_id: str, event_id: str, *, end: str | None = None) -> Grip:
+    return Grip(
+        id=id_of(number),
+        memory_id=memory_id,
+        event_id_start=event_id,
+        event_id_end=event_id if end is None else end,
+        span_start=2,
+        span_end=5,
+        excerpt="grp",
+        source="test/1",
+        created_at=Millis(NOW),
+    )
+
+
+def op(seq: int, op_type: int, body: dict[int, Any], *, at: int = NOW) -> tuple[int, bytes]:
+    """Return an op as another device would send it."""
+    made = Op(
+        device="", seq=seq, op_id=uuid7(Millis(at), bytes(10)), hlc=Hlc((at << 16) + seq), type=op_type, body=body
+    )
+    return seq, ops.encode(made)
+
+
+async def shown(store: Store) -> dict[str, Any]:
+    """Return what a store shows, in the form of a view; of an event without the device that it came from."""
+    memories = await store.memories([row[0] for row in await store.fetch("select id from memory")])
+    counted = {
+        row[0]: (row[1], row[2])
+        for row in await store.fetch("select memory_id, sum(total), max(last) from counted group by memory_id")
+    }
+    names = await store.fetch("select name, memory_id, canonical, created_at from name")
+    events = await store.events([row[0] for row in await store.fetch("select id from event")])
+    grips = await store.grips(list(memories))
+    return {
+        "memories": {
+            memory.id: replace(
+                memory,
+                access_count=counted.get(memory.id, (0, 0))[0],
+                accessed_at=counted[memory.id][1] if memory.id in counted else None,
+            )
+            for memory in memories.values()
+        },
+        "names": {name: memory_id for name, memory_id, _, _ in names},
+        "aliases": {(name, memory_id, at) for name, memory_id, canonical, at in names if not canonical},
+        "events": events,
+        "grips": {grip.id: grip for found in grips.values() for grip in found},
+        "conflicts": {
+            (one.memory_id, one.field): tuple(at for at, _ in one.versions) for one in await store.conflicts()
+        },
+    }
+
+
+def expected(every: Iterable[Op]) -> dict[str, Any]:
+    """Return what the pure fold of some ops shows, in the form of `shown`."""
+    state = ops.fold(every)
+    view = ops.view(state)
+    return {
+        "memories": view.memories,
+        "names": {name: entity for name, (entity, _) in ops.holders(state).items() if entity in view.memories},
+        "aliases": {(alias.name, alias.memory_id, alias.created_at) for alias in view.aliases.values()},
+        "events": view.events,
+        "grips": view.grips,
+        "conflicts": {
+            key: lost
+            for key, versions in state.registers.items()
+            if key[0] in view.memories and (lost := ops.to_settle(versions))
+        },
+    }
+
+
+def decoded(logs: dict[str, list[tuple[int, bytes | None]]]) -> list[Op]:
+    return [
+        ops.decode(data, device=name, seq=seq) for name, log in logs.items() for seq, data in log if data is not None
+    ]
+
+
+# --- any history --------------------------------------------------------------------------------------------------------
+
+MEMORIES = tuple(id_of(n) for n in range(1, 4))
+EVENTS = tuple(id_of(n) for n in range(11, 16))
+GRIPS = tuple(range(21, 25))
+NAMES = ("a", "b", "a~2", "a~3", "a~02")
+KINDS = (
+    "edit", "edit", "settle", "event", "event", "claim", "claim", "unclaim", "grip", "count", "blank",
+    "forget memory", "forget event", "forget grip", "exchange", "exchange",
+)  # fmt: skip
+step = st.tuples(st.integers(0, 2), st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9), st.integers(0, 2_000))
+
+
+def act(tx: Transaction, kind: str, one: int, other: int) -> None:  # noqa: C901, PLR0912 - a table
+    """Write what a device may write, through the store's own functions; what it refuses is not written."""
+    memory_id, event_id, name = MEMORIES[one % 3], EVENTS[one % 5], NAMES[other % 5]
+    known = bool(tx.existing([memory_id]))
+    if tx.forgotten([memory_id]) and kind not in {"event", "blank", "forget event"}:
+        return
+    if kind in {"edit", "settle"}:
+        fields: dict[Field, Any] = {} if known else {Field.CONTENT: f"first {other}", Field.CREATED_AT: NOW}
+        fields |= {Field.CONTENT: f"text {other}"} if other % 2 else {Field.SALIENCE: other / 10}
+        if other == 9:
+            fields[Field.NAME] = NAMES[one % 5]
+        tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields, settles=kind == "settle")])
+    elif kind == "event" and not tx.forgotten([event_id]):
+        drafted = event_of(event_id, f"word{other} said at length", session=f"s{other % 2}", ts=NOW + other % 3)
+        if not tx.known_events([drafted]):
+            tx.append_events([drafted], learn=True)
+    elif kind == "claim":
+        tx.write_memories([MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))])
+    elif kind == "unclaim" and (held := [row[0] for row in tx.fetch("select name from name order by name")]):
+        tx.unclaim(tx.holders([held[other % len(held)]])[held[other % len(held)]], held[other % len(held)])
+    elif kind == "grip" and not tx.forgotten([id_of(GRIPS[one % 4])]):
+        made = grip_of(GRIPS[one % 4], MEMORIES[one % 2], EVENTS[other % 5], end=EVENTS[(other + one) % 5])
+        if not tx.forgotten([made.memory_id]):
+            tx.write_memories([MemoryWrite(memory_id=made.memory_id, fields={}, grips=(made,))])
+    elif kind == "count":
+        tx.count_accesses({memory_id: (1 + other, Millis(NOW + other + 1))}, log_after_ms=-10_000_000)
+    elif kind == "blank":
+        tx.blank_event(event_id, [(other, other + 3)])
+    elif kind == "forget memory" and known and other < 3:
+        tx.forget_memory(memory_id)
+    elif kind == "forget event" and other < 3:
+        tx.forget_event(event_id)
+    elif kind == "forget grip" and (grips := tx.grips_of(memory_id)):
+        tx.forget_grip(grips[other % len(grips)])
+
+
+async def lived(
+    stores: Sequence[Store], clocks: Sequence[Clock], history: Sequence[tuple[int, str, int, int, int]]
+) -> None:
+    for who, kind, one, other, later in history:
+        store = stores[who % len(stores)]
+        clocks[who % len(stores)].at += later
+        if kind == "exchange":
+            source = stores[one % len(stores)]
+            log = await said_by(source)
+            if source is not store:
+                await take(store, source.device, log[other % 4 :: 1 + other % 2])
+        else:
+            try:
+                await store.write(partial(act, kind=kind, one=one, other=other))
+            except (ConflictError, NotFoundError):
+                continue  # a name that belongs to another memory
+
+
+async def delivered(stores: Sequence[Store], seed: int) -> dict[str, list[tuple[int, bytes | None]]]:
+    """Give every device the whole log of every other, in pieces, mixed, some of them twice. Returns the logs."""
+    rng = random.Random(seed)
+    logs = {store.device: await said_by(store) for store in stores}
+    for store in stores:
+        pieces = []
+        for name, log in logs.items():
+            if name != store.device and log:
+                cuts = sorted(rng.choices(range(len(log) + 1), k=3))
+                pieces += [(name, log[low:high]) for low, high in itertools.pairwise([0, *cuts, len(log)])]
+        pieces += rng.sample(pieces, len(pieces) // 2)
+        rng.shuffle(pieces)
+        for name, piece in pieces:
+            await take(store, name, rng.sample(piece, len(piece)))
+    return logs
+
+
+@settings(max_examples=40)
+@given(st.lists(step, max_size=40), st.integers(), st.lists(st.integers(-5_000_000, 5_000_000), min_size=3, max_size=3))
+def test_devices_with_the_same_ops_show_the_same_as_the_fold_and_as_a_rebuild(
+    history: list[tuple[int, str, int, int, int]], seed: int, skews: list[int]
+) -> None:
+    async def run() -> None:
+        clocks = [Clock(NOW + skew) for skew in skews]
+        async with devices(3, clocks) as stores:
+            await lived(stores, clocks, history)
+            logs = await delivered(stores, seed)
+
+            digests = {await store.state_digest() for store in stores}
+            assert len(digests) == 1
+            want = expected(decoded(logs))
+            for store in stores:
+                assert await shown(store) == want
+                before = await store.write(Transaction.view_digest)
+                await store.write(lambda tx: tx.rebuild(vectors=False))
+                assert await store.write(Transaction.view_digest) == before
+                assert await store.parked() == []
+
+    asyncio.run(run())
+
+
+# --- the single rules ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_thousand_interleaved_edits_with_renames_and_deletes_converge_without_resurrection() -> None:
+    rng = random.Random(5)
+    clocks = [Clock(NOW), Clock(NOW - 3_600_000)]
+    ids = [id_of(n) for n in range(100, 140)]
+    async with devices(2, clocks) as stores:
+        for memory_id in ids:
+            await remember(stores[0], memory_id, f"begin {memory_id}", name=f"n{memory_id}")
+        await exchange(*stores)
+        gone: set[str] = set()
+        for turn in range(1_000):
+            clocks[turn % 2].at += rng.randrange(5_000)
+            memory_id, choice = rng.choice(ids), rng.random()
+            fields = {Field.CONTENT: f"turn {turn}"} if choice < 0.7 else {Field.NAME: f"name {turn % 50}"}
+            write = MemoryWrite(memory_id=memory_id, fields=fields, names=(fields.get(Field.NAME, f"n{memory_id}"),))
+
+            def work(tx: Transaction, write: MemoryWrite = write, *, forget: bool = choice > 0.98) -> None:
+                if forget and tx.existing([write.memory_id]):
+                    tx.forget_memory(write.memory_id)
+                    gone.add(write.memory_id)
+                elif not tx.forgotten([write.memory_id]) and not tx.holders(write.names).keys() - {write.memory_id}:
+                    tx.write_memories([write])
+
+            await stores[turn % 2].write(work)
+            if turn % 97 == 0:
+                await exchange(*stores)
+        await exchange(*stores)
+
+        assert await stores[0].state_digest() == await stores[1].state_digest()
+        logs = {store.device: await said_by(store) for store in stores}
+        for store in stores:
+            assert await shown(store) == expected(decoded(logs))
+            left = {row[0] for row in await store.fetch("select id from memory")}
+            assert left == set(ids) - gone
+        assert gone
+
+
+async def test_ops_received_again_are_counted_as_duplicates_and_change_nothing() -> None:
+    async with devices(2) as (here, there):
+        await remember(there, id_of(1), "x", name="a")
+        log = await said_by(there)
+
+        first = await take(here, there.device, log)
+        before = await here.state_digest()
+        again = await take(here, there.device, log + log)
+
+        assert (first.applied, first.duplicates, first.parked) == (len(log), 0, 0)
+        assert (again.applied, again.duplicates, again.parked) == (0, 2 * len(log), 0)
+        assert await here.state_digest() == before
+
+
+EVENT_BODY = ops.event_body(event_of(id_of(9), "hello"))
+ODD_OPS: list[tuple[str, tuple[int, bytes]]] = [
+    ("bytes that are no op", (1, b"\xff\x00junk")),
+    ("no bytes", (1, b"")),
+    ("an op of a newer type", op(1, 99, {1: bytes(16)})),
+    ("an event of a newer type", op(1, OpType.EVENT, EVENT_BODY | {4: "daydream"})),
+    ("an event of a newer role", op(1, OpType.EVENT, EVENT_BODY | {5: "dog"})),
+    ("an event without text", op(1, OpType.EVENT, {key: EVENT_BODY[key] for key in EVENT_BODY if key != 6})),
+    ("an event of a text that is a number", op(1, OpType.EVENT, EVENT_BODY | {6: 5})),
+    ("an event of before 1970", op(1, OpType.EVENT, EVENT_BODY | {7: -1})),
+    ("an event of the far future", op(1, OpType.EVENT, EVENT_BODY | {7: 1 << 60})),
+    ("an event of a session with a NUL", op(1, OpType.EVENT, EVENT_BODY | {3: "a\0b"})),
+    ("an event of a time that no clock has", op(1, OpType.EVENT, EVENT_BODY, at=1 << 47)),
+    ("a memory with a salience above one", op(1, OpType.MEMORY, {1: bytes(16), 2: {7: 1.5, 1: "x", 14: NOW}})),
+    ("a memory with a content that is a list", op(1, OpType.MEMORY, {1: bytes(16), 2: {1: ["x"], 14: NOW}})),
+    ("a memory with a time too large for the file", op(1, OpType.MEMORY, {1: bytes(16), 2: {1: "x", 14: 1 << 63}})),
+    ("metadata that no JSON holds", op(1, OpType.MEMORY, {1: bytes(16), 2: {1: "x", 14: NOW, 15: {"a": {2.5: 1}}}})),
+    ("a name that is no text", op(1, OpType.CLAIM, {1: bytes(16), 2: 7})),
+    ("a count without a total", op(1, OpType.COUNT, {1: bytes(16), 2: 1})),
+    ("a forget of nothing", op(1, OpType.FORGET, {1: b"short"})),
+    ("a blank of words", op(1, OpType.BLANK, {1: bytes(16), 2: [["a", "b"]]})),
+]
+
+
+@pytest.mark.parametrize("odd", [case for _, case in ODD_OPS], ids=[name for name, _ in ODD_OPS])
+async def test_what_cannot_be_applied_is_parked_and_the_others_go_on(odd: tuple[int, bytes]) -> None:
+    fine = op(2, OpType.EVENT, ops.event_body(event_of(id_of(8), "fine")))
+    async with devices(1) as (here,):
+        result = await take(here, "ab" * 16, [fine, odd])
+        again = await take(here, "ab" * 16, [odd])
+
+        assert (result.applied, result.parked) == (1, 1)
+        assert (again.duplicates, again.parked) == (1, 0)
+        assert [(one.device, one.seq) for one in await here.parked()] == [("ab" * 16, 1)]
+        assert all("daydream" not in one.why for one in await here.parked())
+        assert [event.text for event in (await here.events([id_of(8)])).values()] == ["fine"]
+        kept = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
+        assert [(one.seq, one.data) for one in kept] == [odd, fine]
+        assert (await here.write(Transaction.retry_parked)).applied == 0
+        assert len(await here.parked()) == 1
+
+
+async def test_a_parked_op_is_applied_by_the_version_that_knows_it(tmp_path: Path) -> None:
+    later = op(1, OpType.EVENT, ops.event_body(event_of(id_of(9), "from the future")))
+    async with device(tmp_path, 1) as store:
+        # As an older version left it, to which this op said nothing.
+        await store.write(lambda tx: tx._park("ab" * 16, [(1, None, later[1], "type 1 is of a newer version")]))
+
+    async with device(tmp_path, 1) as store:
+        assert [event.text for event in (await store.events([id_of(9)])).values()] == ["from the future"]
+        assert await store.parked() == []
+        assert (await take(store, "ab" * 16, [later])).duplicates == 1
+
+
+async def test_a_value_that_a_newer_version_knows_shows_as_the_default_and_is_kept() -> None:
+    fields = {1: "x", 14: NOW, 3: "hypothesis", 6: "subconscious", 99: {"new": "field"}}
+    sent = op(1, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: fields})
+    async with devices(1) as (here,):
+        await take(here, "ab" * 16, [sent])
+
+        memory = await here.memory(id_of(1))
+        assert (memory.type.value, memory.layer.value) == ("fact", "archive")
+        (kept,) = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1))
+        assert kept.data == sent[1]
+
+
+ERASED_FIRST = ["event", "memory", "claim", "grip", "count", "blank"]
+
+
+@pytest.mark.parametrize("what", ERASED_FIRST)
+async def test_what_was_forgotten_before_it_came_is_stored_without_its_words(what: str) -> None:
+    memory_id, event_id = id_of(1), id_of(2)
+    body = {
+        "event": (OpType.EVENT, ops.event_body(event_of(event_id, "quvex"))),
+        "memory": (OpType.MEMORY, ops.memory_body(memory_id, {Field.CONTENT: "quvex", Field.CREATED_AT: NOW})),
+        "claim": (OpType.CLAIM, ops.claim_body(memory_id, "quvex")),
+        "grip": (OpType.GRIP, ops.grip_body(replace(grip_of(3, memory_id, event_id), excerpt="quvex"))),
+        "count": (OpType.COUNT, ops.count_body(memory_id, Counter.ACCESS, 3, Millis(NOW))),
+        "blank": (OpType.BLANK, ops.blank_body(event_id, [(0, 3)])),
+    }[what]
+    gone = event_id if what in {"event", "blank"} else id_of(3) if what == "grip" else memory_id
+    async with devices(1) as (here,):
+        forget = await take(here, "ab" * 16, [op(2, OpType.FORGET, ops.forget_body(gone))])
+        await take(here, "ab" * 16, [op(1, *body)])
+
+        assert not forget.erased  # there was nothing yet
+        assert (await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1)))[0].data is None
+        found = await shown(here)
+        assert not any(found[part] for part in ("memories", "names", "events", "grips"))
+        assert await here.fetch("select * from counted union all select name, '', 0, 0 from claim") == []
+        assert "quvex" not in repr(await here.fetch("select text from event"))
+
+
+async def test_a_forget_takes_parked_bytes_of_the_same_memory_too() -> None:
+    odd = op(1, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: {1: ["quvex"]}})
+    async with devices(1) as (here,):
+        await take(here, "ab" * 16, [odd])
+        result = await take(here, "cd" * 16, [op(1, OpType.FORGET, ops.forget_body(id_of(1)))])
+
+        assert result.erased
+        assert await here.parked() == []
+        assert (await take(here, "ab" * 16, [odd])).duplicates == 1
+
+
+async def test_blanked_passages_stay_blank_whenever_the_event_comes() -> None:
+    async with devices(3) as (author, here, there):
+        event_id = await say(author, "we moved to Oslo")
+        log = await said_by(author)
+        await take(here, author.device, log)
+        await here.write(lambda tx: tx.blank_event(event_id, [(12, 16)]))
+        erasure = await said_by(here)
+
+        await take(there, here.device, erasure)
+        await take(there, author.device, log)
+        result = await take(author, here.device, erasure)
+
+        for store in (author, here, there):
+            assert (await store.events([event_id]))[event_id].text == "we moved to ░░░░"
+        assert result.erased
+        assert [data for _, data in await said_by(author)] != [data for _, data in log]
+        assert b"Oslo" not in b"".join(data for _, data in await said_by(author) if data)
+
+
+async def test_an_erased_op_takes_its_place_and_nothing_else() -> None:
+    async with devices(1) as (here,):
+        result = await take(here, "ab" * 16, [(1, None), op(2, OpType.CLAIM, ops.claim_body(id_of(1), "a"))])
+
+        assert (result.applied, result.parked, result.duplicates) == (1, 0, 0)
+        assert (await take(here, "ab" * 16, [(1, None)])).duplicates == 1
+        assert [one.data for one in await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1))] == [None]
+
+
+async def test_two_holders_of_a_name_show_as_two_names_and_the_second_gets_it_when_the_first_goes() -> None:
+    async with devices(2, [Clock(NOW), Clock(NOW + 5)]) as (here, there):
+        await remember(here, id_of(1), "first", name="a")
+        await remember(there, id_of(2), "second", name="a")
+        await remember(there, id_of(3), "third", name="a~2")
+        await exchange(here, there)
+        for store in (here, there):
+            assert {name: await store.named(name) for name in ("a", "a~2", "a~3")} == {
+                "a": [id_of(1)],
+                "a~2": [id_of(3)],
+                "a~3": [id_of(2)],
+            }
+            assert (await store.memory(id_of(2))).name == "a~3"
+            with pytest.raises(ConflictError):
+                await edit_named(store, id_of(1), "a~3")
+
+        await there.write(lambda tx: tx.forget_memory(id_of(3)))
+        await exchange(here, there)
+        assert [(await store.memory(id_of(2))).name for store in (here, there)] == ["a~2", "a~2"]
+
+        await here.write(lambda tx: tx.forget_memory(id_of(1)))
+        await exchange(here, there)
+        assert [(await store.memory(id_of(2))).name for store in (here, there)] == ["a", "a"]
+
+
+async def edit_named(store: Store, memory_id: str, name: str) -> None:
+    write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))
+    await store.write(lambda tx: tx.write_memories([write]))
+
+
+async def test_a_name_taken_away_is_free_for_the_other_device_and_its_number_too() -> None:
+    async with devices(2, [Clock(NOW), Clock(NOW + 5)]) as (here, there):
+        for number, store in ((1, here), (2, there)):
+            await remember(store, id_of(number), f"text {number}", name=f"own {number}")
+            await bind(store, id_of(number), names=("shared",))
+        await exchange(here, there)
+        assert (await here.aliases([id_of(2)]))[id_of(2)][0].name == "shared~2"
+
+        await there.write(lambda tx: tx.unclaim(id_of(1), "shared"))
+        await exchange(here, there)
+
+        for store in (here, there):
+            assert await store.named("shared") == [id_of(2)]
+            assert await store.named("shared~2") == []
+        await there.write(lambda tx: tx.unclaim(id_of(2), "shared"))
+        await exchange(here, there)
+        assert [await store.named("shared") for store in (here, there)] == [[], []]
+
+
+async def test_a_conflict_is_listed_on_both_devices_and_settling_it_closes_it_on_both_for_good() -> None:
+    async with devices(3, [Clock(NOW), Clock(NOW + 5), Clock(NOW - 9)]) as (here, there, third):
+        await remember(here, id_of(1), "begin")
+        await exchange(here, there, third)
+        for store, said in ((here, "left"), (there, "right"), (third, "right")):
+            await edit(store, id_of(1), content="draft")
+            await edit(store, id_of(1), content=said)
+        await edit(here, id_of(1), salience=0.5)
+        await exchange(here, there, third)
+        for store in (here, there, third):
+            (one,) = await store.conflicts()
+            assert (one.field, one.shown) == (Field.CONTENT, "right")
+            assert [value for _, value in one.versions] == ["left"]
+
+        await edit(here, id_of(1), content="both", settles=True)
+        log = await said_by(here)
+        await take(third, here.device, log)
+        await take(there, here.device, log)
+
+        for store in (here, there, third):
+            assert await store.conflicts() == []
+            assert (await store.memory(id_of(1))).content == "both"
+        assert ops.view(ops.fold(decoded({here.device: log, there.device: await said_by(there)}))).conflicts == {}
+
+
+async def test_an_edit_that_did_not_decide_leaves_the_conflict_open() -> None:
+    async with devices(2, [Clock(NOW), Clock(NOW + 5)]) as (here, there):
+        await remember(here, id_of(1), "begin")
+        await exchange(here, there)
+        await edit(here, id_of(1), content="left")
+        await edit(there, id_of(1), content="right")
+        result = await take(here, there.device, await said_by(there))
+
+        await edit(here, id_of(1), content="an import's")
+
+        assert result.conflicts == 1
+        assert [value for one in await here.conflicts() for _, value in one.versions] == ["left"]
+
+
+async def test_counts_of_devices_add_up_and_none_is_counted_twice() -> None:
+    async with devices(2) as (here, there):
+        await remember(here, id_of(1), "x")
+        await exchange(here, there)
+        for store, times in ((here, (2, 1)), (there, (5,))):
+            for place, count in enumerate(times):
+                await recall(store, id_of(1), count, at=NOW + place + 1)
+        await exchange(here, there)
+        await exchange(here, there)
+        # one more that is not in the log yet: it shows here alone
+        await here.write(lambda tx: tx.count_accesses({id_of(1): (1, Millis(NOW + 9))}, log_after_ms=3_600_000))
+
+        assert [(await store.memory(id_of(1))).access_count for store in (here, there)] == [9, 8]
+        assert (await here.memory(id_of(1))).accessed_at == NOW + 9
+        assert await here.state_digest() == await there.state_digest()
+
+
+async def test_events_of_other_devices_are_searched_and_embedded_but_never_distilled() -> None:
+    async with devices(2) as (here, there):
+        await say(there, "theirs before", ts=NOW)
+        await say(here, "ours one", ts=NOW + 1)
+        await take(here, there.device, await said_by(there))
+        assert [count for _, count in await here.to_learn()] == [1]
+        events, new, upto = await here.session_events("s", context=5, limit=50)
+        assert ([event.text for event in events], len(new)) == (["theirs before", "ours one"], 1)
+        await here.write(lambda tx: tx.learned("s", upto))
+        assert await here.to_learn() == []
+
+        await say(there, "theirs after", session="s", ts=NOW + 2)
+        await say(there, "elsewhere", session="t", ts=NOW + 3)
+        await take(here, there.device, await said_by(there))
+        assert await here.to_learn() == []
+        assert len(await here.to_embed(1, 10)) == 4
+        assert {session.id: session.events for session in await here.sessions()} == {"s": 3, "t": 1}
+
+        await say(here, "ours two", ts=NOW + 4)
+        assert [count for _, count in await here.to_learn()] == [1]
+        _, new, upto = await here.session_events("s", context=5, limit=50)
+        assert len(new) == 1
+        await here.write(lambda tx: tx.learned("s", upto))
+        await here.write(lambda tx: tx.rebuild(vectors=False))
+        assert await here.to_learn() == []
+
+
+async def test_events_of_one_time_stand_in_the_order_they_were_said_in_whatever_order_they_came() -> None:
+    async with devices(3) as (author, here, there):
+        for n in range(20):
+            await say(author, f"line {n}", ts=NOW)
+        log = await said_by(author)
+        await take(here, author.device, log)
+        for piece in (log[10:], log[5:10], log[:5]):
+            await take(there, author.device, piece)
+
+        for store in (author, here, there):
+            page, _ = await store.page_of_events("", (), after=None, limit=50)
+            assert [event.text for event in page] == [f"line {n}" for n in range(20)]
+            assert (await store.sessions())[0].title == "line 0"
+            docs = [doc async for batch in store.event_docs() for doc in batch]
+            assert [doc.id for doc in sorted(docs, key=lambda doc: doc.order)] == [event.id for event in page]
+
+
+# --- clocks -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_device_whose_clock_is_days_ahead_moves_nobody_else_and_is_still_overruled(tmp_path: Path) -> None:
+    ahead, clock = Clock(NOW + 9 * 86_400_000), Clock(NOW)
+    async with devices(1, [ahead]) as (fast,), device(tmp_path, 7, clock) as here:
+        await remember(fast, id_of(1), "from the future")
+        log = await said_by(fast)
+        await take(here, fast.device, log)
+        await edit(here, id_of(1), content="from now")
+        assert (await here.memory(id_of(1))).content == "from now"
+        assert millis_of(here.last_hlc) <= NOW + 1
+        path = here.path
+
+    async with device(path.parent, 7, clock) as again:
+        assert millis_of(again.last_hlc) <= NOW + 1
+        await remember(again, id_of(2), "another")
+        (stamp,) = await again.fetch("select hlc from op where entity = ?", (id_of(2),))
+        assert millis_of(Hlc(stamp[0])) <= NOW + 1
+
+
+@pytest.mark.parametrize(("lead", "moved"), [(MAX_LEAD_MS, True), (MAX_LEAD_MS + 1, False)])
+async def test_a_clock_a_little_ahead_is_taken_over_also_after_a_restart(
+    tmp_path: Path, lead: int, *, moved: bool
+) -> None:
+    sent = op(1, OpType.CLAIM, ops.claim_body(id_of(1), "a"), at=NOW + lead)
+    async with device(tmp_path, 1) as here:
+        await take(here, "ab" * 16, [sent])
+        assert (millis_of(here.last_hlc) == NOW + lead) is moved
+
+    async with device(tmp_path, 1) as here:
+        assert (millis_of(here.last_hlc) == NOW + lead) is moved
+
+
+async def test_stamps_of_a_device_rise_over_restarts_also_when_its_clock_goes_back(tmp_path: Path) -> None:
+    clock = Clock(NOW)
+    stamps: list[int] = []
+    for jump in (0, -86_400_000, 5, -1):
+        clock.at += jump
+        async with device(tmp_path, 1, clock) as here:
+            for n in range(3):
+                await remember(here, id_of(len(stamps) + n + 1), "x")
+            stamps = [row[0] for row in await here.fetch("select hlc from op order by seq")]
+
+    assert stamps == sorted(set(stamps))
+
+
+# --- another incarnation ------------------------------------------------------------------------------------------------
+
+
+async def test_a_clone_goes_on_as_another_device_and_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
+    """The store is copied, both copies go on, and one of them finds out and takes another name."""
+    async with device(tmp_path, 1) as store:
+        await remember(store, id_of(1), "begin", name="a")
+        await say(store, "before the copy")
+        await recall(store, id_of(1), 3, at=NOW)
+        acknowledged = store.last_seq
+    (tmp_path / "clone").mkdir()
+    shutil.copy(tmp_path / "1.db", tmp_path / "clone" / "1.db")
+
+    async with (
+        device(tmp_path, 1, seed=11) as here,
+        device(tmp_path / "clone", 1, Clock(NOW + 5), seed=12) as clone,
+        devices(1) as (other,),
+    ):
+        for store, said in ((here, "here"), (clone, "clone")):
+            await edit(store, id_of(1), content=f"{said} one")
+            await edit(store, id_of(1), content=f"{said} two")
+            event_id = await say(store, f"said at {said}")
+            await bind(store, id_of(1), names=(said,), grips=(grip_of(50 + len(said), id_of(1), event_id),))
+            await store.write(partial(Transaction.unclaim, memory_id=id_of(1), name=said))
+            await recall(store, id_of(1), 2, at=NOW + 7)
+        before = await clone.write(lambda tx: tx.unsent(acknowledged, 100))
+        fresh = "fe" * 16
+
+        moved = await clone.write(lambda tx: tx.reincarnate(fresh, acknowledged))
+
+        assert moved == len(before)
+        assert (clone.device, clone.last_seq) == (fresh, moved)
+        after = await clone.write(lambda tx: tx.unsent(0, 100))
+        assert [one.seq for one in after] == list(range(1, moved + 1))
+        assert [id_in(one) for one in after] == [id_in(one) for one in before]
+        await take(clone, here.device, await said_by(here))
+        await take(here, fresh, await said_by(clone))
+        for store in (here, clone):
+            await take(other, store.device, await said_by(store))
+        assert len({await store.state_digest() for store in (here, clone, other)}) == 1
+        for store in (here, clone, other):
+            memory = await store.memory(id_of(1))
+            assert (memory.content, memory.access_count) == ("clone two", 7)
+            assert [value for one in await store.conflicts() for _, value in one.versions] == ["here two"]
+            assert await store.named("clone") == []
+            assert await shown(store) == expected(
+                decoded({here.device: await said_by(here), fresh: await said_by(clone)})
+            )
+        assert {event.text for event in (await shown(other))["events"].values()} == {
+            "before the copy",
+            "said at here",
+            "said at clone",
+        }
+        await remember(clone, id_of(5), "life goes on")
+        assert clone.last_seq == moved + 1
+        path = clone.path
+
+    async with device(path.parent, 1) as clone:
+        assert (clone.device, clone.last_seq) == (fresh, moved + 1)
+
+
+async def test_a_store_takes_all_that_it_holds_to_an_account_that_knows_none_of_it() -> None:
+    async with devices(3) as (here, there, fresh):
+        await remember(here, id_of(1), "kept here", name="both")
+        await exchange(here, there)
+        event_id = await say(there, "said there")
+        await remember(there, id_of(2), "learned there")
+        await bind(there, id_of(2), names=("two",), grips=(grip_of(60, id_of(2), event_id),))
+        await edit(there, id_of(1), content="changed there")
+        await edit(here, id_of(1), content="changed here")
+        await remember(there, id_of(3), "gone")
+        await there.write(lambda tx: tx.forget_memory(id_of(3)))
+        await recall(there, id_of(2), 3, at=NOW + 9)
+        await exchange(here, there)
+        before = await shown(here)
+        told = len(await here.fetch("select 1 from op where device <> ?", (here.device,)))
+        open_before = [value for one in await here.conflicts() for _, value in one.versions]
+
+        moved = await here.write(Transaction.adopt)
+
+        assert moved == told
+        assert await here.fetch("select distinct device from op") == [(here.device,)]
+        sent = await said_by(here)
+        assert [seq for seq, _ in sent] == list(range(1, here.last_seq + 1))
+        await take(fresh, here.device, sent)
+        assert await fresh.state_digest() == await here.state_digest()
+        after = await shown(here)
+        assert {key: memory.content for key, memory in after["memories"].items()} == {
+            key: memory.content for key, memory in before["memories"].items()
+        }
+        assert (await here.memory(id_of(2))).access_count == 3
+        assert [value for one in await here.conflicts() for _, value in one.versions] == open_before != []
+        assert await here.to_learn() == []  # what was distilled there is not distilled here once more
+        await remember(here, id_of(9), "life goes on")
+        assert here.last_seq == len(sent) + 1
+
+
+def id_in(sent: Outgoing) -> bytes:
+    assert sent.data is not None
+    return ops.decode(sent.data, device="", seq=sent.seq).op_id
+
+
+async def test_a_restored_backup_takes_its_own_log_back_and_goes_on_after_it(tmp_path: Path) -> None:
+    async with device(tmp_path, 1) as store:
+        await remember(store, id_of(1), "begin")
+        await store.backup(tmp_path / "backup.db")
+        await edit(store, id_of(1), content="after the backup")
+        await recall(store, id_of(1), 4, at=NOW + 1)
+        log, own, digest = await said_by(store), store.device, await store.state_digest()
+    (tmp_path / "restored").mkdir()
+    shutil.copy(tmp_path / "backup.db", tmp_path / "restored" / "1.db")
+
+    async with device(tmp_path / "restored", 1) as store:
+        await take(store, own, log[::-1])
+
+        assert await store.state_digest() == digest
+        assert store.last_seq == len(log)
+        assert (await store.memory(id_of(1))).access_count == 4
+        await edit(store, id_of(1), content="and on")
+        assert [one.seq for one in await store.write(lambda tx: tx.unsent(len(log), 9))] == [len(log) + 1]
+
+
+# --- what is sent -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_sent_says_which_project_it_was_first_written_for() -> None:
+    async with devices(1) as (here,):
+        in_project = MemoryWrite(
+            memory_id=id_of(1),
+            fields={Field.CONTENT: "x", Field.CREATED_AT: NOW, Field.SCOPE: "project", Field.RESOURCE_ID: "proj_a"},
+            grips=(grip_of(7, id_of(1), id_of(9)),),
+        )
+        await here.write(lambda tx: tx.write_memories([in_project]))
+        await edit(here, id_of(1), scope="project", resource_id="proj_b")
+        await remember(here, id_of(2), "anywhere", scope="user")
+        event = replace(event_of(id_of(9), "said"), project="proj_c")
+        await here.write(lambda tx: tx.append_events([event], learn=True))
+        await here.write(lambda tx: tx.blank_event(id_of(9), [(0, 1)]))
+        await here.write(lambda tx: tx.forget_grip(grip_of(7, id_of(1), id_of(9))))
+
+        sent = await here.write(lambda tx: tx.unsent(0, 100))
+
+        assert [(one.type, one.entity, one.project, one.data is None) for one in sent] == [
+            (OpType.MEMORY, id_of(1), "proj_a", False),
+            (OpType.GRIP, id_of(1), "proj_a", True),
+            (OpType.MEMORY, id_of(1), "proj_a", False),
+            (OpType.MEMORY, id_of(2), None, False),
+            (OpType.EVENT, id_of(9), "proj_c", False),
+            (OpType.BLANK, id_of(9), "proj_c", False),
+            (OpType.FORGET, id_of(1), "proj_a", False),
+        ]
+        assert [one.seq for one in await here.write(lambda tx: tx.unsent(2, 3))] == [3, 4, 5]
+
+
+async def test_an_op_comes_back_byte_for_byte_also_where_its_row_could_not_repeat_it() -> None:
+    event = event_of(id_of(9), "said")
+    bodies = [
+        ops.event_body(replace(event, metadata={"b": 1, "a": {"d": 2, "c": None}}, utc_offset=60, project="p")),
+        ops.event_body(replace(event, id=id_of(10))) | {77: "of a newer version"},
+        ops.event_body(replace(event, id=id_of(11))) | {10: 0},
+        ops.event_body(replace(event, id=id_of(12), metadata={"a": [1.5, True]})),
+    ]
+    log = [op(n, OpType.EVENT, body) for n, body in enumerate(bodies, 1)]
+    async with devices(1) as (here,):
+        await take(here, "ab" * 16, log)
+
+        kept = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
+        assert [(one.seq, one.data) for one in kept] == log
+        await here.write(lambda tx: tx.blank_event(id_of(10), [(0, 4)]))
+        assert b"said" not in ((await here.write(lambda tx: tx.ops_between("ab" * 16, 2, 2)))[0].data or b"")
+
+
+# --- a service around it ------------------------------------------------------------------------------------------------
+
+
+async def received(service: Service, log: Sequence[tuple[int, bytes | None]], name: str = "ab" * 16) -> Received:
+    return await service.store.write(lambda tx: tx.receive(name, log))
+
+
+async def test_what_came_from_another_device_is_recalled_at_once(service: Service) -> None:
+    asked: list[str] = []
+    service.on_work = asked.append
+    memory = ops.memory_body(id_of(1), {Field.CONTENT: "the harbour is quvexzoldrun blue", Field.CREATED_AT: NOW})
+    log = [
+        op(1, OpType.EVENT, ops.event_body(event_of(id_of(9), "we painted the wubbaflintok boat"))),
+        op(2, OpType.MEMORY, memory),
+        op(3, OpType.GRIP, ops.grip_body(grip_of(7, id_of(1), id_of(9)))),
+    ]
+    await received(service, log[1:])
+    await received(service, log[:1])
+
+    hits = (await service.recall(api.RecallRequest(query="quvexzoldrun"))).hits
+    assert [(hit.id, hit.sources[0].event_id) for hit in hits] == [(id_of(1), id_of(9))]
+    assert [hit.id for hit in (await service.recall(api.RecallRequest(query="wubbaflintok"))).hits] == [id_of(9)]
+    assert set(asked) == {"embed"}
+    await received(service, [op(4, OpType.FORGET, ops.forget_body(id_of(1)))])
+    assert (await service.recall(api.RecallRequest(query="quvexzoldrun", kinds=("memory",)))).hits == ()
+
+
+async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Opener, store_path: Path) -> None:
+    words = "quvexzoldrun gondolas"
+    log = [
+        op(1, OpType.EVENT, ops.event_body(event_of(id_of(9), f"I like {words}"))),
+        op(2, OpType.MEMORY, ops.memory_body(id_of(1), {Field.CONTENT: f"likes {words}", Field.CREATED_AT: NOW})),
+        op(3, OpType.CLAIM, ops.claim_body(id_of(1), "quvexzoldrun")),
+        op(4, OpType.GRIP, ops.grip_body(replace(grip_of(7, id_of(2), id_of(9)), excerpt=words))),
+        op(5, OpType.MEMORY, ops.memory_body(id_of(2), {Field.CONTENT: "stays", Field.CREATED_AT: NOW})),
+        op(6, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: {1: [words]}}),
+    ]
+    forgets = [op(7 + n, OpType.FORGET, ops.forget_body(gone)) for n, gone in enumerate((id_of(9), id_of(1), id_of(7)))]
+
+    def holders() -> list[str]:
+        return [
+            path.name for path in store_path.parent.iterdir() if path.is_file() and b"vexzoldrun" in path.read_bytes()
+        ]
+
+    async with opened() as service:
+        await received(service, log)
+        (store_path.parent / "memory.db.index").write_bytes(b"a copy with quvexzoldrun")
+        (store_path.parent / "memory.db.v1.bak").write_bytes(b"a copy with quvexzoldrun")
+        assert holders()
+
+        result = await received(service, forgets)
+        await asyncio.gather(*service._dropping)
+
+        assert result.erased
+        assert holders() == []
+        assert (await service.get(api.RefRequest(ref=id_of(2)))).memory.content == "stays"
+    assert holders() == []
+
+
+async def test_a_person_lists_conflicts_and_keeps_one_of_the_versions(service: Service) -> None:
+    entry = await service.add(MemoryDraft(content="begin", name="boat"))
+    memory_id = entry.memory.id
+    here = await said_by(service.store)
+    base = (ops.decode(here[0][1] or b"", device="", seq=1).hlc, service.store.device)
+    body = ops.memory_body(memory_id, {Field.CONTENT: "theirs"}, {Field.CONTENT: (int(base[0]), base[1])})
+    await service.update(api.UpdateRequest(ref="boat", content="ours"))
+    at = int(millis_of(Hlc(service.store.last_hlc)))
+    result = await received(service, [op(1, OpType.MEMORY, body, at=at - 60_000)])
+
+    (one,) = (await service.conflicts(api.ConflictsRequest())).conflicts
+
+    assert result.conflicts == 1
+    assert (one.memory_id, one.name, one.field, one.shown) == (memory_id, "boat", "content", "ours")
+    assert [(other.value, other.device) for other in one.others] == [("theirs", "ab" * 16)]
+    request = api.ResolveRequest(ref="boat", field="content", version=one.others[0].version)
+    assert (await service.resolve(request)).memory.content == "theirs"
+    assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()
+    with pytest.raises(NotFoundError):
+        await service.resolve(request)
+
+
+async def test_writing_a_field_again_settles_its_conflict(service: Service) -> None:
+    entry = await service.add(MemoryDraft(content="ours", name="boat"))
+    body = ops.memory_body(entry.memory.id, {Field.CONTENT: "theirs"})
+    await received(service, [op(1, OpType.MEMORY, body)])
+    assert len((await service.conflicts(api.ConflictsRequest())).conflicts) == 1
+
+    await service.update(api.UpdateRequest(ref="boat", content="both"))
+
+    assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()
+
+
+# --- copies of the store ------------------------------------------------------------------------------------------------
+
+
+def indexed(index: Index) -> dict[str, Any]:
+    """Return what an index holds, told without the numbers of its rows."""
+    events = {id_: row for id_, row in index.events.rows.items() if index.events["alive"][row]}
+    memories = {id_: row for id_, row in index.memories.rows.items() if index.memories["alive"][row]}
+    names = {row: id_ for id_, row in events.items()}
+    owners = {row: id_ for id_, row in memories.items()}
+    linked, sources = index.links()
+    following = {id_: names.get(int(index.events["next"][row])) for id_, row in events.items()}
+    words = set(text.analyse("word said text first b 2 " + " ".join(f"word{n}" for n in range(10))))
+    return {
+        "events": following,
+        "memories": {id_: float(index.memories["salience"][row]) for id_, row in memories.items()},
+        "links": {
+            (owners[memory], names[event])
+            for memory, event in zip(linked.tolist(), sources.tolist(), strict=True)
+            if memory in owners and event in names
+        },
+        "found": {
+            word: sorted(
+                hit.id
+                for hit in rank(
+                    index,
+                    Query(text=word, tokens=(word,)),
+                    Filters(kinds=frozenset({"memory", "event"})),
+                    DEFAULT.recall,
+                    limit=50,
+                    mode="keyword",
+                    neighbours=0,
+                ).hits
+            )
+            for word in words
+        },
+    }
+
+
+async def fresh_index(store: Store) -> Index:
+    index = Index()
+    async for events in store.event_docs():
+        index.load_events(events)
+    async for memories in store.memory_docs():
+        index.load_memories(memories)
+    index.loaded()
+    return index
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_the_store_holds(
+    seed: int, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "SAVED_FROM", 1)
+    monkeypatch.setattr(service_module, "SAVED_SHARE", 1_000_000)
+    rng = random.Random(seed)
+    clock, far = Clock(), Clock(NOW + 7)
+    loaded = 0
+    async with devices(1, [far]) as (there,):
+        for _ in range(12):
+            drawn = rng.randbytes
+            async with opened(now=clock, entropy=drawn) as service:
+                loaded += (await service._saved_index()) is not None
+                stores, clocks = [service.store, there], [clock, far]
+                assert indexed(service._index) == indexed(await fresh_index(service.store))
+                kinds = [kind for kind in KINDS if not (kind.startswith(("forget", "blank")) and rng.random() < 0.8)]
+                for _ in range(8):
+                    step_ = (
+                        rng.randrange(2),
+                        rng.choice(kinds),
+                        rng.randrange(10),
+                        rng.randrange(10),
+                        rng.randrange(9),
+                    )
+                    await lived(stores, clocks, [step_])
+                log = await said_by(there)
+                await take(service.store, there.device, rng.sample(log, rng.randrange(len(log) + 1)))
+                assert indexed(service._index) == indexed(await fresh_index(service.store))
+    assert loaded  # a saved copy was of use at least once
+
+
+async def test_a_filled_gap_is_noticed_by_whoever_keeps_a_copy_and_an_end_is_followed() -> None:
+    claims = [op(n, OpType.CLAIM, ops.claim_body(id_of(n), f"n{n}")) for n in range(1, 6)]
+    async with devices(1) as (here,):
+        await remember(here, id_of(1), "x", name="mine")
+        await take(here, "ab" * 16, claims[2:3])
+        start = await here.position()
+        assert await here.since(start) == []
+
+        await take(here, "ab" * 16, claims[3:4])
+        assert await here.since(start) == [id_of(4)]
+        await edit(here, id_of(1), content="y")
+        assert set(await here.since(start) or ()) == {id_of(1), id_of(4)}
+
+        await take(here, "ab" * 16, claims[:1])
+        assert await here.since(start) is None
+        again = await here.position()
+        assert await here.since(again) == []
+        await here.write(lambda tx: tx.reincarnate("ee" * 16, 1))
+        assert await here.since(again) is None
+
+
+async def test_a_claim_from_elsewhere_tells_a_copy_of_the_memory_that_lost_its_name() -> None:
+    async with devices(1) as (here,):
+        await remember(here, id_of(1), "x", name="a")
+        start = await here.position()
+        earlier = op(1, OpType.CLAIM, ops.claim_body(id_of(2), "a"), at=NOW - 9)
+        there = op(2, OpType.MEMORY, ops.memory_body(id_of(2), {1: "y", 14: NOW, 16: "a"}), at=NOW - 9)  # type: ignore[dict-item]
+
+        await take(here, "ab" * 16, [earlier, there])
+
+        assert (await here.memory(id_of(1))).name == "a~2"
+        assert set(await here.since(start) or ()) == {id_of(1), id_of(2)}
+
+
+async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tmp_path: Path) -> None:
+    old = tmp_path / "old" / "1.db"
+    old.parent.mkdir()
+    async with device(tmp_path, 1) as store:
+        for n in range(1, 6):
+            await remember(store, id_of(n), f"text {n}", name=f"name {n}")
+            event_id = await say(store, f"line {n}", session=f"s{n % 2}", ts=NOW + n % 3)
+            await bind(store, id_of(n), grips=(grip_of(20 + n, id_of(n), event_id),))
+        await store.write(lambda tx: tx.forget_event(event_id))
+        await store.write(lambda tx: tx.forget_memory(id_of(2)))
+        await recall(store, id_of(1), 3, at=NOW)
+        digest = await store.state_digest()
+        tables = {
+            "event": f"n, {EVENT_COLUMNS}, erased",
+            "op": "device, seq, op_id, hlc, type, entity, body",
+            "tombstone": "id, hlc",
+            "memory": f"n, {MEMORY_COLUMNS}",
+            "name": "name, memory_id, created_at, canonical",
+            "grip": GRIP_COLUMNS,
+            "access": "memory_id, total, last, logged",
+            "event_fts": "rowid, tokens",
+            "memory_fts": "rowid, tokens",
+        }
+        rows_of = {name: await store.fetch(f"select {columns} from {name}") for name, columns in tables.items()}
+        seed = {"store_id": store.store_id, "device": store.device, "created": "1"}
+    file.prepare(old, file.migrations()[:1], lambda: seed)
+    with closing(driver.connect(str(old))) as connection:
+        for name, found in rows_of.items():
+            marks = ", ".join("?" * len(found[0]))
+            connection.executemany(f"insert into {name} ({tables[name]}) values ({marks})", found)
+        connection.commit()
+
+    async with device(old.parent, 1) as store:
+        assert await store.state_digest() == digest
+        assert store.last_seq == len(await said_by(store))
+        assert await store.to_learn() == [("s1", 2), ("s0", 2)]
+
+
+def test_the_command_line_lists_conflicts_and_settles_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCRUBJAY_HOME", str(tmp_path))
+    monkeypatch.setenv("SCRUBJAY_MODEL", "none")
+
+    def run(*line: str) -> Any:
+        assert main([*line]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    memory_id = run("add", "ours", "--name", "boat")["memory"]["id"]
+    assert run("conflicts") == {"conflicts": []}
+    (path,) = tmp_path.rglob("memory.db")
+
+    async def hear() -> None:
+        store = await Store.open(path, now=Clock(), entropy=random.Random(1).randbytes)
+        await take(
+            store, "ab" * 16, [op(1, OpType.MEMORY, ops.memory_body(memory_id, {Field.CONTENT: "theirs\x1b[2J"}))]
+        )
+        await store.close()
+
+    asyncio.run(hear())
+    (found,) = run("conflicts")["conflicts"]
+    values = {found["shown"], *(other["value"] for other in found["others"])}
+    assert (found["memory_id"], found["field"], values) == (memory_id, "content", {"ours", "theirs\x1b[2J"})
+    answer = api.ConflictsAnswer(conflicts=(msgspec.convert(found, api.Conflict),))
+    console = Console(file=io.StringIO(), width=200)
+    console.print(render.conflicts(answer))
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert found["others"][0]["version"] in printed
+    assert "\x1b" not in printed
+
+    assert run("conflicts", "--keep", "boat", "content", found["others"][0]["version"]) == {"conflicts": []}
+    assert run("get", "boat")["memory"]["content"] == found["others"][0]["value"]
+    assert main(["conflicts", "--keep", "boat", "content", "shown"]) == 3
