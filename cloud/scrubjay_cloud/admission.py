@@ -1,0 +1,62 @@
+"""Who calls: the token of a request, looked up with all that decides whether it still counts. No cache."""
+
+from __future__ import annotations
+
+from scrubjay_cloud.credentials import token_hash
+from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_cloud.endpoint import Admits, Caller
+from scrubjay_cloud.service import Service
+from scrubjay_shared.errors import DeniedError, ExpiredError, PendingError, RevokedError, UnauthenticatedError
+
+PENDING_TOKEN = 1
+DEVICE_TOKEN = 2
+IN_FORCE = 0
+
+_LOOKUP = """
+select t.account, t.device, t.expires, d.limited, d.revoked_at, a.status, a.log_head, a.gseq, a.bytes, a.objects,
+  a.quota, (select v from meta where k = 'generation')
+from token t join account a on a.id = t.account left join device d on d.account = t.account and d.id = t.device
+where t.hash = ?"""
+
+
+async def admitted(service: Service, authorization: str, admits: Admits) -> Caller:
+    """Return who calls. Raises UnauthenticatedError, ExpiredError, RevokedError, PendingError or DeniedError."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not given.strip():
+        raise UnauthenticatedError("a bearer token is missing", hint="ask for one at /v1/auth/token")
+    return await admitted_token(service, token_hash(given.strip()), admits)
+
+
+async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Caller:
+    """Return who calls with a token of this hash: again, for those who have waited."""
+
+    def look(tx: Transaction) -> Row | None:
+        return tx.row(_LOOKUP, (digest,))
+
+    row = await service.database.read(look)
+    if row is None:
+        raise UnauthenticatedError("the token is not known here", hint="ask for a new one at /v1/auth/token")
+    account, device, expires, limited, revoked_at, status, head, gseq, used, objects, quota, generation = row
+    service.generation = int(generation)
+    if expires <= service.now():
+        raise ExpiredError("the token's time is over", hint="ask for a new one at /v1/auth/token")
+    if status != IN_FORCE:
+        raise DeniedError("the account is locked", hint="ask the server's operator")
+    if revoked_at is not None:
+        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+    if device is None and admits is not Admits.PENDING:
+        raise PendingError("this device is not approved yet", hint="approve it on another device, or recover")
+    if admits is Admits.FULL and limited:
+        raise DeniedError("this device has no rights over the account", hint="use one that holds the account's key")
+    allowed = service.settings.quota_bytes if quota is None else quota
+    share = max(used / allowed if allowed else 1.0, objects / service.policy.quota_objects)
+    return Caller(
+        account=account,
+        device=device,
+        token=digest,
+        expires=expires,
+        head=head,
+        gseq=gseq,
+        full=device is not None and not limited,
+        warning=int(share * 100) if share >= service.policy.quota_warning else 0,
+    )

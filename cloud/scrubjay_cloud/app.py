@@ -1,0 +1,215 @@
+"""The HTTP door of the service: every route from the table of endpoints, each behind the same checks in one order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from scrubjay_cloud import accounts, devices, lanes, search
+from scrubjay_cloud.admission import admitted
+from scrubjay_cloud.database.port import Database
+from scrubjay_cloud.endpoint import Admits, Answer, Call, Caller, Endpoint, Takes
+from scrubjay_cloud.guard import ACCOUNT, ADDRESS, REQUEST_ID, ROUTE, Guard
+from scrubjay_cloud.limits import Limits
+from scrubjay_cloud.litestream import Condition, as_record
+from scrubjay_cloud.openapi import document
+from scrubjay_cloud.policy import DEFAULT, CloudPolicy
+from scrubjay_cloud.problem import problem
+from scrubjay_cloud.reading import bounded_body, path_ids, query_fields
+from scrubjay_cloud.service import Offload, Service
+from scrubjay_cloud.settings import Settings
+from scrubjay_cloud.wakes import Wakes
+from scrubjay_shared import wire
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay_shared.wire import MEDIA, PROTOCOL, Caps
+
+JSON = "application/json"
+
+
+async def caps(service: Service, _call: Call) -> Answer:
+    """Say what this server speaks and allows."""
+    row = await service.database.read(lambda tx: tx.row("select v from meta where k = 'generation'"))
+    service.generation = int(row[0]) if row else service.generation
+    return Answer(
+        record=Caps(
+            protocol=PROTOCOL,
+            store_id=service.store_id,
+            generation=service.generation,
+            time=service.now(),
+            max_body=service.policy.max_body_bytes,
+            max_object=service.policy.max_object_bytes,
+            registration=service.settings.registration,
+            features=("search",) if service.database.searches else (),
+        )
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        method="GET",
+        path="/v1/caps",
+        summary="What this server speaks and allows.",
+        handler=caps,
+        admits=Admits.ANYONE,
+        answer=Caps,
+    ),
+    *lanes.ENDPOINTS,  # first what is asked for most: routes are tried in order
+    *accounts.ENDPOINTS,
+    *devices.ENDPOINTS,
+    *search.ENDPOINTS,
+)
+"""Every route under /v1."""
+
+
+def create_app(
+    database: Database,
+    settings: Settings,
+    *,
+    now: Callable[[], Millis],
+    entropy: Callable[[int], bytes],
+    policy: CloudPolicy = DEFAULT,
+    offload: Offload = asyncio.to_thread,
+    condition: Callable[[], Condition] | None = None,
+) -> Starlette:
+    """Return the ASGI app over an open database; opening and closing that is the caller's.
+
+    `now` is the clock in UTC milliseconds, which answers carry as `Date` too; `entropy` gives random bytes; `offload`
+    runs what costs CPU away from the event loop; `condition` says how the replica does, for /readyz.
+    `app.state.service` is the `Service`: call its `stop` before anything else when the process is to end, so that
+    nobody who waits for news holds it up.
+    """
+    meta = database.meta
+    secret = bytes.fromhex(meta["secret"])
+    service = Service(
+        database=database,
+        settings=settings,
+        policy=policy,
+        now=now,
+        entropy=entropy,
+        offload=offload,
+        store_id=meta["store_id"],
+        secret=secret,
+        generation=int(meta["generation"]),
+        limits=Limits(database, now=now, key=secret),
+        wakes=Wakes(database, poll_s=policy.poll_s),
+        hashing=asyncio.Semaphore(policy.hash_at_once),
+    )
+
+    async def healthz(request: Request) -> Response:
+        request.scope[ROUTE] = "/healthz"
+        return _json({"ok": True})
+
+    async def readyz(request: Request) -> Response:
+        request.scope[ROUTE] = "/readyz"
+        if service.ready:
+            await database.read(lambda tx: tx.row("select 1"))
+        replica = {} if condition is None else {"replica": as_record(condition())}
+        return _json({"ready": service.ready} | replica, status=200 if service.ready else 503)
+
+    @cache
+    def described() -> bytes:
+        return msgspec.json.encode(document(ENDPOINTS, version("scrubjay")))
+
+    async def openapi(request: Request) -> Response:
+        request.scope[ROUTE] = "/openapi.json"
+        return Response(described(), media_type=JSON)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        service.stop()
+
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    app = Starlette(
+        routes=[
+            *(Route(path, _door(service, found), methods=list(found)) for path, found in by_path.items()),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/openapi.json", openapi),
+        ],
+        middleware=[Middleware(Guard, service=service)],
+        exception_handlers={HTTPException: _no_route},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    return app
+
+
+def _door(service: Service, by_method: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+    """Return what serves one path: who calls, how often, with what; then the endpoint itself."""
+
+    async def serve(request: Request) -> Response:
+        scope = request.scope
+        endpoint = by_method["GET" if request.method == "HEAD" else request.method]
+        scope[ROUTE] = endpoint.path
+        who = None
+        if endpoint.admits is not Admits.ANYONE:
+            who = await admitted(service, request.headers.get("authorization", ""), endpoint.admits)
+            scope[ACCOUNT] = who.account.hex()[:8]
+            await service.limits.spend(endpoint.limit, who.account, getattr(service.policy.limits, endpoint.limit))
+        call = Call(
+            request_id=scope[REQUEST_ID],
+            address=scope[ADDRESS],
+            path=path_ids(request.path_params),
+            query=query_fields(endpoint, scope["query_string"]),
+            body=await _body(service, request, endpoint, who),
+            who=who,
+        )
+        return _response(endpoint, await endpoint.handler(service, call))
+
+    return serve
+
+
+async def _body(service: Service, request: Request, endpoint: Endpoint, who: Caller | None) -> Any:
+    if endpoint.takes is Takes.NOTHING:
+        return None
+    if endpoint.takes is Takes.JSON:
+        body = await bounded_body(request, service.policy.max_json_bytes)
+        return wire.read(body, endpoint.record or object)
+    body = await bounded_body(request, service.policy.max_body_bytes)
+    if who is not None:
+        await service.limits.spend("traffic", who.account, service.policy.limits.traffic, len(body))
+    return body
+
+
+def _response(endpoint: Endpoint, answer: Answer) -> Response:
+    if answer.response is not None:
+        return answer.response
+    if answer.objects is not None:
+        return Response(b"".join(answer.objects), headers=dict(answer.headers), media_type=MEDIA)
+    if endpoint.answer is None:
+        return Response(status_code=endpoint.status, headers=dict(answer.headers))
+    return _json(answer.record, status=endpoint.status, headers=answer.headers)
+
+
+def _json(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), status_code=status, headers=dict(headers or {}), media_type=JSON)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: no such path, no such method on it."""
+    request_id = str(request.scope[REQUEST_ID])
+    if isinstance(error, HTTPException) and error.status_code != 404:
+        return problem(
+            InvalidError(f"{request.method} is not a method of this path", hint="GET /openapi.json lists the routes"),
+            request_id,
+            status=error.status_code,
+            headers=error.headers,
+        )
+    return problem(NotFoundError("there is no such route", hint="GET /openapi.json lists the routes"), request_id)

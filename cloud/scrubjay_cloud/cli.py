@@ -1,0 +1,268 @@
+"""`scrubjay-cloud`: serve, check, and what an operator does. Results to stdout, everything else to stderr.
+
+Exit codes are those of the errors (`scrubjay_shared.errors`): 0 done, 1 a fault of ours or a failed check, 2 wrong use,
+3 not found, 4 not allowed, 5 in conflict (a service runs), 6 unavailable (disk, network, SQLite too old), 7 corrupt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrubjay_cloud import admin, check, restore, serving, settings
+from scrubjay_cloud.admin import Ways
+from scrubjay_cloud.settings import OPTIONS, Settings
+from scrubjay_cloud.verify import Verified
+from scrubjay_shared.errors import (
+    ConflictError,
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    NotFoundError,
+    ScrubjayError,
+    UnavailableError,
+)
+
+_EXIT_CODES = """exit codes: 0 done; 1 a fault of ours, or a check that failed; 2 wrong use; 3 not found; 4 not allowed;
+  5 in conflict, for example with a running service; 6 unavailable: disk full, no database, SQLite too old; 7 corrupt"""
+_OF_ERRNO: dict[int, tuple[type[ScrubjayError], str]] = {
+    errno.ENOENT: (NotFoundError, "check the path"),
+    errno.ENOTDIR: (NotFoundError, "check the path"),
+    errno.EISDIR: (InvalidError, "name a file, not a folder"),
+    errno.EACCES: (DeniedError, "check who owns it, and its permissions"),
+    errno.EPERM: (DeniedError, "check who owns it, and its permissions"),
+    errno.EROFS: (DeniedError, "that disk is read-only"),
+    errno.EEXIST: (ConflictError, "name one that does not exist yet"),
+    errno.ENOSPC: (UnavailableError, "free some disk space and try again"),
+    errno.EDQUOT: (UnavailableError, "the disk quota is used up; free some space and try again"),
+}
+_WAYS = Ways(now=serving.wall, entropy=os.urandom)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    line = _parser().parse_args(arguments)
+    try:
+        found: int = line.run(line, _settings(line))
+    except Exception as error:  # noqa: BLE001 - the edge of the process: everything ends as two lines and a code
+        return _report(error, as_json=line.json)
+    except KeyboardInterrupt:
+        return 130
+    return found
+
+
+def _settings(line: argparse.Namespace) -> Settings:
+    given = {option.key: getattr(line, option.key) for option in OPTIONS}
+    return settings.load(given, os.environ)
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def _serve(_line: argparse.Namespace, chosen: Settings) -> int:
+    serving.set_up_logging()
+    asyncio.run(serving.serve(chosen))
+    return 0
+
+
+def _check(line: argparse.Namespace, chosen: Settings) -> int:
+    if line.ready:
+        words = check.ready(chosen)
+        _answer(line, {"ready": True, "words": words}, lambda: words)
+        return 0
+    lines = list(check.checked(chosen, now=serving.wall))
+    failed = any(one.level is check.Level.FAIL for one in lines)
+    _answer(line, {"ok": not failed, "lines": lines}, lambda: "\n".join(map(_shown, lines)))
+    return 1 if failed else 0
+
+
+def _shown(line: check.Line) -> str:
+    todo = f"\n{'':6}{'':14}{line.todo}" if line.todo else ""
+    return f"{line.level:<6}{line.name:<14}{line.words}{todo}"
+
+
+def _invite(line: argparse.Namespace, chosen: Settings) -> int:
+    made = asyncio.run(admin.invite(chosen, _WAYS))
+    _answer(line, made, lambda: f"{made.code}\n  registers one account until {_day(made.expires)}")
+    return 0
+
+
+def _users(line: argparse.Namespace, chosen: Settings) -> int:
+    found = asyncio.run(admin.users(chosen, _WAYS))
+
+    def people() -> str:
+        if not found:
+            return "no accounts yet; scrubjay-cloud admin create-invite"
+        rows = [("name", "devices", "objects", "MiB", "since", "last seen")]
+        for one in found:
+            name = one.name + (" (locked)" if one.locked else "")
+            seen = _day(one.last_seen) if one.last_seen else "never"
+            size = f"{one.bytes / 2**20:.1f}"
+            rows.append((name, str(one.devices), str(one.objects), size, _day(one.created), seen))
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+
+    _answer(line, {"users": found}, people)
+    return 0
+
+
+def _backup(line: argparse.Namespace, chosen: Settings) -> int:
+    made = asyncio.run(admin.backup(chosen, _WAYS))
+    gone = f"; {len(made.removed)} older removed" if made.removed else ""
+    _answer(
+        line, made, lambda: f"{made.path}\n  {made.bytes / 2**20:.1f} MiB in {made.ms} ms, sha256 {made.sha256}{gone}"
+    )
+    return 0
+
+
+def _restore(line: argparse.Namespace, chosen: Settings) -> int:
+    source = Path(line.source).expanduser().absolute() if line.source else None
+    if source is not None and line.timestamp:
+        raise InvalidError("a backup is of one moment", hint="give --from or --timestamp, not both")
+    done = asyncio.run(
+        restore.restore(chosen, source=source, timestamp=line.timestamp, now=_WAYS.now, entropy=_WAYS.entropy)
+    )
+
+    def people() -> str:
+        kept = f"\n  what was there before is in {done.kept}: delete it when it is not needed" if done.kept else ""
+        return (
+            f"restored {done.source}\n  {_checked(done.verified)} in {done.fetch_ms + done.verify_ms} ms"
+            f"\n  generation {done.generation}: clients send again what is missing{kept}"
+        )
+
+    _answer(line, done, people)
+    return 0
+
+
+def _migrate(line: argparse.Namespace, chosen: Settings) -> int:
+    done = asyncio.run(admin.moved(chosen, _WAYS, to_sqlite=line.to_sqlite))
+    to = "SQLite" if line.to_sqlite else "PostgreSQL"
+    _answer(
+        line, done, lambda: f"copied to {to}; the source is as it was\n  {_checked(done.verified)}, all heads the same"
+    )
+    return 0
+
+
+def _drill(line: argparse.Namespace, chosen: Settings) -> int:
+    done = asyncio.run(admin.drilled(chosen, _WAYS))
+
+    def people() -> str:
+        return "\n".join(
+            f"{'held' if one.held else 'FAILED':<8}{one.source}: "
+            + (one.error or f"restored in {one.restore_ms} ms, {_checked(one.verified)} in {one.verify_ms} ms")
+            for one in done
+        )
+
+    _answer(line, {"held": all(one.held for one in done), "drills": done}, people)
+    return 0 if all(one.held for one in done) else CorruptError.exit_code
+
+
+def _checked(verified: Verified) -> str:
+    words = (
+        f"checked {verified.objects} objects in {verified.lanes} lanes and {verified.entries} log entries of"
+        f" {verified.accounts} accounts"
+    )
+    return words + "".join(f"\n  account {one.account}: {one.words}" for one in verified.findings)
+
+
+# --- the line ---------------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scrubjay-cloud",
+        description="The sync service of scrubjay (beta). It stores end-to-end encrypted objects and cannot read them.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"scrubjay-cloud {version('scrubjay')}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="answer in JSON; errors too, on stderr")
+    group = common.add_argument_group("settings", "each also an environment variable")
+    for option in OPTIONS:
+        group.add_argument(
+            "--" + option.key.replace("_", "-"), metavar="X", help=f"{option.meaning} ({option.variable})"
+        )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(
+        under: Any, name: str, run: Callable[[argparse.Namespace, Settings], int], meaning: str
+    ) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=meaning, description=meaning)
+        made.set_defaults(run=run)
+        return made
+
+    command(commands, "serve", _serve, "run the service")
+    made = command(commands, "check", _check, "look whether this machine and these settings can run the service")
+    made.add_argument("--ready", action="store_true", help="only ask the running service whether it is ready")
+    under = commands.add_parser("admin", help="what an operator does").add_subparsers(required=True, metavar="COMMAND")
+    command(under, "create-invite", _invite, "make an invitation that registers one account")
+    command(under, "users", _users, "list the accounts: names, sizes and times, which is all there is to see")
+    command(under, "backup", _backup, "write an independent backup (SQLite), beside the running service or without it")
+    made = command(under, "restore", _restore, "bring the database back; the service must be stopped")
+    made.add_argument("--from", dest="source", metavar="FILE", help="a backup; without it, the replica is restored")
+    made.add_argument("--timestamp", default="", metavar="TIME", help="the replica as of then, as 2026-11-22T05:00:00Z")
+    made = command(under, "migrate", _migrate, "copy everything from SQLite to PostgreSQL (DATABASE_URL)")
+    made.add_argument("--to-sqlite", action="store_true", help="the other way")
+    command(under, "drill", _drill, "restore replica and newest backup to a temporary folder and check them")
+    return parser
+
+
+def _answer(line: argparse.Namespace, record: Any, people: Callable[[], str]) -> None:
+    if line.json:
+        sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+    else:
+        sys.stdout.write(people() + "\n")
+    sys.stdout.flush()
+
+
+def _report(error: Exception, *, as_json: bool) -> int:
+    ours = _ours(error)
+    if "SCRUBJAY_DEBUG" in os.environ:
+        traceback.print_exception(error)
+    if as_json:
+        record = {"code": ours.code, "message": ours.message, "hint": ours.hint}
+        sys.stderr.write(msgspec.json.encode(record).decode() + "\n")
+    else:
+        hint = ours.hint or "scrubjay-cloud check looks for the cause"
+        sys.stderr.write(f"scrubjay-cloud: {_line(ours.message)}\n      {_line(hint)}\n")
+    return ours.exit_code
+
+
+def _ours(error: Exception) -> ScrubjayError:
+    if isinstance(error, ScrubjayError):
+        return error
+    if isinstance(error, OSError):
+        kind, hint = _OF_ERRNO.get(error.errno or 0, (UnavailableError, "check the disk, and try again"))
+        words = (error.strerror or type(error).__name__).lower()
+        return kind(f"{error.filename}: {words}" if isinstance(error.filename, str) else words, hint=hint)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" in {Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else ""
+    return ScrubjayError(
+        f"unexpected {type(error).__name__}{where}", hint="SCRUBJAY_DEBUG=1 shows where; please report it"
+    )
+
+
+def _line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text).strip()
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""PostgreSQL behind the port: a pool of connections, each used by one thread at a time. Knows no table.
+
+Nothing here needs a session: no prepared statements, no LISTEN, no session locks, so that a pooler in transaction mode
+may stand in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import IsolationLevel, errors
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from scrubjay_cloud.database.migrations import applied, latest, steps
+from scrubjay_cloud.database.port import Params, Row, Transaction
+from scrubjay_cloud.policy import DEFAULT
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+MIGRATION_LOCK = 0x534A_434C  # two instances that start at once migrate one after the other
+CONNECT_TIMEOUT_S = 10  # a server that does not answer by then is down
+STATEMENT_TIMEOUT_MS = 60_000  # nothing here takes seconds; a stuck statement must not hold an account's row for ever
+PGVECTOR_VERSION = (0, 8)  # the first that goes on looking when a filter has left too few
+RETRIES = 3  # a broken deadlock or a failed-over connection: the same work again
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+
+class PostgresTransaction:
+    """The port's transaction over a cursor."""
+
+    dialect = "postgres"
+
+    def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
+        self._cursor = cursor
+
+    def execute(self, sql: str, params: Params = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self._run(sql, params).rowcount
+
+    def row(self, sql: str, params: Params = ()) -> Row | None:
+        """Return the first row."""
+        return self._run(sql, params).fetchone()
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        """Return all rows."""
+        return self._run(sql, params).fetchall()
+
+    def many(self, sql: str, params: Iterable[Params]) -> None:
+        """Run one statement for each set of values, in one round trip."""
+        self._cursor.executemany(_marked(sql), list(params))
+
+    def _run(self, sql: str, params: Params) -> psycopg.Cursor[Row]:
+        return self._cursor.execute(_marked(sql), params, binary=True) if params else self._cursor.execute(_plain(sql))
+
+
+@functools.lru_cache(maxsize=1_024)
+def _marked(sql: str) -> bytes:
+    return sql.replace("?", "%b").encode()
+
+
+@functools.lru_cache(maxsize=1_024)
+def _plain(sql: str) -> bytes:
+    return sql.encode()
+
+
+class PostgresDatabase:
+    """A pool, open, and the threads that use it."""
+
+    dialect = "postgres"
+    shared = True
+
+    def __init__(
+        self, pool: ConnectionPool[psycopg.Connection[Row]], meta: Mapping[str, str], *, searches: bool
+    ) -> None:
+        self.meta = meta
+        self.searches = searches
+        self._pool = pool
+        self._threads = ThreadPoolExecutor(DEFAULT.pool, thread_name_prefix="cloud-database")
+        self._closed = False
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one snapshot."""
+        return await self._in_thread(lambda: self._attempt(work, snapshot=True))
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction of its own; again when PostgreSQL broke it off."""
+        return await self._in_thread(lambda: self._attempt(work, snapshot=False))
+
+    async def copy_to(self, target: Path) -> None:
+        """Raise InvalidError: PostgreSQL has its own tools."""
+        raise InvalidError(f"{target.name}: a PostgreSQL database is not one file", hint="use pg_dump or its archive")
+
+    async def shrink(self, pages: int) -> None:
+        """Do nothing: autovacuum does it."""
+
+    async def close(self) -> None:
+        """Wait for what runs, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._pool.close)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise UnavailableError("the service is stopping", hint="try again in a moment")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _attempt(self, work: Callable[[Transaction], T], *, snapshot: bool) -> T:
+        left = RETRIES
+        while True:
+            try:
+                with self._pool.connection() as connection:
+                    return _transact(connection, work, snapshot=snapshot)
+            except _NotBegunError as error:
+                if not left:
+                    raise _ours(error.lost) from error
+                self._pool.check()  # the server was restarted, perhaps: the others are gone as well
+            except _AGAIN as error:
+                if not left:
+                    raise _ours(error) from error
+            except (psycopg.Error, PoolTimeout) as error:
+                raise _ours(error) from error
+            left -= 1
+
+
+class _NotBegunError(Exception):
+    """A pooled connection turned out to be dead before anything was asked of it."""
+
+    def __init__(self, lost: psycopg.Error) -> None:
+        super().__init__()
+        self.lost = lost
+
+
+def _transact(connection: psycopg.Connection[Row], work: Callable[[Transaction], T], *, snapshot: bool) -> T:
+    level = IsolationLevel.REPEATABLE_READ if snapshot else IsolationLevel.READ_COMMITTED
+    if connection.isolation_level is not level:
+        connection.isolation_level = level
+        connection.read_only = snapshot
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(connection.transaction())
+        except psycopg.OperationalError as error:
+            raise _NotBegunError(error) from error
+        return work(PostgresTransaction(stack.enter_context(connection.cursor(binary=True))))
+
+
+async def open_postgres(
+    address: str, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]
+) -> PostgresDatabase:
+    """Connect, and first make or migrate the schema. Errors as `database.open`."""
+    return await asyncio.to_thread(_open, address, seeded, now)
+
+
+def _open(address: str, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> PostgresDatabase:
+    options: dict[str, Any] = {
+        "prepare_threshold": None,
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "application_name": "scrubjay-cloud",
+    }
+    try:
+        # Not by the pool, which goes on trying until its time is over: who starts wants to know at once.
+        with psycopg.connect(address, **options) as connection:
+            _configured(connection)
+            meta = _transact(connection, lambda tx: _migrate(tx, seeded, now), snapshot=False)
+            searches = _searches(connection)
+    except _NotBegunError as error:
+        raise _ours(error.lost) from error
+    except psycopg.Error as error:
+        raise _ours(error) from error
+    pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+        address,
+        min_size=1,
+        max_size=DEFAULT.pool,
+        open=True,
+        timeout=CONNECT_TIMEOUT_S,
+        kwargs=options,
+        configure=_configured,
+    )
+    return PostgresDatabase(pool, meta, searches=searches)
+
+
+def _configured(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("set synchronous_commit = on")
+    connection.execute(f"set statement_timeout = {STATEMENT_TIMEOUT_MS}")
+    connection.commit()
+
+
+def _migrate(tx: Transaction, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> dict[str, str]:
+    tx.rows("select pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
+    tx.execute(
+        "create table if not exists migration (version integer primary key, name text not null, at bigint not null)"
+    )
+    found = tx.row("select coalesce(max(version), 0) from migration")
+    version = int(found[0]) if found else 0
+    if version > latest("postgres"):
+        raise ConflictError(
+            f"the database was written by a newer version (schema {version}, this one knows {latest('postgres')})",
+            hint="update scrubjay; nothing was changed",
+        )
+    for step in steps("postgres"):
+        if step.version > version:
+            applied(tx, step, now())
+            if step.version == 1:
+                tx.many("insert into meta (k, v) values (?, ?)", list(seeded().items()))
+    return dict(tx.rows("select k, v from meta"))
+
+
+def _searches(connection: psycopg.Connection[Row]) -> bool:
+    """Say whether vectors can be kept as pgvector's, and see to it where that only has to be said."""
+    try:
+        return _transact(connection, _take_vectors, snapshot=False)
+    except errors.InsufficientPrivilege:
+        log.warning("pgvector is there and not in this database: searchable scopes are refused")
+        return False
+
+
+def _take_vectors(tx: Transaction) -> bool:
+    tx.rows("select pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
+    kept = tx.row(
+        "select format_type(atttypid, null) from pg_attribute"
+        " where attrelid = 'mem_embedding'::regclass and attname = 'vec'"
+    )
+    if kept == ("vector",):
+        return True
+    offered = tx.row("select default_version::text from pg_available_extensions where name = 'vector'")
+    if offered is None or tuple(map(int, offered[0].split("."))) < PGVECTOR_VERSION:
+        return False
+    tx.execute("create extension if not exists vector")
+    tx.execute("alter table mem_embedding alter column vec type vector using null::vector")
+    return True
+
+
+def _ours(error: Exception) -> ScrubjayError:
+    """Return our error for one of the driver's, whose own words may hold values or the address."""
+    if isinstance(error, errors.DiskFull):
+        return UnavailableError("the server's disk is full", hint="its operator must free space; nothing was changed")
+    if isinstance(error, PoolTimeout | errors.QueryCanceled | errors.LockNotAvailable):
+        return UnavailableError("the server's database is busy", hint="try again in a moment")
+    if isinstance(error, _AGAIN):
+        return UnavailableError("the server's database broke a deadlock", hint="try again in a moment")
+    if isinstance(error, _LOST):
+        return UnavailableError("the server cannot reach its database", hint="its operator must check DATABASE_URL")
+    return ScrubjayError(f"the database refused: {type(error).__name__}", hint="scrubjay-cloud check looks for it")

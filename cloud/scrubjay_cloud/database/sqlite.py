@@ -1,0 +1,485 @@
+"""SQLite behind the port: one writer that commits in groups, a few readers, and the checks before any of it.
+
+Refuses what could lose data: an SQLite that can corrupt its own log, a network file system, a second process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import aiosqlite
+from filelock import FileLock, Timeout
+
+from scrubjay_cloud.database.migrations import Step, applied, latest, steps
+from scrubjay_cloud.database.port import Params, Row, Transaction
+from scrubjay_cloud.policy import DEFAULT
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
+
+driver: Any
+try:
+    driver = import_module("pysqlite3.dbapi2")
+except ImportError:  # no wheel for this platform: the interpreter's own SQLite serves, if it is new enough
+    driver = sqlite3
+
+T = TypeVar("T")
+
+SAFE_VERSION = (3, 51, 3)
+"""Before it, two connections that checkpoint one log at once can corrupt the file (sync.md, D10)."""
+APPLICATION_ID = 0x534A_434C  # "SJCL": how the service's file is told from any other
+BUSY_TIMEOUT_MS = 5_000  # litestream's checkpoints hold the writer up for milliseconds
+WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log is cut back to this after a checkpoint
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        *(
+            "9p",
+            "afs",
+            "beegfs",
+            "ceph",
+            "cifs",
+            "gfs2",
+            "glusterfs",
+            "lustre",
+            "ncpfs",
+            "nfs",
+            "nfs4",
+            "ocfs2",
+            "smb3",
+        ),
+        *("smbfs", "fuse.ceph", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
+    }
+)
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+class Connection(aiosqlite.Connection):
+    """A connection in a thread of its own that can also run a whole function there: one hop a unit of work."""
+
+    async def call(self, work: Callable[[Any], T]) -> T:
+        """Run `work(connection)`, the driver's own connection, in the connection's thread."""
+        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
+        return result
+
+
+class SqliteTransaction:
+    """The port's transaction over a driver's connection."""
+
+    dialect = "sqlite"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, params: Params = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        return int(self._connection.execute(sql, params).rowcount)
+
+    def row(self, sql: str, params: Params = ()) -> Row | None:
+        """Return the first row. The statement runs to its end, so that what it changes is changed."""
+        found = self._connection.execute(sql, params).fetchall()
+        return found[0] if found else None
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        """Return all rows."""
+        found: list[Row] = self._connection.execute(sql, params).fetchall()
+        return found
+
+    def many(self, sql: str, params: Iterable[Params]) -> None:
+        """Run one statement for each set of values."""
+        self._connection.executemany(sql, params)
+
+
+@dataclass(slots=True)
+class _Pending(Generic[T]):
+    work: Callable[[Transaction], T]
+    done: asyncio.Future[T]
+
+
+class SqliteDatabase:
+    """The file, open: one writer's queue, readers that take turns."""
+
+    dialect = "sqlite"
+    shared = False
+    searches = True
+
+    def __init__(
+        self, path: Path, lock: FileLock, writer: Connection, readers: list[Connection], meta: Mapping[str, str]
+    ) -> None:
+        self.meta = meta
+        self._path = path
+        self._lock = lock
+        self._writer = writer
+        self._readers = readers
+        self._idle: asyncio.Queue[Connection] = asyncio.Queue()
+        for reader in readers:
+            self._idle.put_nowait(reader)
+        self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
+        self._closed = False
+        self._task = asyncio.create_task(self._run(), name="cloud-writer")
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a read transaction of a reader that is free."""
+        self._refuse_closed()
+        reader = await self._idle.get()
+        try:
+            return await reader.call(lambda connection: _in_read(connection, work, self._path))
+        finally:
+            self._idle.put_nowait(reader)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in the writer's next transaction; return once it is durable."""
+        self._refuse_closed()
+        pending = _Pending(work, asyncio.get_running_loop().create_future())
+        self._queue.put_nowait(pending)
+        # A caller that goes away does not take its write back: the transaction may already hold it.
+        return await asyncio.shield(pending.done)
+
+    async def copy_to(self, target: Path) -> None:
+        """Write a consistent, compact copy to a new file."""
+        self._refuse_closed()
+        connection = connect(self._path, read_only=False)
+        await connection
+        try:
+            await connection.call(lambda raw: _copy(raw, self._path, target))
+        finally:
+            await connection.close()
+
+    async def shrink(self, pages: int) -> None:
+        """Give back free pages, between two transactions."""
+
+        def work(tx: Transaction) -> None:
+            tx.rows(f"pragma incremental_vacuum({int(pages)})")
+
+        await self.write(work)
+
+    async def close(self) -> None:
+        """Finish what was submitted, then close every connection and give the folder back."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put_nowait(None)
+        await self._task
+        for connection in (*self._readers, self._writer):
+            await connection.close()
+        self._lock.release()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise UnavailableError("the service is stopping", hint="try again in a moment")
+
+    async def _run(self) -> None:
+        open_ = True
+        while open_:
+            first = await self._queue.get()
+            if first is None:
+                return
+            group = [first]
+            while len(group) < DEFAULT.group and not self._queue.empty():
+                more = self._queue.get_nowait()
+                if more is None:
+                    open_ = False
+                    break
+                group.append(more)
+            await self._commit(group)
+
+    async def _commit(self, group: list[_Pending[Any]]) -> None:
+        outcomes, error = await self._writer.call(lambda connection: _run_group(connection, group))
+        if error is not None and len(group) > 1:
+            # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
+            for pending in group:
+                await self._commit([pending])
+            return
+        for pending, result, failure in outcomes if error is None else [(group[0], None, error)]:
+            if pending.done.done():
+                continue
+            if failure is not None:
+                pending.done.set_exception(_ours(failure, self._path))
+            else:
+                pending.done.set_result(result)
+
+
+class InlineSqliteDatabase:
+    """The file, open on one connection in the caller's own thread: the order of events is the caller's alone."""
+
+    dialect = "sqlite"
+    shared = False
+    searches = True
+
+    def __init__(self, path: Path, lock: FileLock, connection: Any, meta: Mapping[str, str]) -> None:
+        self.meta = meta
+        self._path = path
+        self._lock = lock
+        self._connection = connection
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` at once."""
+        return _in_read(self._connection, work, self._path)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction of its own, at once."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        outcomes, error = _run_group(self._connection, [_Pending(work, future)])
+        future.cancel()
+        failure = error if error is not None else outcomes[0][2]
+        if failure is not None:
+            raise _ours(failure, self._path) from failure
+        result: T = outcomes[0][1]
+        return result
+
+    async def copy_to(self, target: Path) -> None:
+        """Write a consistent, compact copy to a new file."""
+        _copy(self._connection, self._path, target)
+
+    async def shrink(self, pages: int) -> None:
+        """Give back free pages."""
+        self._connection.execute(f"pragma incremental_vacuum({int(pages)})").fetchall()
+
+    async def close(self) -> None:
+        """Close the connection and give the folder back."""
+        self._connection.close()
+        self._lock.release()
+
+
+async def open_sqlite(
+    path: Path, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis], inline: bool = False
+) -> SqliteDatabase | InlineSqliteDatabase:
+    """Open, and first make or migrate, the file. Errors as `database.open`."""
+    refuse_old_sqlite()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    refuse_network(path.parent)
+    lock = locked(path.parent)
+    try:
+        with translated(path), contextlib.closing(raw(path, read_only=False)) as connection:
+            migrate(connection, path, seeded=seeded, now=now)
+            meta = dict(connection.execute("select k, v from meta").fetchall())
+        if inline:
+            with translated(path):
+                return InlineSqliteDatabase(path, lock, raw(path, read_only=False), meta)
+        opened: list[Connection] = []
+        try:
+            for place in range(1 + DEFAULT.readers):
+                connection = connect(path, read_only=place > 0)
+                await connection
+                opened.append(connection)
+        except BaseException:
+            for connection in opened:
+                await connection.close()
+            raise
+        return SqliteDatabase(path, lock, opened[0], opened[1:], meta)
+    except BaseException as error:
+        lock.release()
+        if isinstance(error, driver.Error | sqlite3.Error):
+            raise _ours(error, path) from error
+        raise
+
+
+def refuse_old_sqlite(version: tuple[int, ...] | None = None) -> None:
+    """Raise UnavailableError when SQLite is one that can corrupt its log."""
+    found = version or driver.sqlite_version_info
+    if tuple(found) < SAFE_VERSION:
+        raise UnavailableError(
+            f"SQLite {'.'.join(map(str, found))} can corrupt a database that several connections write "
+            f"(fixed in {'.'.join(map(str, SAFE_VERSION))})",
+            hint="install pysqlite3 0.6.1 or newer, or a Python with a newer SQLite, or use DATABASE_URL",
+        )
+
+
+def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
+    """Raise UnavailableError when a folder lies on a network file system, whose locks SQLite cannot rely on.
+
+    Only where the system has a list of its mounts (Linux); elsewhere the folder's exclusive lock has to do.
+    """
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    where, best, kind = str(folder.resolve()), "", ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, rest = before.split(" "), after.split(" ")
+        if len(fields) < 5 or not rest[0]:
+            continue
+        point = fields[4].replace("\\040", " ").replace("\\011", "\t")
+        if (where == point or where.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+            best, kind = point, rest[0]
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise UnavailableError(
+            f"{folder} lies on a network file system ({kind})",
+            hint="put SCRUBJAY_CLOUD_DATA on a local disk, or use DATABASE_URL",
+        )
+
+
+def locked(folder: Path) -> FileLock:
+    """Take the folder's lock. Raises ConflictError when another process has it. Never waits."""
+    lock = FileLock(folder / "lock", timeout=0, mode=0o600, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ConflictError(
+            f"{folder} is in use by another process", hint="stop the other scrubjay-cloud first; there can be one"
+        ) from error
+    except OSError as error:
+        raise UnavailableError(f"{folder} cannot be written: {error.strerror}", hint="check its permissions") from error
+    return lock
+
+
+def raw(path: Path, *, read_only: bool) -> Any:
+    """Return a driver's connection, set up as every connection to this file is."""
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    connection = driver.connect(str(path), isolation_level=None, cached_statements=256, check_same_thread=False)
+    try:
+        connection.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute("pragma trusted_schema = off")
+        connection.execute("pragma cell_size_check = on")
+        connection.execute("pragma mmap_size = 0")
+        connection.execute("pragma secure_delete = on")
+        connection.execute("pragma synchronous = full")
+        connection.execute(f"pragma journal_size_limit = {WAL_LIMIT_BYTES}")
+        if read_only:
+            connection.execute("pragma query_only = on")
+        else:
+            connection.execute("pragma auto_vacuum = incremental")  # heeded before the first table is made
+            connection.execute("pragma journal_mode = wal")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path, *, read_only: bool) -> Connection:
+    """Return a connection with a thread of its own, to be awaited."""
+    return Connection(lambda: raw(path, read_only=read_only), 64)
+
+
+def migrate(connection: Any, path: Path, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> None:
+    """Bring a file to this version's schema, each step in a transaction. Raises ConflictError for a newer one."""
+    identity = connection.execute("pragma application_id").fetchone()[0]
+    tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
+    if tables and identity != APPLICATION_ID:
+        raise CorruptError(f"{path} is not a database of this service", hint="choose another data folder")
+    if not tables:
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+    connection.execute(
+        "create table if not exists migration (version integer primary key, name text not null, at integer not null)"
+        " strict"
+    )
+    version = connection.execute("select coalesce(max(version), 0) from migration").fetchone()[0]
+    if version > latest("sqlite"):
+        raise ConflictError(
+            f"{path.name} was written by a newer version (schema {version}, this one knows {latest('sqlite')})",
+            hint="update scrubjay; the file is untouched",
+        )
+    for step in steps("sqlite"):
+        if step.version > version:
+            _migrate(connection, step, seeded, now)
+
+
+def _migrate(connection: Any, step: Step, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> None:
+    tx = SqliteTransaction(connection)
+    connection.execute("begin immediate")
+    try:
+        applied(tx, step, now())
+        if step.version == 1:
+            tx.many("insert into meta (k, v) values (?, ?)", seeded().items())
+        connection.execute("commit")
+    except BaseException:
+        connection.execute("rollback")
+        raise
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except (driver.Error, sqlite3.Error) as error:
+        raise _ours(error, path) from error
+
+
+def _in_read(connection: Any, work: Callable[[Transaction], T], path: Path) -> T:
+    with translated(path):
+        connection.execute("begin")
+        try:
+            return work(SqliteTransaction(connection))
+        finally:
+            if connection.in_transaction:
+                connection.execute("rollback")
+
+
+def _run_group(
+    connection: Any, group: list[_Pending[Any]]
+) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], Exception | None]:
+    """Run a group in the writer's thread: each work in a savepoint, all in one transaction."""
+    outcomes: list[tuple[_Pending[Any], Any, Exception | None]] = []
+    tx = SqliteTransaction(connection)
+    try:
+        connection.execute("begin immediate")
+        if len(group) == 1:
+            result = group[0].work(tx)
+            connection.execute("commit")
+            return [(group[0], result, None)], None
+        for pending in group:
+            connection.execute("savepoint work")
+            try:
+                result = pending.work(tx)
+            except Exception as error:
+                if not connection.in_transaction:  # on a full disk SQLite has rolled all of it back by itself
+                    raise
+                connection.execute("rollback to work")
+                connection.execute("release work")
+                outcomes.append((pending, None, error))
+            else:
+                connection.execute("release work")
+                outcomes.append((pending, result, None))
+        connection.execute("commit")
+    except Exception as error:  # noqa: BLE001 - every waiting writer is told
+        if connection.in_transaction:
+            connection.execute("rollback")
+        return [], error
+    return outcomes, None
+
+
+def _copy(connection: Any, path: Path, target: Path) -> None:
+    if target.exists():
+        raise ConflictError(f"{target} is there already", hint="name a new file")
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with translated(path):
+        connection.execute("vacuum into ?", (str(target),))
+
+
+def _ours(error: Exception, path: Path) -> Exception:
+    if not isinstance(error, driver.Error | sqlite3.Error):
+        return error
+    text = str(error).lower()
+    for words, kind, message, hint in _MEANINGS:
+        if any(word in text for word in words):
+            found = kind(message.format(name=path.name), hint=hint)
+            found.__cause__ = error
+            return found
+    found = ScrubjayError(f"{path.name}: {type(error).__name__}", hint="scrubjay-cloud check looks for the cause")
+    found.__cause__ = error
+    return found
+
+
+_MEANINGS: tuple[tuple[tuple[str, ...], type[ScrubjayError], str, str], ...] = (
+    (("is full",), UnavailableError, "the server's disk is full", "its operator must free space; nothing was changed"),
+    (
+        ("readonly", "read-only", "disk i/o", "unable to open"),
+        UnavailableError,
+        "the server cannot read or write {name}",
+        "its operator must check the disk and the permissions",
+    ),
+    (("malformed", "not a database"), CorruptError, "{name} is damaged", "scrubjay-cloud admin restore"),
+    (("locked", "busy"), UnavailableError, "the server's database is busy", "try again in a moment"),
+    (("too big", "too large"), InvalidError, "a value is larger than the database can hold", "send less"),
+)
+"""What the driver's words mean, the first that fits. Clients see it: no path, no value."""

@@ -1,0 +1,343 @@
+"""Devices: asking to be added, tokens for those that were, the keys wrapped for them, and being shut out."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from scrubjay_cloud.accounts import audit, check_wrap, store_wrap
+from scrubjay_cloud.admission import DEVICE_TOKEN
+from scrubjay_cloud.credentials import check_nonce, nonce, token_hash, token_text
+from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
+from scrubjay_cloud.reading import hex_id
+from scrubjay_cloud.service import Service
+from scrubjay_shared.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    NotFoundError,
+    PendingError,
+    RevokedError,
+    TooManyError,
+    UnauthenticatedError,
+)
+from scrubjay_shared.wire import (
+    RECOVERY_TARGET,
+    Challenge,
+    Enroll,
+    Enrolment,
+    Enrolments,
+    Token,
+    TokenRequest,
+    Wrap,
+    Wraps,
+    auth_message,
+)
+
+ID_BYTES = 16
+SIGN_PUB_BYTES = 32
+MAX_WRAP_PUB_BYTES = 4 * 1024  # an X-Wing public key has 1,216 bytes
+MAX_ORIGIN = 256  # characters
+NONCE_BYTES = 24
+
+_ENROLMENT = "select id, device, sign_pub, wrap_pub, approved, expires from enroll"
+
+
+# --- pairing ----------------------------------------------------------------------------------------------------------
+
+
+async def enroll(service: Service, call: Call) -> Answer:
+    """Ask to be added. The same device asking again renews its request."""
+    given: Enroll = call.body
+    caller, now = call.caller, service.now()
+    if (
+        len(given.device) != ID_BYTES
+        or len(given.sign_pub) != SIGN_PUB_BYTES
+        or not 1 <= len(given.wrap_pub) <= MAX_WRAP_PUB_BYTES
+    ):
+        raise InvalidError("that is no device", hint="an id of 16 bytes and two public keys")
+    identity, expires = service.entropy(ID_BYTES), now + service.policy.pending_ms
+
+    def ask(tx: Transaction) -> None:
+        tx.execute("update account set gseq = gseq where id = ?", (caller.account,))  # counts stay right under it
+        tx.execute("delete from enroll where account = ? and expires <= ?", (caller.account, now))
+        tx.execute("delete from enroll where account = ? and device = ?", (caller.account, given.device))
+        waiting = tx.row("select count(*), min(expires) from enroll where account = ?", (caller.account,))
+        if waiting is not None and waiting[0] >= service.policy.max_enrolments:
+            raise TooManyError(
+                "too many devices ask to be added already",
+                hint="approve one of them, or wait until they expire",
+                retry_after=(waiting[1] - now) / 1000,
+            )
+        tx.execute(
+            "insert into enroll (id, account, device, sign_pub, wrap_pub, approved, expires)"
+            " values (?, ?, ?, ?, ?, ?, ?)",
+            (identity, caller.account, given.device, given.sign_pub, given.wrap_pub, 0, expires),
+        )
+        audit(tx, caller.account, "enroll", now)
+
+    await service.database.write(ask)
+    service.wakes.stir(caller.account)
+    return Answer(
+        record=Enrolment(
+            id=identity,
+            device=given.device,
+            sign_pub=given.sign_pub,
+            wrap_pub=given.wrap_pub,
+            approved=False,
+            expires=expires,
+        )
+    )
+
+
+async def enrolments(service: Service, call: Call) -> Answer:
+    """List who asks."""
+    caller, now = call.caller, service.now()
+    rows = await service.database.read(
+        lambda tx: tx.rows(
+            f"{_ENROLMENT} where account = ? and expires > ? order by expires, id", (caller.account, now)
+        )
+    )
+    return Answer(record=Enrolments(enrolments=tuple(_enrolment(row) for row in rows)))
+
+
+async def approve(service: Service, call: Call) -> Answer:
+    """Note that a request was granted: the log must certify the device already, with the keys it asked with."""
+    caller, now, identity = call.caller, service.now(), call.path["id"]
+    row = await service.database.read(
+        lambda tx: tx.row(f"{_ENROLMENT} where id = ? and account = ? and expires > ?", (identity, caller.account, now))
+    )
+    if row is None:
+        raise NotFoundError("no device asks under that id", hint="scrubjay devices list shows who asks")
+    found = _enrolment(row)
+    state = await service.state(caller.account, caller.head)
+    device = state.devices.get(found.device)
+    if device is None:
+        raise PendingError("the account log does not certify that device yet", hint="append a device_add entry first")
+    if device.revoked or device.sign_pub != found.sign_pub or device.wrap_pub != found.wrap_pub:
+        raise ConflictError("the log certifies other keys than the device asked with", hint="have it ask again")
+    await service.database.write(
+        lambda tx: tx.execute("update enroll set approved = 1 where id = ? and account = ?", (identity, caller.account))
+    )
+    return Answer(
+        record=Enrolment(
+            id=found.id,
+            device=found.device,
+            sign_pub=found.sign_pub,
+            wrap_pub=found.wrap_pub,
+            approved=True,
+            expires=found.expires,
+        )
+    )
+
+
+def _enrolment(row: Row) -> Enrolment:
+    return Enrolment(id=row[0], device=row[1], sign_pub=row[2], wrap_pub=row[3], approved=bool(row[4]), expires=row[5])
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+async def challenge(service: Service, call: Call) -> Answer:
+    """Give a nonce to sign. Whether there is such a device, the answer does not tell."""
+    await service.limits.spend("challenge", call.address, service.policy.limits.challenge)
+    now = service.now()
+    made = nonce(service.derived("nonce"), call.query["device"], now, service.entropy(16))
+    return Answer(record=Challenge(nonce=made, expires=now + service.policy.challenge_ms))
+
+
+async def token(service: Service, call: Call) -> Answer:
+    """Exchange a signed nonce for a token of one hour."""
+    given: TokenRequest = call.body
+    policy, now = service.policy, service.now()
+    await service.limits.spend("token", call.address, policy.limits.token)
+    if len(given.account) != ID_BYTES or len(given.device) != ID_BYTES or len(given.origin) > MAX_ORIGIN:
+        raise InvalidError("that is no device of an account", hint="ids have 16 bytes")
+    check_nonce(service.derived("nonce"), given.device, given.nonce, now, policy.challenge_ms)
+
+    def look(tx: Transaction) -> Row | None:
+        return tx.row(
+            "select d.sign_pub, d.revoked_at, a.log_head from device d join account a on a.id = d.account"
+            " where d.account = ? and d.id = ?",
+            (given.account, given.device),
+        )
+
+    row = await service.database.read(look)
+    message = auth_message(given.account, given.device, given.nonce, given.origin)
+    if row is None or not _signed(row[0], given.signature, message):
+        raise UnauthenticatedError("no such device, or not its signature", hint="log in to enrol this device")
+    if row[1] is not None:
+        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+    state = await service.state(given.account, row[2])
+    if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
+        raise DeniedError("the account was not made for this address", hint="scrubjay sync status shows its own")
+    made, expires = token_text(service.entropy(32)), now + policy.token_ms
+
+    def store(tx: Transaction) -> None:
+        held = (given.account, given.device)
+        tx.execute(
+            "delete from token where account = ? and device = ? and hash not in (select hash from token"
+            " where account = ? and device = ? and expires > ? order by expires desc limit ?)",
+            (*held, *held, now, policy.max_tokens - 1),
+        )
+        tx.execute(
+            "insert into token (hash, account, device, kind, expires) values (?, ?, ?, ?, ?)",
+            (token_hash(made), *held, DEVICE_TOKEN, expires),
+        )
+        tx.execute("update device set last_seen = ? where account = ? and id = ?", (now, *held))
+
+    await service.database.write(store)
+    return Answer(record=Token(token=made, expires=expires))
+
+
+def _signed(key: bytes, signature: bytes, message: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+# --- wraps ------------------------------------------------------------------------------------------------------------
+
+
+async def read_wraps(service: Service, call: Call) -> Answer:
+    """Hand out the keys wrapped for a device or the recovery code, newest first. They open for nobody else."""
+    caller, target = call.caller, call.path["target"]
+    allowed = caller.full or target == (RECOVERY_TARGET if caller.device is None else caller.device)
+    if not allowed:
+        raise DeniedError("those keys are for another device", hint="ask for your own")
+    rows = await service.database.read(
+        lambda tx: tx.rows(
+            "select kind, version, ct from wrap where account = ? and target = ? order by version desc, kind limit 64",
+            (caller.account, target),
+        )
+    )
+    wraps = tuple(Wrap(target=target, kind=kind, version=version, sealed=ct) for kind, version, ct in rows)
+    return Answer(record=Wraps(wraps=wraps))
+
+
+async def put_wrap(service: Service, call: Call) -> Answer:
+    """Keep a wrap where there is none yet. Replacing one takes a signed entry: `POST /v1/log` carries wraps, too."""
+    given: Wrap = call.body
+    caller, policy = call.caller, service.policy
+    check_wrap(given)
+    if given.target != call.path["target"]:
+        raise InvalidError("path and body name different targets", hint="they must be the same")
+
+    def store(tx: Transaction) -> None:
+        tx.execute("update account set gseq = gseq where id = ?", (caller.account,))
+        count = tx.row("select count(*) from wrap where account = ?", (caller.account,))
+        if count is not None and count[0] >= policy.max_wraps:
+            raise InvalidError("the account has too many wraps", hint=f"the limit is {policy.max_wraps}")
+        store_wrap(tx, caller.account, given, replace=False)
+
+    await service.database.write(store)
+    return Answer()
+
+
+# --- shutting out -----------------------------------------------------------------------------------------------------
+
+
+async def shut_out(service: Service, call: Call) -> Answer:
+    """Refuse a device from now on. That its history ends here is for a signed entry to say, which follows."""
+    caller, device, now = call.caller, call.path["device"], service.now()
+
+    def refuse(tx: Transaction) -> bool:
+        found = tx.execute(
+            "update device set revoked_at = coalesce(revoked_at, ?) where account = ? and id = ?",
+            (now, caller.account, device),
+        )
+        if found:
+            audit(tx, caller.account, "device refused", now)
+        return bool(found)
+
+    if not await service.database.write(refuse):
+        raise NotFoundError("the account has no such device", hint="scrubjay devices list")
+    service.wakes.stir(caller.account)  # if it waits for news, this is some
+    return Answer()
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/v1/enroll",
+        summary="Ask to be added as a device.",
+        handler=enroll,
+        admits=Admits.PENDING,
+        takes=Takes.JSON,
+        record=Enroll,
+        answer=Enrolment,
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/enroll",
+        summary="Who asks to be added.",
+        handler=enrolments,
+        admits=Admits.PENDING,
+        answer=Enrolments,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/enroll/{id}/approve",
+        summary="Note that a device was added to the log.",
+        handler=approve,
+        admits=Admits.FULL,
+        answer=Enrolment,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/auth/challenge",
+        summary="A nonce for a device to sign.",
+        handler=challenge,
+        admits=Admits.ANYONE,
+        answer=Challenge,
+        query=(
+            Query(
+                name="device",
+                meaning="a device's id",
+                read=hex_id,
+                schema={"type": "string", "pattern": "^[0-9a-f]{32}$"},
+                required=True,
+            ),
+        ),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/auth/token",
+        summary="Exchange a signed nonce for a token of one hour.",
+        handler=token,
+        admits=Admits.ANYONE,
+        takes=Takes.JSON,
+        record=TokenRequest,
+        answer=Token,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/wraps/{target}",
+        summary="The keys wrapped for a device, or for the recovery code.",
+        handler=read_wraps,
+        admits=Admits.PENDING,
+        answer=Wraps,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/wraps/{target}",
+        summary="Keep a wrapped key where there is none yet.",
+        handler=put_wrap,
+        admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=Wrap,
+        status=204,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/devices/{device}",
+        summary="Refuse a device from now on; the signed entry that revokes it follows.",
+        handler=shut_out,
+        admits=Admits.FULL,
+        status=204,
+    ),
+)

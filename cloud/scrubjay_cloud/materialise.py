@@ -1,0 +1,406 @@
+"""What a searchable scope shows: its lanes' ops folded with the devices' own merge code into one row a memory.
+
+Theory of operation. A lane is read from where it was read before (`mem_lane`) to its end, some objects at a time: read,
+folded away from the database, and merged into the rows of the memories concerned in a transaction that also moves
+`mem_lane`. Merging is commutative and idempotent, so it may stop anywhere, run twice, or meet a pack that covers what
+was read already. A row keeps of each field the version that is shown and no other: the greatest stamp wins whatever
+else was there, and so words that were replaced are gone. A forgotten memory leaves a row without words, which keeps
+late edits out.
+
+What cannot be read (an op of a newer version, an object that does not unpack) adds nothing and stops nothing; when the
+code changes, `VERSION` does, and every scope is read again from its lanes. A lane that is not the one that was read any
+more (the database was restored, or repaired) makes its scope be read again, too.
+
+Events stand in the lanes, and are not read here.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from scrubjay_cloud.database.port import Database, Row, Transaction
+from scrubjay_cloud.policy import SearchPolicy
+from scrubjay_cloud.service import Offload, Service
+from scrubjay_shared import ops, segment
+from scrubjay_shared.account import AccountState
+from scrubjay_shared.envelope import READER, ZSTD, ObjectKind, Suite, parse
+from scrubjay_shared.errors import CorruptError, MalformedError, ScrubjayError
+from scrubjay_shared.ops import Field, State
+from scrubjay_shared.records import Op
+from scrubjay_shared.text import analyse
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+"""Raised when the same lanes would give other rows."""
+PART = 2
+"""The flag of an object that holds a part of an op: two big-endian u32, place and count, then a piece of a frame."""
+TABLES = ("mem_embedding", "mem_label", "mem_lane", "mem_word", "mem")
+"""Everything that is kept of searchable scopes beside their lanes."""
+_PLACE = struct.Struct(">II")
+_MOST_PARTS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stretch:
+    """Some objects of a lane that are to be read: its bodies, and from where to where they go."""
+
+    device: bytes
+    start: int
+    bodies: tuple[bytes, ...]
+    ends: tuple[tuple[int, bytes], ...]
+    last: bool
+    """Whether the lane goes no further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a stretch adds, and up to where it was read."""
+
+    device: bytes
+    start: int
+    n: int
+    tip: bytes
+    state: State
+
+
+async def caught_up(
+    database: Database, account: bytes, scope: bytes, *, policy: SearchPolicy, offload: Offload
+) -> None:
+    """Read what a scope's lanes hold and its rows do not show yet. Only for scopes that the server may read."""
+    if not database.searches:
+        return
+    done = set[bytes]()
+    while True:
+        stretch = await database.read(lambda tx: _behind(tx, account, scope, done, policy))
+        if stretch is None:
+            return
+        if not stretch.bodies:
+            await database.write(lambda tx: cleared(tx, account, scope))
+            continue
+        found: _Read = await offload(lambda stretch=stretch: _read(stretch))  # type: ignore[misc]
+        if found.n == stretch.start:
+            done.add(stretch.device)  # the rest of an op's parts has not come yet
+            continue
+        await database.write(lambda tx, found=found: _merge(tx, account, scope, found, policy))  # type: ignore[misc]
+
+
+async def all_caught_up(service: Service, account: bytes, scopes: Iterable[bytes], state: AccountState) -> None:
+    """Read on in those of some scopes that the server may read. What fails is logged: the next call tries again."""
+    for scope in sorted(set(scopes)):
+        known = state.scopes.get(scope)
+        if known is None or known.suite != Suite.OPEN or known.deleted:
+            continue
+        try:
+            await caught_up(service.database, account, scope, policy=service.policy.search, offload=service.offload)
+        except ScrubjayError as error:
+            log.error("search fell behind account=%s scope=%s code=%s", account.hex()[:8], scope.hex()[:8], error.code)  # noqa: TRY400
+
+
+async def behind(database: Database) -> list[tuple[bytes, bytes]]:
+    """Return the (account, scope) of which lanes are read no further than a crash, or older code, left them."""
+    work = (
+        "select distinct l.account, l.scope from lane l"
+        " where exists (select 1 from mem_lane m where m.account = l.account and m.scope = l.scope)"
+        " and not exists (select 1 from mem_lane m where m.account = l.account and m.scope = l.scope"
+        " and m.device = l.device and m.n = l.n and m.version = ?)"
+    )
+    rows = await database.read(lambda tx: tx.rows(work, (VERSION,)))
+    return [(account, scope) for account, scope in rows]
+
+
+# --- reading lanes ----------------------------------------------------------------------------------------------------
+
+
+def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], policy: SearchPolicy) -> _Stretch | None:
+    """Return the next objects to be read; None when there are none; one without bodies when all must be read again."""
+    lanes = {
+        device: (n, tip)
+        for device, n, tip in tx.rows(
+            "select device, n, tip from lane where account = ? and scope = ?", (account, scope)
+        )
+    }
+    known = {
+        device: (n, tip, version)
+        for device, n, tip, version in tx.rows(
+            "select device, n, tip, version from mem_lane where account = ? and scope = ?", (account, scope)
+        )
+    }
+    for device, (n, tip, version) in known.items():
+        end = lanes.get(device, (0, b""))
+        if version != VERSION or n > end[0] or (n == end[0] and tip != end[1]):
+            return _Stretch(device=device, start=0, bodies=(), ends=(), last=False)
+    for device, (n, _) in sorted(lanes.items()):
+        start = known[device][0] if device in known else 0
+        if start < n and device not in done:
+            found = _stretch(tx, (account, scope, device), start, n, policy)
+            if found is not None:
+                return found
+    return None
+
+
+def _stretch(
+    tx: Transaction, lane: tuple[bytes, bytes, bytes], start: int, end: int, policy: SearchPolicy
+) -> _Stretch | None:
+    """Return objects of a lane beyond a place: a batch of them, or all parts of the op that they begin with."""
+    live = (
+        "from object where account = ? and scope = ? and device = ? and superseded_at is null"
+        " and n_to > ? and n_to <= ? order by n_from limit ?"
+    )
+    sizes = tx.rows(f"select size {live}", (*lane, start, end, policy.batch_objects))
+    count, size = 0, 0
+    for (one,) in sizes:
+        size += one
+        if count and size > policy.batch_bytes:
+            break
+        count += 1
+    rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, count))
+    if rows and (parts := _parts_of(rows[0][0])) > count:
+        rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, parts))
+    if not rows:
+        return None
+    return _Stretch(
+        device=lane[2],
+        start=start,
+        bodies=tuple(row[0] for row in rows),
+        ends=tuple((row[1], row[2]) for row in rows),
+        last=rows[-1][1] == end,
+    )
+
+
+def _parts_of(body: bytes) -> int:
+    """Return of how many parts the op is that an object holds one of; 1 for a whole one."""
+    found = _part(body)
+    return found[2] if found is not None else 1
+
+
+def _part(data: bytes) -> tuple[int, int, int, bytes] | None:
+    """Return (seq, place, count, piece) of an object that holds a part of an op."""
+    try:
+        envelope = parse(data)
+        if not envelope.header.flags & PART:
+            return None
+        ((seq, piece),) = segment.decode(segment.decompress(envelope.body, envelope.header.flags))
+        place, count = _PLACE.unpack_from(piece or b"")
+    except (MalformedError, ValueError, struct.error):
+        return None  # no part that can be joined: it reads as an object that holds nothing
+    return (seq, place, count, (piece or b"")[_PLACE.size :]) if place < count <= _MOST_PARTS else None
+
+
+def _read(stretch: _Stretch) -> _Read:
+    """Fold what some objects say. Stops before parts of an op whose other parts may still come."""
+    device = stretch.device.hex()
+    read: list[Op] = []
+    n, tip = stretch.start, b""
+    parts: list[tuple[int, int, int, bytes]] = []
+    for body, (end, link) in zip(stretch.bodies, stretch.ends, strict=True):
+        part = _part(body)
+        if part is None:
+            parts.clear()
+            read += _ops(_entries(body), device)
+        else:
+            if parts and (parts[-1][0], parts[-1][1] + 1, parts[-1][2]) != part[:3]:
+                parts.clear()
+            if parts or part[1] == 0:
+                parts.append(part)
+            if parts and part[1] + 1 < part[2]:
+                continue
+            read += _ops(_joined(parts), device)
+            parts.clear()
+        n, tip = end, link
+    if parts and not stretch.last and n == stretch.start:
+        n, tip = stretch.ends[-1]  # all that there could be of it was read, and it is not whole
+    return _Read(device=stretch.device, start=stretch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
+
+
+def _entries(data: bytes) -> list[segment.Entry]:
+    try:
+        envelope = parse(data)
+        header = envelope.header
+        if header.suite != Suite.OPEN or header.kind == ObjectKind.BEACON or header.min_reader > READER:
+            return []
+        return segment.decode(segment.decompress(envelope.body, header.flags))
+    except MalformedError:
+        return []  # its device sent it; devices refuse it too, and say so
+
+
+def _joined(parts: Sequence[tuple[int, int, int, bytes]]) -> list[segment.Entry]:
+    if not parts:
+        return []
+    try:
+        return [(parts[0][0], segment.decompress(b"".join(part[3] for part in parts), ZSTD))]
+    except MalformedError:
+        return []
+
+
+def _ops(entries: Iterable[segment.Entry], device: str) -> list[Op]:
+    """Return the ops about memories that this version can apply: fields written, and forgetting."""
+    found = []
+    for seq, data in entries:
+        if data is None:
+            continue
+        try:
+            op = ops.decode(data, device=device, seq=seq)
+        except CorruptError:
+            continue
+        if op.type in {ops.OpType.MEMORY, ops.OpType.FORGET} and not ops.problem(op) and ops.owner_of(op) is None:
+            found.append(op)
+    return found
+
+
+def _shown(state: State) -> State:
+    """Return a state with the shown version of each register only, and nothing of what was forgotten."""
+    kept: dict[tuple[str, int], dict[ops.Stamp, ops.Version]] = {}
+    for (entity, key), versions in state.registers.items():
+        if entity not in state.forgotten:
+            stamp = ops.winner(versions)
+            kept[entity, key] = {stamp: (versions[stamp][0], ())}
+    return State(registers=kept, forgotten=set(state.forgotten))
+
+
+# --- writing rows -----------------------------------------------------------------------------------------------------
+
+
+def _merge(tx: Transaction, account: bytes, scope: bytes, read: _Read, policy: SearchPolicy) -> None:
+    """Merge what a stretch of a lane says into the rows, unless somebody else has, or the lane is gone."""
+    if not tx.execute("update account set gseq = gseq where id = ?", (account,)):
+        return
+    lane = (account, scope, read.device)
+    at = tx.row("select n from mem_lane where account = ? and scope = ? and device = ?", lane)
+    there = tx.row("select n, tip from lane where account = ? and scope = ? and device = ?", lane)
+    if (at[0] if at else 0) != read.start or there is None or there[0] < read.n:
+        return
+    touched = sorted({entity for entity, _ in read.state.registers} | read.state.forgotten)
+    for begin in range(0, len(touched), policy.batch_rows):
+        _write(tx, (account, scope), touched[begin : begin + policy.batch_rows], read.state, policy)
+    tx.execute(
+        "delete from mem_label where account = ? and scope = ? and topic not in"
+        " (select topic from mem where account = ? and scope = ? and topic is not null)",
+        (account, scope, account, scope),
+    )
+    tx.execute(
+        "insert into mem_lane (account, scope, device, n, tip, version) values (?, ?, ?, ?, ?, ?)"
+        " on conflict (account, scope, device) do update set n = excluded.n, tip = excluded.tip,"
+        " version = excluded.version",
+        (*lane, read.n, there[1] if there[0] == read.n else read.tip, VERSION),
+    )
+
+
+def _write(
+    tx: Transaction, scope: tuple[bytes, bytes], touched: Sequence[str], new: State, policy: SearchPolicy
+) -> None:
+    marks = ", ".join("?" * len(touched))
+    here = (*scope, *touched)
+    before = {
+        row[0]: row
+        for row in tx.rows(
+            f"select id, fields, hash, embedded from mem where account = ? and scope = ? and id in ({marks})", here
+        )
+    }
+    wanted = set(touched)
+    part = State(
+        registers={key: versions for key, versions in new.registers.items() if key[0] in wanted},
+        forgotten=new.forgotten & wanted,
+    )
+    state = _shown(ops.merge(_stored(before.values()), part))
+    rows = _rows(state, touched, policy)
+    tx.execute(f"delete from mem_word where account = ? and scope = ? and id in ({marks})", here)
+    stale = [row.id for row in rows if row.id in before and before[row.id][2] != row.hash]
+    tx.many("delete from mem_embedding where account = ? and scope = ? and id = ?", [(*scope, one) for one in stale])
+    kept = {row.id for row in rows if row.id in before and before[row.id][3] and row.id not in set(stale)}
+    tx.many(
+        "insert into mem (account, scope, id, fields, text, type, topic, created, updated, superseded, hash, embedded)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (account, scope, id) do update set"
+        " fields = excluded.fields, text = excluded.text, type = excluded.type, topic = excluded.topic,"
+        " created = excluded.created, updated = excluded.updated, superseded = excluded.superseded,"
+        " hash = excluded.hash, embedded = excluded.embedded",
+        [(*scope, *row.columns(), int(row.id in kept)) for row in rows],
+    )
+    tx.many(
+        "insert into mem_word (account, scope, word, id) values (?, ?, ?, ?)",
+        [(*scope, word, row.id) for row in rows for word in row.words],
+    )
+
+
+def _stored(rows: Iterable[Row]) -> State:
+    """Return the state that some rows of `mem` keep."""
+    state = State()
+    for entity, fields, *_ in rows:
+        if not fields:
+            state.forgotten.add(entity)
+            continue
+        for key, (hlc, device, value) in _decoder.decode(fields).items():
+            state.registers[entity, key] = {(hlc, device.hex()): (value, ())}
+    return state
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(dict[int, tuple[int, bytes, Any]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """A row of `mem`, and the words that it is found by."""
+
+    id: str
+    fields: bytes
+    text: str | None = None
+    type: str = ""
+    topic: str | None = None
+    created: int = 0
+    updated: int = 0
+    superseded: bool = False
+    hash: str = ""
+    words: tuple[str, ...] = ()
+
+    def columns(self) -> tuple[Any, ...]:
+        return (
+            *(self.id, self.fields, self.text, self.type, self.topic, self.created, self.updated),
+            *(int(self.superseded), self.hash),
+        )
+
+
+def _rows(state: State, touched: Sequence[str], policy: SearchPolicy) -> list[_Memory]:
+    fields: dict[str, dict[int, tuple[int, bytes, Any]]] = {entity: {} for entity in touched}
+    for (entity, key), versions in sorted(state.registers.items()):
+        ((stamp, (value, _)),) = versions.items()
+        fields[entity][key] = (stamp[0], bytes.fromhex(stamp[1]), value)
+    shown = ops.view(state).memories
+    found = []
+    for entity in touched:
+        memory = shown.get(entity)
+        packed = b"" if entity in state.forgotten else _encoder.encode(fields[entity])
+        if memory is None:
+            found.append(_Memory(id=entity, fields=packed))
+            continue
+        name = fields[entity].get(Field.NAME, (0, b"", None))[2]
+        text = memory.content.replace("\0", "\ufffd")  # PostgreSQL has no NUL in texts
+        words = analyse(f"{text[: policy.indexed_chars]}\n{name or ''}")
+        found.append(
+            _Memory(
+                id=entity,
+                fields=packed,
+                text=text,
+                type=memory.type.value,
+                topic=memory.topic and memory.topic[: policy.topic_chars],
+                created=memory.created_at,
+                updated=memory.updated_at,
+                superseded=memory.superseded_by is not None,
+                hash=memory.content_hash,
+                words=tuple(dict.fromkeys(words)),
+            )
+        )
+    return found
+
+
+def cleared(tx: Transaction, account: bytes, scope: bytes) -> None:
+    """Delete everything that is kept of a searchable scope beside its lanes."""
+    tx.execute("update account set gseq = gseq where id = ?", (account,))
+    for table in TABLES:
+        tx.execute(f"delete from {table} where account = ? and scope = ?", (account, scope))

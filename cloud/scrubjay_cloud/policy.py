@@ -1,0 +1,181 @@
+"""Every limit of the cloud service, with its unit and its reason. Pure values; nothing here acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay_shared.envelope import MAX_OBJECT_BYTES, MAX_PAGE_BYTES
+
+MIB = 1024 * 1024
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A token bucket: `burst` at once, refilled by `rate` a second.
+
+    A process draws `draw` tokens at a time from the database and spends them from memory, so that the limit holds over
+    all instances and a request does not cost a write.
+    """
+
+    burst: float
+    rate: float
+    draw: float = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPolicy:
+    """How often one may ask. Per address where nobody is known yet, per account afterwards."""
+
+    login_address: Bucket = Bucket(burst=5, rate=5 / 60)  # per address: a person mistypes, a guesser does not stop at 5
+    login_name: Bucket = Bucket(burst=10, rate=10 / 3600)  # per name, known or not: 240 guesses a day against any one
+    prelogin: Bucket = Bucket(burst=30, rate=30 / 60)  # per address: one precedes every login
+    register: Bucket = Bucket(burst=5, rate=5 / 3600)  # per address: an account costs 43 ms of CPU and storage
+    challenge: Bucket = Bucket(burst=120, rate=2, draw=20)  # per address: an office of devices behind one
+    token: Bucket = Bucket(burst=120, rate=2, draw=10)  # per address: each costs a signature check
+    push: Bucket = Bucket(burst=240, rate=2, draw=20)  # per account
+    pull: Bucket = Bucket(burst=600, rate=10, draw=50)  # per account: 100 devices on long-polls ask 240 times a minute
+    control: Bucket = Bucket(burst=300, rate=5, draw=30)  # per account: everything else
+    # Per account, bytes in and out: a bootstrap of a million events is 76 MB and must fit several times.
+    traffic: Bucket = Bucket(burst=300 * MIB, rate=300 * MIB / 600, draw=10 * MIB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPolicy:
+    """How searchable scopes are read and searched. The weights are those of the local mode `weighted`."""
+
+    cosine_weight: float = 0.8
+    token_weight: float = 0.2
+    topic_threshold: float = 0.6  # cosine of query and topic label, from which memories of other topics are left out
+    min_topic_filter_size: int = 5
+    indexed_chars: int = 20_000  # of a memory, as on devices; the rest is found by meaning only
+    topic_chars: int = 200  # of a topic's label: an index of PostgreSQL holds no more than 2,700 bytes
+    nearest: int = 200  # candidates by meaning, and as many by words, that are scored: twice the most hits there are
+    hits: int = 100  # in one answer
+    text_chars: int = 4_000  # of a query: devices embed no more of a text
+    dimension: int = 2_000  # widest vector: pgvector indexes none above
+    unit: float = 0.01  # by how much a vector's length may differ from 1: devices keep them in 8 bits
+    put: int = 1_000  # vectors in one body; the body's own limit ends it before
+    page: int = 256  # memories named at once that want a vector: as many of 384 numbers fit one body
+    index_rows: int = 50_000  # vectors of one scope from which PostgreSQL keeps an index: 0.1 s without one
+    batch_objects: int = 256  # read of a lane at once
+    batch_bytes: int = 128 * 1024  # of those, compressed: some thousand ops, merged in one transaction
+    batch_rows: int = 500  # rows named in one statement: PostgreSQL and SQLite take 32,766 values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudPolicy:
+    """The service's numbers."""
+
+    limits: LimitPolicy = field(default_factory=LimitPolicy)
+    search: SearchPolicy = field(default_factory=SearchPolicy)
+
+    # What one request may hold.
+    max_body_bytes: int = MAX_PAGE_BYTES  # data plane: below the 1 MB that nginx lets through
+    max_object_bytes: int = MAX_OBJECT_BYTES
+    max_json_bytes: int = MAX_PAGE_BYTES  # a log append may carry a keyring and a wrap for each of 100 devices
+    page_objects: int = 4_096  # rows looked at for one page: the smallest object is 272 bytes, so bytes end it first
+    max_wait_s: float = 25.0  # long-poll: below the 30 s after which load balancers give up
+    poll_s: float = 1.0  # how often an instance asks PostgreSQL for what others wrote
+    keepalive_s: float = 15.0  # a comment on an idle event stream; its token is checked again
+
+    # What one account may hold.
+    quota_bytes: int = 2 * 1024 * MIB  # 28 million events at the 76 bytes that one takes in packs
+    quota_objects: int = 2_000_000
+    quota_warning: float = 0.8  # share from which answers carry the warning header
+    max_devices: int = 100  # in force at once
+    max_scopes: int = 1_000
+    max_log_entries: int = 20_000  # replaying them all takes 3 s; a device a day for 50 years
+    max_wraps: int = 20_000  # one a device and version
+    max_enrolments: int = 10  # open at once: more is somebody else's noise
+    max_username: int = 64  # characters
+    max_tokens: int = 16  # in force per device: a device uses one
+
+    # What is kept how long.
+    token_ms: int = HOUR_MS
+    pending_ms: int = 15 * MINUTE_MS  # enough to walk to the other machine
+    challenge_ms: int = MINUTE_MS
+    invite_ms: int = 7 * DAY_MS
+    superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
+    keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before
+    audit_ms: int = 90 * DAY_MS
+    audit_rows: int = 10_000  # per account, whatever their age
+    bucket_ms: int = DAY_MS  # an untouched bucket is full again after an hour
+    sweep_rows: int = 5_000  # deleted in one transaction: others wait no longer for it than for a large push
+
+    # What a password costs: Argon2id over a key that the client has stretched already.
+    hash_memory_kib: int = 19 * 1024  # OWASP's least for t=2; 43 ms here
+    hash_iterations: int = 2
+    hash_lanes: int = 1
+    hash_at_once: int = 2  # 38 MiB at most
+    kdf_min_memory_kib: int = 19 * 1024  # what a client must at least have spent
+    kdf_min_iterations: int = 2
+
+    # What the process holds.
+    states: int = 4_096  # account states in memory, least recently used go: about 4 KB each
+    readers: int = 3  # read connections (SQLite): as many as cores would use
+    pool: int = 8  # connections (PostgreSQL) per process, and threads to use them
+    group: int = 64  # writes that share a commit
+
+
+DEFAULT = CloudPolicy()
+
+
+# --- operation --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LitestreamPolicy:
+    """How one litestream is run and watched; durations as its configuration wants them."""
+
+    sync_interval_s: int = 1  # what a lost machine may cost: 0.2 to 0.9 s were lost in four rounds of kill -9
+    snapshot_hours: int = 24
+    retention_hours: int = 168  # a week: superseded ciphertext must be gone from replicas after 30 days
+    busy_s: int = 5
+    checkpoint_s: int = 60  # its own: ours are off while it runs
+    answer_s: float = 10.0  # an upload of one interval to a far bucket takes a second or two
+    first_watch_s: float = 0.25  # until it has answered once
+    watch_s: float = 5.0  # each question makes it upload what is there: once in five intervals costs nothing
+    lag_alarm_s: float = 60.0  # beyond retries and a slow bucket
+    backoff_s: float = 1.0  # before it is started again; doubles
+    backoff_most_s: float = 60.0
+    steady_s: float = 60.0  # one that ran this long was no failed start
+    stop_s: float = 30.0  # for the last upload; orchestrators wait 40 to 90 s for us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsPolicy:
+    """How the service is kept."""
+
+    litestream: LitestreamPolicy = field(default_factory=LitestreamPolicy)
+
+    # When jobs run. Each is leased, so that of several instances one does it.
+    sweep_s: float = 3600.0  # what is over: 5,000 rows a transaction, until there are no more
+    search_s: float = 3600.0  # searchable scopes that a crash left behind their lanes, and indexes of large ones
+    shrink_s: float = 3600.0
+    shrink_pages: int = 2_000  # 8 MiB given back at once: some 20 ms without other writes
+    daily_s: float = DAY_MS / 1000  # backup and drill
+    look_s: float = 300.0  # how often a daily job asks whether its day is over: a service that restarts misses none
+    lease_s: float = 3600.0  # a job that has not ended by then is taken for dead
+    measure_s: float = 15.0  # sizes for the metrics: one scrape
+
+    # Independent backups.
+    keep_daily: int = 7
+    keep_weekly: int = 4  # 28 days: with the 7 of superseded objects within the published bound of 37
+    backup_alarm_s: float = 2 * DAY_MS / 1000
+    drill_alarm_s: float = 2 * DAY_MS / 1000
+    restore_s: float = 3600.0  # litestream reads 50 GB of a bucket in that
+
+    # The check of a machine.
+    free_bytes: int = 1024 * MIB  # below: a warning; a backup needs the size of the database besides
+    low_bytes: int = 200 * MIB  # below: the service would soon refuse pushes
+
+    # The process.
+    keep_alive_s: int = 75  # an idle connection: longer than proxies keep theirs (60 s), so that they close first
+    drain_s: int = 10  # for requests that are under way; long-polls are answered at once
+    backlog: int = 2048  # connections that wait for accept: 1,000 long-polls that reconnect after a restart
+
+
+OPERATIONS = OperationsPolicy()

@@ -1,0 +1,86 @@
+"""Requests into values: bodies, ids in paths, fields of query strings. Pure, but for reading a body's stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from scrubjay_cloud.endpoint import Endpoint, Query
+from scrubjay_shared.errors import InvalidError, TooLargeError
+
+SEE_SCHEMA = "GET /openapi.json describes every field"
+MAX_QUERY_FIELDS = 16
+"""Several times the widest request there is."""
+
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+async def bounded_body(request: Request, limit: int) -> bytes:
+    """Return the request's body, holding no more than `limit` bytes of it, whatever its headers claim."""
+    declared = request.headers.get("content-length", "")
+    chunks: list[bytes] = []
+    size = int(declared) if declared.isascii() and declared.isdecimal() else 0
+    if size <= limit:
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                break
+            chunks.append(chunk)
+    if size > limit:
+        raise TooLargeError(f"the body is larger than {limit} bytes", hint="send it in several requests")
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def path_ids(given: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the ids in a path. Raises InvalidError."""
+    return {name: hex_id(text, 64 if name == "hash" else 32) for name, text in given.items()}
+
+
+def hex_id(text: str, digits: int = 32) -> bytes:
+    """Return the bytes of a lower-case hex id."""
+    if len(text) != digits or not _HEX.fullmatch(text):
+        raise InvalidError(f"an id is {digits} lower-case hex digits", hint=SEE_SCHEMA)
+    return bytes.fromhex(text)
+
+
+def query_fields(endpoint: Endpoint, query: bytes) -> dict[str, Any]:
+    """Return the fields that an endpoint takes from its query string. Raises InvalidError."""
+    if not endpoint.query:
+        return {}
+    try:
+        pairs = parse_qsl(
+            query.decode("latin-1"), keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS
+        )
+    except ValueError as error:
+        raise InvalidError("the query string is not one: too many fields, or not UTF-8", hint=SEE_SCHEMA) from error
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise InvalidError("a query parameter is given twice", hint="give it once")
+    return {one.name: _field(one, given.get(one.name)) for one in endpoint.query}
+
+
+def _field(query: Query, text: str | None) -> Any:
+    if text is None:
+        if query.required:
+            raise InvalidError(f"the query parameter {query.name} is missing", hint=SEE_SCHEMA)
+        return query.default
+    try:
+        return query.read(text)
+    except ValueError as error:
+        raise InvalidError(f"the query parameter {query.name} is not {query.meaning}", hint=str(error)) from error
+
+
+def whole(low: int, high: int) -> Any:
+    """Return a reader of whole numbers within bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) <= 19 and low <= int(text) <= high):
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return read

@@ -1,0 +1,112 @@
+"""What is deleted by age, so that every table stays bounded. Jobs call it; it only decides what is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from scrubjay_cloud.database.port import Database, Transaction
+from scrubjay_cloud.policy import CloudPolicy
+from scrubjay_shared.clock import Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """How many rows went, by what they were."""
+
+    tokens: int = 0
+    enrolments: int = 0
+    invites: int = 0
+    buckets: int = 0
+    audits: int = 0
+    keyrings: int = 0
+    objects: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return sum(getattr(self, field.name) for field in fields(self))
+
+
+async def sweep(database: Database, now: Millis, policy: CloudPolicy) -> Swept:
+    """Delete what is over: at most `policy.sweep_rows` of a kind in one transaction, again until nothing is left."""
+    counts = {name: await _until_done(database, work, policy.sweep_rows) for name, work in _steps(now, policy).items()}
+    return Swept(**counts)
+
+
+Step = Callable[[Transaction], int]
+
+
+async def _until_done(database: Database, work: Step, rows: int) -> int:
+    total = 0
+    while True:
+        gone = await database.write(work)
+        total += gone
+        if gone < rows:
+            return total
+
+
+def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
+    rows = policy.sweep_rows
+
+    def by_age(table: str, key: str, column: str, before: int) -> Step:
+        return lambda tx: tx.execute(
+            f"delete from {table} where {key} in (select {key} from {table} where {column} <= ? limit ?)",
+            (before, rows),
+        )
+
+    return {
+        "tokens": by_age("token", "hash", "expires", now),
+        "enrolments": by_age("enroll", "id", "expires", now),
+        "invites": by_age("invite", "hash", "expires", now),
+        "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),
+        "audits": lambda tx: _audits(tx, now - policy.audit_ms, policy.audit_rows, rows),
+        "keyrings": lambda tx: _keyrings(tx, now - policy.keyring_ms, rows),
+        "objects": lambda tx: _superseded(tx, now - policy.superseded_ms, rows),
+    }
+
+
+def _audits(tx: Transaction, before: int, most: int, rows: int) -> int:
+    gone = tx.execute("delete from audit where id in (select id from audit where at <= ? limit ?)", (before, rows))
+    for (account,) in tx.rows("select account from audit group by account having count(*) > ?", (most,)):
+        gone += tx.execute(
+            "delete from audit where account = ? and id <= (select id from audit where account = ? order by id desc"
+            " limit 1 offset ?)",
+            (account, account, most),
+        )
+    return gone
+
+
+def _keyrings(tx: Transaction, before: int, rows: int) -> int:
+    found = tx.rows("select account, hash, size from blob where replaced_at <= ? limit ?", (before, rows))
+    for account, digest, size in found:
+        tx.execute("update account set bytes = bytes - ?, objects = objects - 1 where id = ?", (size, account))
+        tx.execute("delete from blob where account = ? and hash = ?", (account, digest))
+    return len(found)
+
+
+def _superseded(tx: Transaction, before: int, rows: int) -> int:
+    """Delete what packs have replaced, account by account, each under its lock."""
+    left, gone = rows, 0
+    for (account,) in tx.rows(
+        "select distinct account from (select account from object where superseded_at <= ? limit ?) as old"
+        " order by account",
+        (before, rows),
+    ):
+        tx.execute("update account set gseq = gseq where id = ?", (account,))
+        found = tx.rows(
+            "select scope, device, n_from, hash, size from object where account = ? and superseded_at <= ? limit ?",
+            (account, before, left),
+        )
+        tx.many(
+            "delete from object where account = ? and scope = ? and device = ? and n_from = ? and hash = ?"
+            " and superseded_at is not null",
+            [(account, scope, device, n_from, digest) for scope, device, n_from, digest, _ in found],
+        )
+        tx.execute(
+            "update account set superseded = superseded - ? where id = ?", (sum(row[4] for row in found), account)
+        )
+        left, gone = left - len(found), gone + len(found)
+        if left <= 0:
+            break
+    return gone

@@ -1,0 +1,91 @@
+"""What every route stands on: the database, the settings, the clock, and the little that a process keeps in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from scrubjay_cloud.database.port import Database, Transaction
+from scrubjay_cloud.limits import Limits
+from scrubjay_cloud.policy import CloudPolicy
+from scrubjay_cloud.settings import Settings
+from scrubjay_cloud.wakes import Wakes
+from scrubjay_shared import account as accountlog
+from scrubjay_shared.account import AccountState
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import NotFoundError
+
+T = TypeVar("T")
+Offload = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a function that costs CPU away from the event loop."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Service:
+    """One process of the service. `stop` ends what waits; opening and closing the database is the caller's."""
+
+    database: Database
+    settings: Settings
+    policy: CloudPolicy
+    now: Callable[[], Millis]
+    entropy: Callable[[int], bytes]
+    offload: Offload
+    store_id: str
+    secret: bytes
+    generation: int
+    limits: Limits
+    wakes: Wakes
+    hashing: asyncio.Semaphore
+    ready: bool = True
+    _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)
+
+    def stop(self) -> None:
+        """Begin to stop: not ready any more, and whoever waits for news is answered at once."""
+        self.ready = False
+        self.wakes.close()
+
+    def derived(self, purpose: str) -> bytes:
+        """Return a key for one purpose, made from the server's secret."""
+        return hmac.digest(self.secret, purpose.encode(), "sha256")
+
+    @property
+    def pepper(self) -> bytes:
+        """What password hashes are keyed with: half of it stands outside the database, where the operator set it."""
+        return hmac.digest(self.derived("pepper"), self.settings.pepper.encode(), "sha256")
+
+    async def state(self, account: bytes, head: bytes) -> AccountState:
+        """Return the account's state at a head of its log. Raises NotFoundError when the account is gone.
+
+        When the log has moved on meanwhile, the newer state: who depends on the head compares it in the transaction.
+        """
+        known = self._states.get(account)
+        if known is not None and known.head == head:
+            self._states.move_to_end(account)
+            return known
+        entries = await self.database.read(lambda tx: log_entries(tx, account))
+        if not entries:
+            raise NotFoundError("the account is gone", hint="sign up again")
+        now = self.now()
+        state: AccountState = await self.offload(lambda: accountlog.replay(entries, now))
+        self.keep(state)
+        return state
+
+    def keep(self, state: AccountState) -> None:
+        """Remember a state."""
+        self._states[state.account] = state
+        self._states.move_to_end(state.account)
+        while len(self._states) > self.policy.states:
+            self._states.popitem(last=False)
+
+
+def log_entries(tx: Transaction, account: bytes, start: int = 0, count: int = -1) -> list[bytes]:
+    """Return an account's log entries from a place on; `count` -1 means all."""
+    limit = "" if count < 0 else f" limit {int(count)}"
+    rows = tx.rows(
+        f"select entry from account_log where account = ? and seq >= ? order by seq{limit}", (account, start)
+    )
+    return [row[0] for row in rows]

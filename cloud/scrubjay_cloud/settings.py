@@ -1,0 +1,196 @@
+"""How the service is set up: flags > environment > defaults. Reads no file."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from scrubjay_cloud.policy import DEFAULT
+from scrubjay_shared.errors import InvalidError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Registration = Literal["invite", "open"]
+
+DATABASE_NAME = "server.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One installation's settings, checked.
+
+    `database_url` empty means SQLite in `data`. `origin` is the address clients use (`https://sync.example.org`),
+    without a slash at its end; empty on a loopback test server. `proxies` are the networks whose X-Forwarded-For is
+    believed. `replica` is litestream's target, empty for none. `pepper` is a secret outside the database, without which
+    a stolen one cannot even be searched for passwords; all instances share it.
+    """
+
+    data: Path
+    database_url: str = field(default="", repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8377
+    metrics_port: int = 9377
+    origin: str = ""
+    registration: Registration = "invite"
+    proxies: tuple[Network, ...] = ()
+    replica: str = ""
+    backup_folder: Path | None = None
+    quota_bytes: int = DEFAULT.quota_bytes
+    pepper: str = field(default="", repr=False)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file."""
+        return self.data / DATABASE_NAME
+
+    @property
+    def backups(self) -> Path:
+        """The folder of independent backups: best on another disk."""
+        return self.backup_folder or self.data / "backups"
+
+    @property
+    def secure(self) -> bool:
+        """Whether clients reach it over TLS."""
+        return self.origin.startswith("https://") or self.tls_cert is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One setting: its field, its environment variable, what it means, and how its text is read."""
+
+    key: str
+    variable: str
+    meaning: str
+    read: Callable[[str], Any]
+
+
+def load(flags: Mapping[str, str | None] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings in force. Keys of `flags` are those of `OPTIONS`; None means not given, "" in the
+    environment too. Raises InvalidError, naming the variable or flag and what is allowed.
+    """  # noqa: D205 - one thought
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    if unknown := given.keys() - {option.key for option in OPTIONS}:
+        raise InvalidError(f"no setting is called {min(unknown)}", hint=", ".join(option.key for option in OPTIONS))
+    chosen: dict[str, Any] = {}
+    for option in OPTIONS:
+        if option.key in given:
+            chosen[option.key] = _read(option, given[option.key], "--" + option.key.replace("_", "-"))
+        elif text := (environ or {}).get(option.variable):
+            chosen[option.key] = _read(option, text, option.variable)
+    if "data" not in chosen:
+        raise InvalidError("no data folder is set", hint="set SCRUBJAY_CLOUD_DATA or give --data")
+    found = Settings(**chosen)
+    _check(found)
+    return found
+
+
+def _check(settings: Settings) -> None:
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise InvalidError("TLS needs a certificate and its key", hint="give --tls-cert and --tls-key, or neither")
+    loopback = _is_loopback(settings.host)
+    behind_proxy = settings.origin.startswith("https://") and bool(settings.proxies)
+    if not loopback and settings.tls_cert is None and not behind_proxy:
+        raise InvalidError(
+            f"{settings.host} is not a loopback address, and nothing says that TLS stands in front of it",
+            hint="set SCRUBJAY_CLOUD_ORIGIN to the https address and SCRUBJAY_CLOUD_PROXIES to the proxy's network, "
+            "or give --tls-cert and --tls-key",
+        )
+    if settings.origin.startswith("http://") and not _is_loopback(urlsplit(settings.origin).hostname or ""):
+        raise InvalidError("the origin is not https", hint="only loopback addresses may go without TLS")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read(option: Option, text: str, source: str) -> Any:
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise InvalidError(f"{source}: {option.meaning}", hint=str(error)) from error
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65_535:
+        raise ValueError("a port lies between 0 and 65535")
+    return port
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text.rstrip("/"))
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path or parts.query or parts.fragment:
+        raise ValueError("an origin looks like https://sync.example.org")
+    if parts.username or parts.password:
+        raise ValueError("an origin holds no user name")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _registration(text: str) -> str:
+    if text not in {"invite", "open"}:
+        raise ValueError("invite or open")
+    return text
+
+
+def _proxies(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
+
+
+def _bytes(text: str) -> int:
+    number = int(text)
+    if number <= 0:
+        raise ValueError("a number of bytes above 0")
+    return number
+
+
+def _database(text: str) -> str:
+    if not text.startswith(("postgres://", "postgresql://")):
+        raise ValueError("an address that begins with postgres://; without one, SQLite in the data folder is used")
+    return text
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(key="data", variable="SCRUBJAY_CLOUD_DATA", meaning="the folder for the database", read=_path),
+    Option(key="database_url", variable="DATABASE_URL", meaning="PostgreSQL instead of SQLite", read=_database),
+    Option(key="host", variable="SCRUBJAY_CLOUD_HOST", meaning="the address to listen on", read=str),
+    Option(key="port", variable="SCRUBJAY_CLOUD_PORT", meaning="the port to listen on", read=_port),
+    Option(key="metrics_port", variable="SCRUBJAY_CLOUD_METRICS_PORT", meaning="the port of /metrics", read=_port),
+    Option(key="origin", variable="SCRUBJAY_CLOUD_ORIGIN", meaning="the address clients use", read=_origin),
+    Option(
+        key="registration",
+        variable="SCRUBJAY_CLOUD_REGISTRATION",
+        meaning="who may sign up: invite or open",
+        read=_registration,
+    ),
+    Option(
+        key="proxies",
+        variable="SCRUBJAY_CLOUD_PROXIES",
+        meaning="networks of trusted proxies, separated by commas",
+        read=_proxies,
+    ),
+    Option(key="replica", variable="SCRUBJAY_CLOUD_REPLICA", meaning="where litestream copies the database", read=str),
+    Option(
+        key="backup_folder",
+        variable="SCRUBJAY_CLOUD_BACKUPS",
+        meaning="the folder for backups; `backups` in the data folder unless given",
+        read=_path,
+    ),
+    Option(key="quota_bytes", variable="SCRUBJAY_CLOUD_QUOTA_BYTES", meaning="bytes an account may hold", read=_bytes),
+    Option(key="pepper", variable="SCRUBJAY_CLOUD_PEPPER", meaning="a secret mixed into password hashes", read=str),
+    Option(key="tls_cert", variable="SCRUBJAY_CLOUD_TLS_CERT", meaning="certificate chain, PEM", read=_path),
+    Option(key="tls_key", variable="SCRUBJAY_CLOUD_TLS_KEY", meaning="private key, PEM", read=_path),
+)

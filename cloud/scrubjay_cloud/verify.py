@@ -1,0 +1,289 @@
+"""Whether a database holds what it says: every account log replayed, every lane walked from its root to its head.
+
+A database that was restored, copied or drilled is believed only after this. It needs no key: links and signatures are
+made over ciphertext, and the account log says whose they must be. `verify` only looks; `repair` also makes the heads of
+lanes what the objects say, and cuts a lane before the first object that does not hold, so that a device which has the
+rest can send it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_shared import account as accountlog
+from scrubjay_shared import envelope
+from scrubjay_shared.account import AccountState
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import Envelope, ObjectKind
+from scrubjay_shared.errors import ScrubjayError
+
+_PAGE = 64
+"""Objects read at once: 32 MiB at most, and one signature for all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that does not hold. `account` is the first 8 hex digits of its id; `objects` were cut, or would be."""
+
+    account: str
+    words: str
+    objects: int = 0
+    fatal: bool = False
+    """Whether no cut mends it: an account log that does not verify vouches for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was checked, and what did not hold."""
+
+    accounts: int = 0
+    entries: int = 0
+    lanes: int = 0
+    objects: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is as it says."""
+        return not self.findings
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    accounts: int = 0
+    entries: int = 0
+    lanes: int = 0
+    objects: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """Where a lane's objects end, and how many of them were seen; `broken` says why it goes no further."""
+
+    n: int
+    tip: bytes
+    objects: int
+    bytes: int
+    broken: str = ""
+
+
+def verify(tx: Transaction, now: Millis) -> Verified:
+    """Check everything, and change nothing. `now` decides which recovery keys may have signed."""
+    return _checked(tx, now, repair=False)
+
+
+def repair(tx: Transaction, now: Millis) -> Verified:
+    """Check everything; cut lanes to what holds and set every head anew. The findings say what was cut."""
+    return _checked(tx, now, repair=True)
+
+
+def _checked(tx: Transaction, now: Millis, *, repair: bool) -> Verified:
+    tally = _Tally()
+    for account, seq, head, gseq in tx.rows("select id, log_seq, log_head, gseq from account order by id"):
+        tally.accounts += 1
+        try:
+            states = _replayed(tx, account, seq, head, now)
+        except ScrubjayError as error:
+            tally.findings.append(_finding(account, f"its log does not verify: {error.message}", fatal=True))
+            continue
+        tally.entries += len(states)
+        _check_lanes(tx, account, states, tally, repair=repair)
+        _check_blobs(tx, account, states[-1], tally)
+        highest = tx.row("select max(gseq) from object where account = ?", (account,))
+        if highest and highest[0] is not None and highest[0] > gseq:
+            tally.findings.append(_finding(account, f"object {highest[0]} lies beyond its last place {gseq}"))
+            if repair:
+                tx.execute("update account set gseq = ? where id = ?", (highest[0], account))
+        if repair:
+            _recount(tx, account)
+    return Verified(
+        accounts=tally.accounts,
+        entries=tally.entries,
+        lanes=tally.lanes,
+        objects=tally.objects,
+        blobs=tally.blobs,
+        bytes=tally.bytes,
+        findings=tuple(tally.findings),
+    )
+
+
+def _finding(account: bytes, words: str, objects: int = 0, *, fatal: bool = False) -> Finding:
+    return Finding(account=account.hex()[:8], words=words, objects=objects, fatal=fatal)
+
+
+def _replayed(tx: Transaction, account: bytes, seq: int, head: bytes, now: Millis) -> list[AccountState]:
+    """Return the states of a log. Raises as `account.extended`, and when the account's row speaks of another end."""
+    rows = tx.rows("select seq, hash, entry from account_log where account = ? order by seq", (account,))
+    states = accountlog.extended((), [row[2] for row in rows], now)
+    if not states:
+        raise ScrubjayError("it has no entries")
+    for place, (state, row) in enumerate(zip(states, rows, strict=True)):
+        if row[0] != place or row[1] != state.head:
+            raise ScrubjayError(f"entry {place} is not the one its row names")
+    last = states[-1]
+    if last.account != account or (last.seq, last.head) != (seq, head):
+        raise ScrubjayError(f"it ends at entry {last.seq}, and the account says {seq}")
+    return states
+
+
+# --- lanes ------------------------------------------------------------------------------------------------------------
+
+
+def _check_lanes(
+    tx: Transaction, account: bytes, states: Sequence[AccountState], tally: _Tally, *, repair: bool
+) -> None:
+    keys = _Keys(states)
+    heads = {
+        (scope, device): (n, tip)
+        for scope, device, n, tip in tx.rows(
+            "select scope, device, n, tip from lane where account = ? order by scope, device", (account,)
+        )
+    }
+    stored = tx.rows(
+        "select distinct scope, device from object where account = ? and superseded_at is null order by 1, 2",
+        (account,),
+    )
+    for scope, device in sorted(heads.keys() | {(row[0], row[1]) for row in stored}):
+        tally.lanes += 1
+        end = _walked(tx, account, scope, device, keys)
+        tally.objects += end.objects
+        tally.bytes += end.bytes
+        name = f"lane {scope.hex()[:8]}/{device.hex()[:8]}"
+        if end.broken:
+            lost = tx.row(
+                "select count(*) from object"
+                " where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?",
+                (account, scope, device, end.n),
+            ) or (0,)
+            tally.findings.append(_finding(account, f"{name} holds to place {end.n}: {end.broken}", int(lost[0])))
+            if repair:
+                _cut(tx, account, (scope, device), end)
+        elif heads.get((scope, device)) != (end.n, end.tip):
+            said = heads.get((scope, device), (0, b""))[0]
+            tally.findings.append(_finding(account, f"{name} ends at place {end.n}, and its row says {said}"))
+        if repair:
+            _set_head(tx, account, (scope, device), end)
+
+
+class _Keys:
+    """Who may have signed in an account, at any time: what a device wrote before it was voided stays signed by it."""
+
+    def __init__(self, states: Sequence[AccountState]) -> None:
+        self._signs: dict[bytes, set[bytes]] = {}
+        self._adopters: dict[tuple[bytes, bytes], set[bytes]] = {}
+        before: AccountState | None = None
+        for state in states:
+            if before is None or state.devices is not before.devices:
+                for device in state.devices.values():
+                    self._signs.setdefault(device.id, set()).add(device.sign_pub)
+            if before is None or state.adopters is not before.adopters:
+                for lane, adopters in state.adopters.items():
+                    self._adopters.setdefault(lane, set()).update(adopters)
+            before = state
+
+    def of(self, one: Envelope) -> Sequence[bytes]:
+        owners = {one.header.device}
+        if one.header.kind == ObjectKind.PACK:
+            owners |= self._adopters.get(one.lane, set())
+        return tuple(key for owner in owners for key in self._signs.get(owner, ()))
+
+
+def _walked(tx: Transaction, account: bytes, scope: bytes, device: bytes, keys: _Keys) -> _End:
+    """Follow a lane's live objects from its root as far as they hold."""
+    end = _End(n=0, tip=envelope.lane_root(account, scope, device), objects=0, bytes=0)
+    while True:
+        rows = tx.rows(
+            "select kind, n_from, n_to, hash, tip, size, body from object"
+            " where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?"
+            f" order by n_from limit {_PAGE}",
+            (account, scope, device, end.n),
+        )
+        if not rows:
+            return end
+        try:
+            end = _after(end, rows, (account, scope, device), keys)
+        except ScrubjayError:
+            # Somewhere in the page: one by one, each with its own signature, as far as it goes.
+            for row in rows:
+                try:
+                    end = _after(end, [row], (account, scope, device), keys)
+                except ScrubjayError as error:
+                    return replace(end, broken=error.message)
+
+
+def _after(end: _End, rows: Sequence[Row], lane: tuple[bytes, bytes, bytes], keys: _Keys) -> _End:
+    """Return the end of a lane after some more of its objects. Raises when they are not what they must be."""
+    run = [_read(row, lane) for row in rows]
+    envelope.check_run(run, n=end.n, prev=end.tip, keys=keys.of)
+    last = run[-1]
+    return _End(
+        n=last.header.n_to,
+        tip=last.end,
+        objects=end.objects + len(run),
+        bytes=end.bytes + sum(row[5] for row in rows),
+    )
+
+
+def _read(row: Row, lane: tuple[bytes, bytes, bytes]) -> Envelope:
+    kind, n_from, n_to, link, tip, size, body = row
+    found = envelope.parse(body)
+    header = found.header
+    if (header.account, header.scope, header.device) != lane:
+        raise ScrubjayError(f"the object at place {n_from} belongs to another lane")
+    said = (kind, n_from, n_to, link, tip, size)
+    if said != (header.kind, header.n_from, header.n_to, found.link, found.end, len(body)):
+        raise ScrubjayError(f"the object at place {n_from} is not the one its row names")
+    return found
+
+
+def _cut(tx: Transaction, account: bytes, lane: tuple[bytes, bytes], end: _End) -> None:
+    tx.execute(
+        "delete from object where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?",
+        (account, *lane, end.n),
+    )
+
+
+def _recount(tx: Transaction, account: bytes) -> None:
+    """Set what an account is said to hold to what it holds."""
+    sums = "select count(*), coalesce(sum(size), 0) from"
+    live = tx.row(f"{sums} object where account = ? and superseded_at is null", (account,)) or (0, 0)
+    old = tx.row(f"{sums} object where account = ? and superseded_at is not null", (account,)) or (0, 0)
+    blobs = tx.row(f"{sums} blob where account = ?", (account,)) or (0, 0)
+    tx.execute(
+        "update account set objects = ?, bytes = ?, superseded = ? where id = ?",
+        (int(live[0] + blobs[0]), int(live[1] + blobs[1]), int(old[1]), account),
+    )
+
+
+def _set_head(tx: Transaction, account: bytes, lane: tuple[bytes, bytes], end: _End) -> None:
+    if end.n == 0:
+        tx.execute("delete from lane where account = ? and scope = ? and device = ?", (account, *lane))
+        return
+    tx.execute(
+        "insert into lane (account, scope, device, n, tip) values (?, ?, ?, ?, ?)"
+        " on conflict (account, scope, device) do update set n = excluded.n, tip = excluded.tip",
+        (account, *lane, end.n, end.tip),
+    )
+
+
+# --- what hangs on the log --------------------------------------------------------------------------------------------
+
+
+def _check_blobs(tx: Transaction, account: bytes, state: AccountState, tally: _Tally) -> None:
+    hashes: Mapping[bytes, int] = dict(tx.rows("select hash, size from blob where account = ?", (account,)))
+    for digest, size in hashes.items():
+        row = tx.row("select body from blob where account = ? and hash = ?", (account, digest))
+        tally.blobs += 1
+        tally.bytes += size
+        if row is None or sha256(row[0]).digest() != digest or len(row[0]) != size:
+            tally.findings.append(_finding(account, f"the blob {digest.hex()[:8]} is damaged"))
+    if state.keyring is not None and state.keyring[1] not in hashes:
+        tally.findings.append(_finding(account, "the keyring in force is missing; a device puts it back"))

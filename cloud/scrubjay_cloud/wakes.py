@@ -1,0 +1,132 @@
+"""Who waits for news of which account. A push of this process wakes them at once; PostgreSQL is asked for the others'.
+
+One question a second for all connected accounts, instead of LISTEN: a notifying commit takes a lock on the whole
+database, and poolers in transaction mode lose subscriptions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from scrubjay_cloud.database.port import Database, Transaction
+from scrubjay_shared.errors import ScrubjayError
+
+ACCOUNTS_A_QUESTION = 500  # values in one statement
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Watch:
+    """One who waits. `gseq` is the newest place heard of since the watch began, -1 for none."""
+
+    gseq: int = -1
+    closing: bool = False
+    stirred: bool = False
+    _future: asyncio.Future[None] | None = field(default=None, repr=False)
+
+    async def beyond(self, gseq: int, seconds: float) -> bool:
+        """Wait until there is more than `gseq`, or something else to look at, for at most so long; say whether so."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while self.gseq <= gseq and not self.closing and not self.stirred:
+            left = end - loop.time()
+            if left <= 0:
+                return False
+            self._future = loop.create_future()
+            timer = loop.call_later(left, _done, self._future)
+            try:
+                await self._future
+            finally:
+                timer.cancel()
+                self._future = None
+        news, self.stirred = self.gseq > gseq or self.stirred, False
+        return news
+
+    def tell(self, gseq: int) -> None:
+        """Note a place."""
+        if gseq > self.gseq:
+            self.gseq = gseq
+            self.wake()
+
+    def wake(self) -> None:
+        """Have whoever waits look again."""
+        if self._future is not None:
+            _done(self._future)
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Wakes:
+    """All watches of a process."""
+
+    def __init__(self, database: Database, *, poll_s: float) -> None:
+        self._database = database
+        self._poll_s = poll_s
+        self._watches: dict[bytes, set[Watch]] = {}
+        self._closing = False
+        self._poller: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return sum(len(watches) for watches in self._watches.values())
+
+    @contextmanager
+    def watch(self, account: bytes) -> Iterator[Watch]:
+        """Watch an account: begin before reading it, so that nothing falls in between."""
+        watch = Watch(closing=self._closing)
+        self._watches.setdefault(account, set()).add(watch)
+        if self._database.shared and (self._poller is None or self._poller.done()) and not self._closing:
+            self._poller = asyncio.create_task(self._poll(), name="cloud-poller")
+        try:
+            yield watch
+        finally:
+            watches = self._watches[account]
+            watches.discard(watch)
+            if not watches:
+                del self._watches[account]
+
+    def told(self, account: bytes, gseq: int) -> None:
+        """Note that an account has something at a place."""
+        for watch in tuple(self._watches.get(account, ())):
+            watch.tell(gseq)
+
+    def stir(self, account: bytes) -> None:
+        """Have those who watch an account look again: something other than its objects has changed."""
+        for watch in tuple(self._watches.get(account, ())):
+            watch.stirred = True
+            watch.wake()
+
+    def close(self) -> None:
+        """Answer everyone who waits, now and from now on."""
+        self._closing = True
+        if self._poller is not None:
+            self._poller.cancel()
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.closing = True
+                watch.wake()
+
+    async def _poll(self) -> None:
+        while self._watches:
+            await asyncio.sleep(self._poll_s)
+            accounts = tuple(self._watches)
+            try:
+                for start in range(0, len(accounts), ACCOUNTS_A_QUESTION):
+                    some = accounts[start : start + ACCOUNTS_A_QUESTION]
+                    for account, gseq in await self._database.read(partial(_places, accounts=some)):
+                        self.told(account, gseq)
+            except ScrubjayError as error:  # the database is away: who waits is answered when the time is over
+                log.warning("poll failed code=%s", error.code)
+
+
+def _places(tx: Transaction, *, accounts: tuple[bytes, ...]) -> list[tuple[bytes, int]]:
+    marks = ",".join("?" * len(accounts))
+    return [(row[0], row[1]) for row in tx.rows(f"select id, gseq from account where id in ({marks})", accounts)]

@@ -1,0 +1,319 @@
+"""The loss of a machine, for real: service and litestream killed with -9 under load, restored from the replica, healed.
+
+`python -m cloud_drill --rounds 3` prints figures; `rounds` returns them. Every round goes on where the last one ended, on
+the same replica, as it would be after a true loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import psutil
+
+from cloud_client import Account, Device, Door, second_device
+from scrubjay_shared.envelope import Envelope
+
+SERVICE = Path(sys.executable).with_name("scrubjay-cloud")
+ACCOUNTS = 3
+PUSHES_A_SECOND = 20  # of each account: below what its bucket of 240 lets through in a round
+OBJECTS_A_PUSH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one loss cost. Seconds; `lost` objects had been acknowledged and were not in the replica.
+
+    `rpo_s` is how long before the kill the oldest of them was acknowledged. `restore_s` is the whole command, `work_s`
+    what it spends on fetching, checking and mending.
+    """
+
+    acknowledged: int
+    lost: int
+    lost_after_heal: int
+    rpo_s: float
+    restore_s: float
+    work_s: float
+    heal_s: float
+    generation: int
+    findings: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """Where one service lives, and how it is started."""
+
+    root: Path
+    port: int = 0
+    metrics_port: int = 0
+    more: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.port, self.metrics_port = free_port(), free_port()
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def database(self) -> Path:
+        return self.data / "server.db"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SCRUBJAY_CLOUD", "DATABASE"))
+        }
+        return kept | {
+            "SCRUBJAY_CLOUD_DATA": str(self.data),
+            "SCRUBJAY_CLOUD_PORT": str(self.port),
+            "SCRUBJAY_CLOUD_METRICS_PORT": str(self.metrics_port),
+            "SCRUBJAY_CLOUD_ORIGIN": self.origin,
+            "SCRUBJAY_CLOUD_REGISTRATION": "open",
+            **self.more,
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of `scrubjay-cloud` to its end."""
+        return subprocess.run(
+            [SERVICE, *words], env=self.environ, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    def json(self, *words: str) -> Any:
+        """Return the JSON answer of a command that must succeed."""
+        done = self.run(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @contextmanager
+    def serving(self) -> Iterator[psutil.Process]:
+        """Run the service; killed at the end if it still runs. Its log is in `root/log`."""
+        with (self.root / "log").open("ab") as log:
+            child = subprocess.Popen([SERVICE, "serve"], env=self.environ, stdout=log, stderr=log)
+        process = psutil.Process(child.pid)
+        try:
+            self.wait_ready(child)
+            yield process
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                try:
+                    child.wait(20)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+
+    def wait_ready(self, child: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if child.poll() is not None:
+                raise AssertionError(f"the service ended with {child.returncode}: {self.log()[-2000:]}")
+            try:
+                if httpx.get(f"{self.origin}/readyz", timeout=2).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError(f"the service was not ready in 20 s: {self.log()[-2000:]}")
+
+    def ready(self) -> Any:
+        return httpx.get(f"{self.origin}/readyz", timeout=5).json()
+
+    def metrics(self) -> dict[str, float]:
+        """Return what a scrape finds, without `# …` lines: name with labels → value."""
+        text = httpx.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5).text
+        lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in lines}
+
+    def log(self) -> str:
+        path = self.root / "log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def wait(self, held: Any, what: str, seconds: float = 20) -> Any:
+        """Wait until `held()` is true, and return it."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if found := held():
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"not within {seconds} s: {what}\n{self.log()[-2000:]}")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def litestream_of(process: psutil.Process) -> psutil.Process | None:
+    """Return the litestream that a service has started."""
+    return next((child for child in process.children() if child.name() == "litestream"), None)
+
+
+@asynccontextmanager
+async def door_to(place: Place) -> AsyncIterator[Door]:
+    async with httpx.AsyncClient(base_url=place.origin, timeout=30) as http:
+        yield Door(http)
+
+
+class Writer:
+    """A device that pushes, and remembers what was acknowledged when."""
+
+    def __init__(self, device: Device, reader: Device) -> None:
+        self.device = device
+        self.reader = reader
+        self.acknowledged: dict[int, float] = {}
+        self.read: dict[tuple[bytes, int], Envelope] = {}
+
+    @property
+    def lane(self) -> list[Envelope]:
+        return self.device.lanes.setdefault(self.device.account.home, [])
+
+    async def load(self, stop: asyncio.Event) -> None:
+        """Push until the server is gone. What was sent and not acknowledged is sent again by the next heal."""
+        while not stop.is_set():
+            made = [self.device.quick(200 + 13 * len(self.lane) % 3000) for _ in range(OBJECTS_A_PUSH)]
+            try:
+                results = await self.device.push(*made)
+            except httpx.TransportError:
+                return
+            at = time.time()
+            assert {one.status for one in results} <= {"ok", "dup"}, results
+            self.acknowledged |= {one.n_to: at for one in results}
+            await asyncio.sleep(1 / PUSHES_A_SECOND)
+
+    async def follow(self, stop: asyncio.Event) -> None:
+        """Read along as another device does."""
+        while not stop.is_set():
+            try:
+                page = await self.reader.pull(wait=1)
+            except httpx.TransportError:
+                return
+            self.took(page.objects)
+            self.reader.cursor = page.cursor
+
+    def took(self, objects: list[Envelope]) -> None:
+        for one in objects:
+            known = self.read.setdefault((one.header.device, one.header.n_from), one)
+            assert known.data == one.data
+
+    async def head(self) -> int:
+        heads = (await self.device.heads()).heads
+        return max((one.n for one in heads if one.device == self.device.id), default=0)
+
+    async def heal(self) -> None:
+        """Send again, verbatim, whatever the server does not have."""
+        n = await self.head()
+        missing = self.lane[n:]
+        for start in range(0, len(missing), 100):
+            results = await self.device.send("/v1/heal", missing[start : start + 100])
+            assert {one.status for one in results} <= {"ok", "dup"}, results
+        self.acknowledged |= {one.header.n_to: time.time() for one in missing}
+
+    async def missing(self) -> int:
+        """Return how many of the acknowledged objects nobody could read from the server now."""
+        fresh = Device(account=self.reader.account, door=self.reader.door, id=self.reader.id, key=self.reader.key)
+        there = {one.header.n_from: one.data for one in await fresh.drain() if one.header.device == self.device.id}
+        return sum(1 for n in self.acknowledged if there.get(n) != self.lane[n - 1].data)
+
+
+async def rounds(root: Path, count: int, *, load_s: float = 4.0) -> list[Round]:
+    """Run so many rounds in a folder, and return what each cost."""
+    place = Place(root=root, more={"SCRUBJAY_CLOUD_REPLICA": str(root / "replica")})
+    writers: list[Writer] = []
+    with place.serving():
+        async with door_to(place) as door:
+            for number in range(ACCOUNTS):
+                account = Account.make(f"drill{number}", origin=place.origin)
+                device = account.device(Door(door.http))
+                await account.register(door)
+                await device.authenticate()
+                writers.append(Writer(device, await second_device(device)))
+    # Each a little longer than the last: killed at another moment of litestream's second.
+    found = [await _round(place, writers, load_s + 0.37 * number) for number in range(count)]
+    held = place.json("admin", "drill")
+    assert held["held"], held
+    return found
+
+
+async def _round(place: Place, writers: list[Writer], load_s: float) -> Round:
+    before = sum(len(one.acknowledged) for one in writers)
+    with place.serving() as process:
+        async with door_to(place) as door:
+            for one in writers:
+                one.device.door.http = one.reader.door.http = door.http
+            place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "litestream replicates")
+            stop = asyncio.Event()
+            tasks = [asyncio.create_task(work(stop)) for one in writers for work in (one.load, one.follow)]
+            await asyncio.sleep(load_s)
+            litestream = litestream_of(process)
+            assert litestream is not None
+            os.kill(process.pid, signal.SIGKILL)
+            os.kill(litestream.pid, signal.SIGKILL)
+            killed = time.time()
+            stop.set()
+            await asyncio.gather(*tasks)
+    shutil.rmtree(place.data)
+    began = time.monotonic()
+    restored = place.json("admin", "restore")
+    restore_s = time.monotonic() - began
+    with place.serving():
+        async with door_to(place) as door:
+            for one in writers:
+                one.device.door.http = one.reader.door.http = door.http
+            lost: list[float] = []
+            for one in writers:
+                head = await one.head()
+                lost.extend(at for n, at in one.acknowledged.items() if n > head)
+            began = time.monotonic()
+            for one in writers:
+                await one.heal()
+            heal_s = time.monotonic() - began
+            after = sum([await one.missing() for one in writers])
+            for one in writers:  # a reader goes on from the cursor it had before the loss, and misses nothing
+                one.took(await one.reader.drain())
+                after += sum(1 for n in one.acknowledged if (one.device.id, n) not in one.read)
+    return Round(
+        acknowledged=sum(len(one.acknowledged) for one in writers) - before,
+        lost=len(lost),
+        lost_after_heal=after,
+        rpo_s=round(max((killed - at for at in lost), default=0.0), 2),
+        restore_s=round(restore_s, 2),
+        work_s=(restored["fetch_ms"] + restored["verify_ms"]) / 1000,
+        heal_s=round(heal_s, 2),
+        generation=restored["generation"],
+        findings=len(restored["verified"]["findings"]),
+    )
+
+
+def main() -> None:
+    """Print the figures as JSON lines, and a line of medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="on which disk; a temporary folder unless given")
+    line = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=line.folder) as folder:
+        for one in asyncio.run(rounds(Path(folder), line.rounds)):
+            sys.stdout.write(json.dumps(asdict(one)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
