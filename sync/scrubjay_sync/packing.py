@@ -1,0 +1,264 @@
+"""How ops become objects and objects become ops again: segments, parts, beacons, packs. Pure, but for the keys it uses.
+
+A part is a piece of an op that no one object could hold even compressed; its payload has one entry whose bytes are two
+big-endian u32, place and count, and that piece of the zstd frame of the op's bytes. Flag `PART` marks it.
+
+A beacon's payload is MessagePack {1: when, 2: [[scope, device, n, link], …], 3: seq, 4: hash}: every lane's end, and
+the account log's, as its sender saw them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from scrubjay_shared import sealing, segment
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import (
+    HEADER_BYTES,
+    LIMIT,
+    MAX_OBJECT_BYTES,
+    SIGNATURE_BYTES,
+    ZERO,
+    ZSTD,
+    Envelope,
+    Header,
+    ObjectKind,
+)
+from scrubjay_shared.errors import MalformedError, TooLargeError, UpdateNeededError
+from scrubjay_shared.segment import Entry
+from scrubjay_sync.policy import SYNC
+
+PART = 2
+"""Flag: the one entry is a part of an op."""
+_KNOWN_FLAGS = ZSTD | PART
+_PLACE = struct.Struct(">II")
+Part = tuple[int, int, int, bytes]
+"""(seq, which part from 0, of how many, its bytes)."""
+_ROOM = MAX_OBJECT_BYTES - HEADER_BYTES - SIGNATURE_BYTES - sealing.TAG_BYTES
+"""Bytes of a padded payload that fit an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the next object of a lane goes, and what it is sealed with. `suite` and `epoch` are the scope's."""
+
+    account: bytes
+    scope: bytes
+    device: bytes
+    n: int
+    prev: bytes
+    suite: int
+    epoch: int
+    key: bytes
+
+    def after(self, envelope: Envelope) -> Place:
+        """Return the place behind an object."""
+        return replace(self, n=envelope.header.n_to + 1, prev=envelope.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """What signs for a device and salts its objects."""
+
+    sign: Callable[[bytes], bytes]
+    entropy: Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beacon:
+    """What a device had seen at a time of its own clock: lanes' ends by (scope, device), and the account log's."""
+
+    at: Millis
+    heads: Mapping[tuple[bytes, bytes], tuple[int, bytes]]
+    log_seq: int
+    log_head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An object that was opened: its ops, or the one part of an op, or a beacon."""
+
+    envelope: Envelope
+    entries: tuple[Entry, ...] = ()
+    part: Part | None = None
+    beacon: Beacon | None = None
+
+
+# --- sealing ----------------------------------------------------------------------------------------------------------
+
+
+def segments(place: Place, entries: Sequence[Entry], hand: Hand) -> list[Opened]:
+    """Return the objects of some ops, in lane order: one, unless the ops are too many or one is too large."""
+    envelope = _sealed(place, ObjectKind.SEGMENT, segment.encode(entries), hand)
+    if envelope is not None:
+        return [Opened(envelope=envelope, entries=tuple(entries))]
+    if len(entries) == 1:
+        return _parts(place, entries[0], hand)
+    half = len(entries) // 2
+    first = segments(place, entries[:half], hand)
+    return first + segments(place.after(first[-1].envelope), entries[half:], hand)
+
+
+def beacon(place: Place, seen: Beacon, hand: Hand) -> Opened:
+    """Return the object that tells other devices what this one has seen."""
+    heads = [[scope, device, n, tip] for (scope, device), (n, tip) in sorted(seen.heads.items())]
+    payload = msgspec.msgpack.encode({1: seen.at, 2: heads, 3: seen.log_seq, 4: seen.log_head})
+    envelope = _sealed(place, ObjectKind.BEACON, payload, hand)
+    if envelope is None:
+        raise TooLargeError("a beacon of too many lanes", hint="scrubjay sync scopes lists them")
+    return Opened(envelope=envelope, beacon=seen)
+
+
+def pack(place: Place, covered: Sequence[Envelope], entries: Sequence[Entry], hand: Hand) -> Envelope | None:
+    """Return the pack that stands for neighbouring objects, holding `entries`; None when they do not fit one."""
+    header = replace(
+        _header(place, ObjectKind.PACK),
+        n_from=covered[0].header.n_from,
+        n_to=covered[-1].header.n_to,
+        prev=covered[0].header.prev,
+        tip=covered[-1].end,
+    )
+    try:
+        payload = segment.encode(entries)
+        return _fitting(sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+    except TooLargeError:  # what compresses a hundredfold: few bytes, and more than a reader unpacks
+        return None
+
+
+def resealed(place: Place, opened: Opened, hand: Hand) -> list[Opened]:
+    """Return the objects that say at a new place, or under a new epoch, what an object of this device said."""
+    if opened.beacon is not None:
+        return [beacon(place, opened.beacon, hand)]
+    if opened.part is not None:
+        return [_part(place, opened.part, hand)]
+    return segments(place, opened.entries, hand)
+
+
+def _header(place: Place, kind: ObjectKind) -> Header:
+    return Header(
+        suite=place.suite,
+        kind=kind,
+        account=place.account,
+        scope=place.scope,
+        device=place.device,
+        n_from=place.n,
+        n_to=place.n,
+        prev=place.prev,
+        epoch=place.epoch,
+        tip=ZERO,
+    )
+
+
+def _sealed(place: Place, kind: ObjectKind, payload: bytes, hand: Hand) -> Envelope | None:
+    return _fitting(sealing.seal(_header(place, kind), payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+
+
+def _fitting(envelope: Envelope) -> Envelope | None:
+    return envelope if len(envelope.body) <= _ROOM + sealing.TAG_BYTES else None
+
+
+def _parts(place: Place, entry: Entry, hand: Hand) -> list[Opened]:
+    seq, data = entry
+    squeezed, _ = segment.compress(data or b"")
+    count = -(-len(squeezed) // SYNC.part_bytes)
+    size = -(-len(squeezed) // count)  # equal parts: none is so small that packing would look at it
+    found: list[Opened] = []
+    for number in range(count):
+        piece = squeezed[number * size : (number + 1) * size]
+        found.append(_part(place, (seq, number, count, piece), hand))
+        place = place.after(found[-1].envelope)
+    return found
+
+
+def _part(place: Place, part: Part, hand: Hand) -> Opened:
+    seq, number, count, data = part
+    header = replace(_header(place, ObjectKind.SEGMENT), flags=PART)
+    payload = segment.encode([(seq, _PLACE.pack(number, count) + data)])
+    envelope = sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign, squeeze=False)
+    return Opened(envelope=envelope, part=part)
+
+
+def joined(pieces: bytes) -> bytes:
+    """Return the bytes of an op from all its parts together. Raises MalformedError."""
+    return segment.decompress(pieces, ZSTD)
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def opened(envelope: Envelope, key: bytes) -> Opened:
+    """Return what an object holds. Chain and signature are checked before.
+
+    Raises UpdateNeededError, WrongKeyError, CorruptError, MalformedError.
+    """
+    header = envelope.header
+    if header.flags & 0xFF & ~_KNOWN_FLAGS:
+        raise UpdateNeededError(
+            f"an object of scope {header.scope.hex()[:8]} needs a newer scrubjay", hint="update scrubjay on this device"
+        )
+    payload = sealing.unseal(envelope, key=key)
+    if header.kind == ObjectKind.BEACON:
+        return Opened(envelope=envelope, beacon=_beacon(payload))
+    entries = segment.decode(payload)
+    if not header.flags & PART:
+        return Opened(envelope=envelope, entries=tuple(entries))
+    seq, data = entries[0] if len(entries) == 1 else (0, None)
+    if data is None or len(data) < _PLACE.size:
+        raise MalformedError("an object marked as a part holds none", hint="its sender is broken")
+    number, count = _PLACE.unpack_from(data)
+    if not number < count <= MAX_PARTS:
+        raise MalformedError("a part of an op has an impossible place", hint="its sender is broken")
+    return Opened(envelope=envelope, part=(seq, number, count, data[_PLACE.size :]))
+
+
+MAX_PARTS = 256
+"""Parts of one op: a hundred megabytes, far above the longest text that a store takes."""
+
+
+class _Heads(msgspec.Struct, array_like=True, frozen=True):
+    scope: bytes
+    device: bytes
+    n: int
+    tip: bytes
+
+
+class _BeaconBody(msgspec.Struct, frozen=True):
+    at: int = msgspec.field(name="1")
+    heads: list[_Heads] = msgspec.field(name="2")
+    log_seq: int = msgspec.field(name="3")
+    log_head: bytes = msgspec.field(name="4")
+
+
+def _beacon(payload: bytes) -> Beacon:
+    try:
+        body = msgspec.convert(
+            {str(key): value for key, value in msgspec.msgpack.decode(payload, type=dict[int, object]).items()},
+            _BeaconBody,
+        )
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedError("a beacon cannot be read", hint="update scrubjay") from error
+    ids = [one for head in body.heads for one in (head.scope, head.device)]
+    links = [body.log_head, *(head.tip for head in body.heads)]
+    counts = [body.at, body.log_seq, *(head.n for head in body.heads)]
+    if (
+        any(len(one) != 16 for one in ids)
+        or any(len(one) != len(ZERO) for one in links)
+        or not all(0 <= one < LIMIT for one in counts)
+    ):
+        raise MalformedError("a beacon says what cannot be", hint="its sender is broken")
+    return Beacon(
+        at=Millis(body.at),
+        heads={(one.scope, one.device): (one.n, one.tip) for one in body.heads},
+        log_seq=body.log_seq,
+        log_head=body.log_head,
+    )
+
+
+def seqs(found: Sequence[Opened]) -> tuple[int, int]:
+    """Return the lowest and highest place of the ops in some objects; (0, 0) when there is none."""
+    places = [seq for one in found for seq, _ in one.entries] + [one.part[0] for one in found if one.part]
+    return (min(places), max(places)) if places else (0, 0)

@@ -1,0 +1,104 @@
+"""Every number of the sync client, with its unit and its reason. Pure values; nothing here acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# --- identity: passwords, pairing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityPolicy:
+    """What logging in and letting in go by."""
+
+    # Argon2id. RFC 9106's second choice (64 MiB, 3 rounds, 4 lanes): 0.3 s of a 2-core machine.
+    kdf_memory_kib: int = 64 * 1024
+    kdf_iterations: int = 3
+    kdf_lanes: int = 4
+    # Below these (OWASP's least) a server would be asking for a key that it can guess the password from.
+    kdf_floor_memory_kib: int = 19 * 1024
+    kdf_floor_rounds: int = 2
+    # Above these it would be wasting this machine: 1 GiB and 16 rounds take about half a minute.
+    kdf_ceiling_memory_kib: int = 1024 * 1024
+    kdf_ceiling_rounds: int = 16
+    kdf_ceiling_lanes: int = 16
+    password_least: int = 10  # characters; the password opens no data, and the server slows down guessing
+    append_tries: int = 8  # races for the log's end that one change may lose: a hundred devices seldom meet twice
+    approval_poll_s: float = 2.0  # between two looks whether a device was let in: a person is reading six words
+    approval_wait_s: float = 900.0  # as long as the server remembers who asked, told by a clock that is never wrong
+    code_tries: int = 3  # wrong answers before a person is sent back to the paper
+    asked_back: int = 2  # groups of the recovery code that are asked back: enough to know that it was written down
+
+
+IDENTITY = IdentityPolicy()
+
+
+# --- engine: talking to the cloud, sealing, packing -------------------------------------------------------------------
+
+MIB = 1024 * 1024
+HOUR_MS = 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudPolicy:
+    """How long and how much is waited for and taken."""
+
+    connect_s: float = 10.0  # a far host on a bad line answers in three
+    timeout_s: float = 60.0  # between two bytes: 900 KiB at 128 kbit/s
+    max_answer_bytes: int = 16 * MIB  # 20,000 log entries in base64; anything above is not this service
+    slack_bytes: int = 1024  # what an answer may exceed its limit by: objects end where they end
+    token_margin_ms: int = 60_000  # renewed before its end: requests under way must not meet it
+    token_least_ms: int = 300_000  # trusted at least so long when a clock makes its end look past
+    max_retry_after_s: float = 3600.0  # longer pauses are a server's mistake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPolicy:
+    """When rounds are, and what goes into objects."""
+
+    # When. Debounce: a conversation's turn writes several ops within a second.
+    debounce_ms: int = 2_000
+    debounce_most_ms: int = 15_000  # so that steady writing is sent all the same
+    quiet_ms: int = 15 * 60_000  # quiet mode: when something was written is blurred to a quarter of an hour
+    idle_ms: int = 60_000  # between two rounds with nothing to send, where nobody waits for news
+    backoff_ms: int = (
+        1_000  # decorrelated jitter, sleep = min(most, uniform(base, last * 3)); source: Brooker, AWS 2015
+    )
+    backoff_most_ms: int = 300_000
+    wait_s: float = 25.0  # long-poll: the server's own limit
+    look_s: float = 0.1  # between looks whether a round under way has come to its waiting, when somebody wants the next
+    exit_s: float = 2.0  # a daemon that is told to stop sends what it has for so long, and no longer
+
+    # What goes into one object.
+    segment_raw_bytes: int = 1536 * 1024  # before compression to about a third; what does not fit is cut in two
+    part_bytes: int = 384 * 1024  # of an op that no one object can hold
+    seal_ops: int = 4_096  # read and sealed in one transaction: 10 ms that other writes wait
+    pull_bytes: int = 256 * 1024  # a page is applied in one transaction: 3,000 events, 0.1 s that other writes wait
+    reach_places: int = (
+        1  # first step back into a lane: what is large is packs of one place each; doubles while pages are small
+    )
+    push_bytes: int = 900 * 1024  # nginx refuses more than 1 MB unless told otherwise
+    free_bytes: int = 200 * MIB  # below this much free disk nothing is pulled; local writes go on
+    heal_bytes: int = 2048 * MIB  # other devices' objects kept to heal the server with
+
+    # Packs: 1,000,000 events take 572 bytes each one by one, 76 in packs of half a megabyte.
+    live_segments: int = 64  # a lane with more small objects than this is packed
+    small_bytes: int = 64 * 1024  # an object below is a segment to the packer
+    middle_bytes: int = 180 * 1024  # below, one that a second level may take in; parts of an op are larger
+    pack_bytes: int = 440 * 1024  # bodies that one pack may stand for: merged they never grow
+    repack_after_ms: int = 12 * HOUR_MS  # after a forget: within the published 24 h, and not so soon that it tells
+
+    # Watching the server.
+    beacon_ms: int = 24 * HOUR_MS
+    beacon_places: int = 1_000
+    clock_off_ms: int = 600_000  # a clock further off than merging tolerates is reported
+    rounds_again: int = 4  # restarts of one round by what it found: fork, new epoch, healed server
+
+    # inspect: what must not be found in what the server holds.
+    sample_texts: int = 400  # of each kind, newest and oldest
+    grams_of_text: int = 32  # evenly over it
+    gram_bytes: int = 8  # a 64-bit number; shorter runs occur in random data: 256^8 against 2^30 positions
+
+
+CLOUD = CloudPolicy()
+SYNC = SyncPolicy()

@@ -1,0 +1,103 @@
+"""Where this store is logged in: the part of a login that is no secret, in `sync.json` beside the store.
+
+Its absence means that sync is off; nothing of this package is loaded then.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import CorruptError, NotFoundError, UnavailableError
+from scrubjay_shared.wire import Kdf
+
+PROFILE_NAME = "sync.json"
+LOGIN_HINT = "scrubjay login"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One login. `account` is 16 bytes; `origin` is the server's address as `cloud.checked_origin` writes it.
+
+    `kdf` are the parameters that the password was last derived with: later ones may not be weaker; None for a device
+    that never saw a password. `recovery_checked` is when the recovery code was last typed in (UTC milliseconds).
+    `quiet` sends in quarters of an hour only, so that the server learns less of when somebody works.
+    """
+
+    origin: str
+    account: bytes
+    username: str
+    device_name: str
+    kdf: Kdf | None = None
+    recovery_checked: Millis | None = None
+    quiet: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """The keychain's name for this account's secrets."""
+        return f"scrubjay/{self.account.hex()}"
+
+
+def path_in(data_dir: Path) -> Path:
+    """Return where the profile of a data folder is."""
+    return data_dir / PROFILE_NAME
+
+
+def load(data_dir: Path) -> Profile | None:
+    """Return the login of a data folder, or None when sync is off. Raises CorruptError, UnavailableError."""
+    path = path_in(data_dir)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+    try:
+        return msgspec.json.decode(data, type=Profile)
+    except msgspec.MsgspecError as error:
+        raise CorruptError(
+            f"{path} is not a sync profile", hint="move it away and log in again with the recovery code"
+        ) from error
+
+
+def required(data_dir: Path) -> Profile:
+    """Return the login of a data folder. Raises NotFoundError when there is none, else as `load`."""
+    found = load(data_dir)
+    if found is None:
+        raise NotFoundError("this machine is not logged in: sync is off", hint=LOGIN_HINT)
+    return found
+
+
+def save(data_dir: Path, profile: Profile) -> None:
+    """Keep a login, whole or not at all. Raises UnavailableError."""
+    write_private(path_in(data_dir), msgspec.json.format(msgspec.json.encode(profile), indent=2))
+
+
+def erase(data_dir: Path) -> None:
+    """Forget the login: sync is off. Doing it twice is doing it once."""
+    path_in(data_dir).unlink(missing_ok=True)
+
+
+def checked_recovery(profile: Profile, at: Millis) -> Profile:
+    """Return the profile of somebody who has just shown that the recovery code is in their hands."""
+    return replace(profile, recovery_checked=at)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file by one that only its owner may read, whole or not at all. Raises UnavailableError."""
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part.unlink(missing_ok=True)  # one that a crash left behind may be anybody's to read
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be written: {error.strerror}", hint="check the disk") from error

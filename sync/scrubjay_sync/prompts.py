@@ -1,0 +1,115 @@
+"""What sync asks of a person: passwords, codes, and whether they mean it. Nothing typed here is ever shown or kept."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scrubjay.cli.output import remarks
+from scrubjay_shared.errors import DeniedError, InvalidError
+from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.policy import IDENTITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """Where answers come from: a terminal or, with `lines`, stdin, one answer a line, in the order of the questions."""
+
+    lines: bool
+
+    @property
+    def person(self) -> bool:
+        """Whether somebody is there to be asked."""
+        return not self.lines and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def secret(self, what: str) -> str:
+        """Return what is typed without an echo. Raises InvalidError when nobody can be asked."""
+        if self.lines:
+            return self._line(what)
+        if not self.person:
+            raise InvalidError(f"there is no terminal to ask for {what}", hint="--password-stdin reads it from stdin")
+        return getpass.getpass(f"{what}: ", sys.stderr)
+
+    def word(self, what: str, given: str | None) -> str:
+        """Return what was given, or what is typed. Raises InvalidError when it is neither."""
+        if given:
+            return given
+        if not self.person:
+            raise InvalidError(f"{what} is missing", hint="give it as an option: scrubjay login --help")
+        sys.stderr.write(f"{what}: ")
+        sys.stderr.flush()
+        return self._line(what)
+
+    def new_password(self) -> str:
+        """Return a password typed twice. Raises InvalidError when it is short or the two differ."""
+        password = self.secret("password (new)")
+        if len(password) < IDENTITY.password_least:
+            raise InvalidError(
+                f"the password is shorter than {IDENTITY.password_least} characters", hint="four words are a good one"
+            )
+        if self.person and self.secret("the same again") != password:
+            raise InvalidError("the two are not the same", hint="start again")
+        return password
+
+    def means_it(self, question: str) -> bool:
+        """Return whether the person says yes. Nobody to be asked is a no."""
+        if not self.person:
+            return False
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return self._line("an answer").strip().lower() in {"y", "yes"}
+
+    def must_mean(self, statement: str, name: str, given: str | None) -> None:
+        """Have a name typed by somebody who has read a statement. Raises DeniedError when they type something else."""
+        remarks().print(statement, markup=False)
+        typed = given
+        if typed is None and self.person:
+            sys.stderr.write(f"type {name} to go on: ")
+            sys.stderr.flush()
+            typed = self._line("the name")
+        if typed != name:
+            raise DeniedError("not confirmed: nothing was done", hint=f"type {name}, or give --confirm {name}")
+
+    def show_code(self, code: RecoveryCode, pick: Callable[[int], bytes]) -> bool:
+        """Show a recovery code and ask some of its groups back. Returns whether they were; nobody to ask is a no.
+
+        Raises InvalidError after three wrong answers: a code that was not written down must not be relied on.
+        """
+        if not self.person:
+            return False
+        console = remarks()
+        console.print(
+            "\nrecovery code: the only way back when every device is lost. Write it down now.\n", markup=False
+        )
+        console.print(f"    {code.text}\n", markup=False, style="bold")
+        console.print("It is shown this once. Whoever has it and your password can read everything.\n", markup=False)
+        for place in sorted(_some(len(code.groups), IDENTITY.asked_back, pick)):
+            for _ in range(IDENTITY.code_tries):
+                if _same(self.word(f"group {place + 1} of the code", None), code.groups[place]):
+                    break
+                console.print("that is not it; look at the paper", markup=False)
+            else:
+                raise InvalidError("the code was not typed back: nothing was done", hint="start again")
+        return True
+
+    def _line(self, what: str) -> str:
+        line = sys.stdin.readline()
+        if not line:
+            raise InvalidError(f"stdin ended before {what}", hint="one answer a line, in the order of the questions")
+        return line.rstrip("\r\n")
+
+
+def _some(count: int, wanted: int, pick: Callable[[int], bytes]) -> set[int]:
+    found: set[int] = set()
+    while len(found) < wanted:
+        found.add(pick(1)[0] % count)
+    return found
+
+
+def _same(typed: str, group: str) -> bool:
+    return RecoveryCode.letters(typed) == group

@@ -1,0 +1,45 @@
+"""Sync inside the daemon: the verbs over the store that it holds, with rounds in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import time
+from typing import TYPE_CHECKING
+
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ScrubjayError
+from scrubjay_sync.verbs import Verbs
+
+if TYPE_CHECKING:
+    from scrubjay.service import Service
+    from scrubjay.settings import Settings
+
+# httpx2 logs every request with its address at INFO; ours say what was done.
+logging.getLogger("httpx2").setLevel(logging.WARNING)
+
+log = logging.getLogger(__name__)
+
+
+async def start(service: Service, settings: Settings) -> Verbs:
+    """Return the verbs over the daemon's store; its rounds begin at once if this machine is logged in.
+
+    A login that cannot be opened (its keys are gone) is logged, and each verb says what to do: it can still be left.
+    """
+    verbs = Verbs(
+        service.store,
+        settings.data_dir,
+        environ=os.environ,
+        now=lambda: Millis(time.time_ns() // 1_000_000),
+        entropy=os.urandom,
+        sleep=asyncio.sleep,
+        roll=random.random,
+        meaning=service.meaning,
+    )
+    try:
+        await verbs.session()
+    except ScrubjayError as error:
+        log.warning("sync cannot begin code=%s", error.code)
+    return verbs

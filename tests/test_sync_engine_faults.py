@@ -1,0 +1,664 @@
+"""Whatever a device meets: a named error that says what to do, and its own work unharmed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+import pytest
+
+from scrubjay.store import replica
+from scrubjay.store.sqlite import driver
+from scrubjay_shared import ops, sealing
+from scrubjay_shared.clock import Hlc
+from scrubjay_shared.envelope import Envelope, split
+from scrubjay_shared.errors import (
+    ConflictError,
+    DeniedError,
+    MalformedError,
+    QuotaError,
+    RevokedError,
+    ScrubjayError,
+    SplitError,
+    TooManyError,
+    UnavailableError,
+    WithheldError,
+)
+from scrubjay_shared.records import Op
+from scrubjay_sync import accounts, packing
+from scrubjay_sync.cloud import checked_origin
+from scrubjay_sync.engine import _Tally
+from sync_devices import Device, Handler, World, world_at
+
+pytestmark = pytest.mark.anyio
+Answer = Callable[[], Awaitable[httpx2.Response]]
+DAY_MS = 24 * 3600 * 1000
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with world_at(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def pair(world: World) -> tuple[Device, Device]:
+    """Two devices in step."""
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    return one, two
+
+
+def on(path: str, respond: Callable[[httpx2.Request, httpx2.Response], httpx2.Response]) -> Handler:
+    """Change the server's answers on one path."""
+
+    async def fault(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        found = await answer()
+        return respond(request, found) if request.url.path.startswith(path) else found
+
+    return fault
+
+
+def plain(status: int, **headers: str) -> httpx2.Response:
+    """An answer as a proxy gives it: no problem document."""
+    return httpx2.Response(status, headers={k.replace("_", "-"): v for k, v in headers.items()}, content=b"<html>")
+
+
+async def pulled(device: Device) -> tuple[Envelope, ...]:
+    """What the server would hand out to a device now."""
+    state = await replica.state(device.store)
+    assert state is not None
+    return (await device.machine.cloud.pull(state.cursor)).objects
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+async def test_no_flipped_byte_of_an_object_gets_in(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+    (whole,) = await pulled(two)
+    before = await two.digest()
+
+    passed = []
+    for at in range(len(whole.data)):
+        damaged = bytearray(whole.data)
+        damaged[at] ^= 1 << at % 8
+        tally = _Tally()
+        try:
+            await two.engine._taken(tuple(split(bytes(damaged))), tally, cursor=None)
+        except MalformedError:
+            continue
+        if not tally.errors or tally.ops_received:
+            passed.append(at)
+
+    assert passed == []
+    assert before == await two.digest()
+    assert (await two.sync()).synced
+    assert await one.digest() == await two.digest()
+
+
+async def test_a_byte_flipped_on_the_way_is_named_and_read_again(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    for at in (3, 20, 61, 100, 150, 190, 206, 300, 730, 780):
+        await one.note(f"{at}")
+        await one.sync()
+        two.network.fault = on("/v1/pull", lambda _, found, at=at: _flipped(found, at))
+        errors = await _errors_of(two)
+        assert errors
+        assert all(error.hint for error in errors)
+        two.network.fault = None
+
+        assert (await two.sync()).synced
+        assert await one.contents() == await two.contents()
+
+
+async def _errors_of(device: Device) -> tuple[ScrubjayError, ...]:
+    """What a round names, whether it ended it or only held a lane up."""
+    try:
+        return (await device.sync()).errors
+    except ScrubjayError as error:
+        return (error,)
+
+
+def _flipped(found: httpx2.Response, at: int) -> httpx2.Response:
+    body = bytearray(found.content)
+    if len(body) > at:
+        body[at] ^= 0x10
+    return httpx2.Response(found.status_code, headers=found.headers, content=bytes(body))
+
+
+Forge = Callable[[packing.Place, Device], list[packing.Opened]]
+
+
+def under_another_key(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return packing.segments(replace(place, key=bytes(32)), [(900, b"op")], device.engine._hand)
+
+
+def with_an_unknown_flag(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return _flagged(place, device, 64)
+
+
+def for_a_newer_reader(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return _flagged(place, device, 9 << 8)
+
+
+def holding_no_ops(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return [_object(place, device, packing._header(place, packing.ObjectKind.SEGMENT), b"\xc1 not messagepack")]
+
+
+def readable_in_a_sealed_scope(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return packing.segments(replace(place, suite=0), [(900, b"op")], device.engine._hand)
+
+
+def of_an_epoch_to_come(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return packing.segments(replace(place, epoch=7), [(900, b"op")], device.engine._hand)
+
+
+def not_continuing(place: packing.Place, device: Device) -> list[packing.Opened]:
+    return packing.segments(replace(place, prev=bytes(32)), [(900, b"op")], device.engine._hand)
+
+
+def signed_by_a_stranger(place: packing.Place, _: Device) -> list[packing.Opened]:
+    return packing.segments(place, [(900, b"op")], packing.Hand(sign=lambda _: bytes(64), entropy=os.urandom))
+
+
+def _flagged(place: packing.Place, device: Device, flags: int) -> list[packing.Opened]:
+    header = replace(packing._header(place, packing.ObjectKind.SEGMENT), flags=flags)
+    return [_object(place, device, header, b"\x90")]
+
+
+def _object(place: packing.Place, device: Device, header: Any, payload: bytes) -> packing.Opened:
+    hand = device.engine._hand
+    return packing.Opened(envelope=sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+
+
+FORGED: tuple[tuple[Forge, str], ...] = (
+    (under_another_key, "wrong_key"),
+    (with_an_unknown_flag, "update_needed"),
+    (for_a_newer_reader, "update_needed"),
+    (holding_no_ops, "malformed"),
+    (readable_in_a_sealed_scope, "bad_signature"),
+    (of_an_epoch_to_come, "wrong_key"),
+    (not_continuing, "broken_chain"),
+    (signed_by_a_stranger, "bad_signature"),
+)
+
+
+async def test_an_object_that_does_not_hold_stops_its_lane_and_no_other(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    home = two.member.home
+    place = await two.store.write(lambda tx: two.engine._next(tx, home))
+    await two.note("sent at the end")
+    await one.note("by the first, meanwhile")
+    for forge, code in FORGED:
+        tally = _Tally()
+
+        await one.engine._taken([each.envelope for each in forge(place, two)], tally, cursor=None)
+
+        assert [code] == [error.code for error in tally.errors] == await one.alarms(), forge.__name__
+        assert all(error.hint for error in tally.errors)
+        assert await one.contents() == ["by the first, meanwhile"]
+        assert place.n - 1 == (await replica.lanes(one.store))[home, two.member.device].n
+        await one.engine.acknowledge()
+    await two.sync()
+    assert (await one.sync()).synced
+
+
+async def test_an_op_of_an_unknown_type_is_kept_and_the_lane_goes_on(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    home = two.member.home
+    future = ops.encode(
+        Op(device=two.store.device, seq=900, op_id=bytes(16), hlc=Hlc(1 << 40), type=99, body={1: bytes(16)}, version=1)
+    )
+
+    def seal(tx: Any) -> None:
+        place = two.engine._next(tx, home)
+        two.engine._keep_own(tx, home, packing.segments(place, [(900, future)], two.engine._hand))
+
+    await two.store.write(seal)
+    await two.sync()
+    await two.note("an ordinary one after it")
+    await two.sync()
+
+    found = await one.sync()
+
+    assert found.parked == 1
+    assert found.synced
+    assert await one.contents() == ["an ordinary one after it"]
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_page_cut_within_an_object_is_refused_whole(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+
+    def cut(_: httpx2.Request, found: httpx2.Response) -> httpx2.Response:
+        headers = {k: v for k, v in found.headers.items() if k.lower() != "content-length"}
+        return httpx2.Response(found.status_code, headers=headers, content=found.content[:-30])
+
+    two.network.fault = on("/v1/pull", cut)
+    with pytest.raises(MalformedError, match="cut"):
+        await two.sync()
+    two.network.fault = None
+    assert (await two.sync()).synced
+
+
+async def test_a_page_shorter_than_it_says_is_asked_for_again(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+
+    def cut(_: httpx2.Request, found: httpx2.Response) -> httpx2.Response:
+        answer = httpx2.Response(found.status_code, headers=found.headers, content=b"")
+        answer.headers["Content-Length"] = str(len(found.content) + 5)
+        return answer
+
+    two.network.fault = on("/v1/pull", cut)
+    with pytest.raises(UnavailableError, match="cut short"):
+        await two.sync()
+    two.network.fault = None
+    assert (await two.sync()).synced
+
+
+async def test_a_page_that_lost_its_objects_is_filled_by_lane(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+
+    def empty(_: httpx2.Request, found: httpx2.Response) -> httpx2.Response:
+        headers = {k: v for k, v in found.headers.items() if k.lower() != "content-length"}
+        return httpx2.Response(found.status_code, headers=headers, content=b"")
+
+    two.network.fault = on("/v1/pull", empty)
+    found = await two.sync()
+
+    assert found.synced
+    assert await two.contents() == ["x"]
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("moves", [True, False])
+async def test_pages_without_end_are_an_error_and_no_loop(
+    pair: tuple[Device, Device], *, full: bool, moves: bool
+) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+    state = await replica.state(two.store)
+    assert state is not None
+    objects = b"".join(envelope.data for envelope in await pulled(two))
+
+    async def endless(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.url.path != "/v1/pull":
+            return await answer()
+        cursor = state.cursor + request.url.params["after"][:5] * moves
+        return httpx2.Response(
+            200, headers={"Scrubjay-Cursor": cursor, "Scrubjay-Head": "further"}, content=objects * full
+        )
+
+    two.network.fault = endless
+    with pytest.raises(WithheldError):
+        await two.sync()
+    two.network.fault = None
+    assert (await two.sync()).synced
+
+
+async def test_a_page_handed_out_twice_changes_nothing(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+    objects = await pulled(two)
+    await two.sync()
+    before = await two.digest(), await replica.lanes(two.store)
+
+    tally = _Tally()
+    await two.engine._taken(objects, tally, cursor=None)
+
+    assert tally.errors == []
+    assert before == (await two.digest(), await replica.lanes(two.store))
+
+
+# --- a server that lies ------------------------------------------------------------------------------------------------
+
+
+async def test_a_withheld_lane_is_an_alarm_and_not_synced(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+
+    def nothing(_: httpx2.Request, found: httpx2.Response) -> httpx2.Response:
+        headers = {k: v for k, v in found.headers.items() if k.lower() != "content-length"}
+        return httpx2.Response(200, headers=headers, content=b"")
+
+    async def fault(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        found = await answer()
+        return nothing(request, found) if request.url.path.startswith(("/v1/pull", "/v1/lanes")) else found
+
+    two.network.fault = fault
+    found = await two.sync()
+
+    assert not found.synced
+    assert ["withheld"] == [error.code for error in found.errors] == await two.alarms()
+    two.network.fault = None
+    assert (await two.sync()).synced
+
+
+async def test_a_rollback_that_nobody_announced_is_reported_and_healed(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    await world.back_up()
+    await one.note("the server will lose this")
+    await world.settle()
+
+    await world.restore(announced=False)
+    found = await two.sync()
+
+    assert found.healed
+    assert "rolled_back" in await two.alarms()
+    assert (await one.sync()).synced
+    three = await world.device()
+    await three.sync()
+    assert await three.contents() == ["the server will lose this"]
+
+
+async def test_a_beacon_that_saw_another_history_is_an_alarm(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    home = two.member.home
+
+    def lie(tx: Any) -> None:
+        seen = packing.Beacon(
+            at=tx.now,
+            heads={(home, one.member.device): (1, b"\x07" * 32)},
+            log_seq=two.member.state.seq,
+            log_head=two.member.state.head,
+        )
+        two.engine._keep_own(tx, home, [packing.beacon(two.engine._next(tx, home), seen, two.engine._hand)])
+
+    await two.store.write(lie)
+    await two.sync()
+
+    found = await one.sync()
+
+    assert ["split"] == [error.code for error in found.errors] == await one.alarms()
+
+
+async def test_a_beacon_that_saw_more_than_the_server_shows_is_an_alarm(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("shown to the second, then hidden")
+    await one.sync()
+    await two.sync()
+    home, device = one.member.home, one.member.device
+    tip = (await replica.lanes(two.store))[home, device]
+
+    def tell(tx: Any) -> None:
+        seen = packing.Beacon(
+            at=tx.now,
+            heads={(home, b"\x09" * 16): (4, b"\x07" * 32), (home, device): (tip.n, tip.tip)},
+            log_seq=two.member.state.seq,
+            log_head=two.member.state.head,
+        )
+        two.engine._keep_own(tx, home, [packing.beacon(two.engine._next(tx, home), seen, two.engine._hand)])
+
+    await two.store.write(tell)
+    await two.sync()
+
+    found = await one.sync()
+
+    assert not found.synced
+    assert [error.code for error in found.errors] == ["withheld"]
+
+
+async def test_a_server_that_claims_a_fork_must_show_one(pair: tuple[Device, Device]) -> None:
+    one, _ = pair
+    device = one.member.device
+
+    def claim(_: httpx2.Request, found: httpx2.Response) -> httpx2.Response:
+        body = found.content.replace(b'"ok"', b'"fork"')
+        return httpx2.Response(200, headers={"Content-Type": "application/json"}, content=body)
+
+    await one.note("x")
+    one.network.fault = on("/v1/push", claim)
+    with pytest.raises(ScrubjayError, match="shows nothing") as raised:
+        await one.sync()
+    one.network.fault = None
+
+    assert raised.value.code == "split"
+    assert device == one.member.device
+    assert (await one.sync()).synced
+
+
+# --- what the network and the operator do -----------------------------------------------------------------------------
+
+
+REFUSALS: tuple[tuple[httpx2.Response, type[ScrubjayError], float | None], ...] = (
+    (plain(429, Retry_After="7"), TooManyError, 7),
+    (plain(500), UnavailableError, 0),
+    (plain(502), UnavailableError, 0),
+    (plain(503, Retry_After="9"), UnavailableError, 9),
+    (plain(302, Location="https://elsewhere.example.org/v1/pull"), DeniedError, None),
+    (plain(507), UnavailableError, 0),
+)
+
+
+async def test_refusals_are_named_and_say_when_to_come_back(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    for path in ("/v1/log", "/v1/heads", "/v1/push", "/v1/pull"):
+        for answer, kind, after in REFUSALS:
+            await two.note("from the other")
+            await two.sync()
+            mine = await one.note("kept whatever happens")
+
+            one.network.fault = on(path, lambda _, __, answer=answer: answer)
+            with pytest.raises(kind) as raised:
+                await one.sync()
+
+            assert raised.value.hint
+            assert after == getattr(raised.value, "retry_after", None)
+            assert raised.value.code == (await one.engine.status()).error
+            assert await one.store.fetch("select count(*) from memory where id = ?", (mine,)) == [(1,)]
+            one.network.fault = None
+    assert (await one.sync()).synced
+    await two.sync()
+    assert await one.digest() == await two.digest()
+
+
+async def test_a_proxy_with_a_small_limit_gets_smaller_bodies(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    for number in range(8):
+        await one.note(f"memory {number}")
+        await one.store.write(one.engine._seal)
+    sizes = []
+
+    async def narrow(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        size = len(await request.aread())
+        if request.url.path == "/v1/push" and size > 2_000:
+            return plain(413)
+        if request.url.path == "/v1/push":
+            sizes.append(size)
+        return await answer()
+
+    one.network.fault = narrow
+    assert (await one.sync()).synced
+    await two.sync()
+    assert len(await two.contents()) == 8
+    assert len(sizes) >= 4
+
+
+async def test_a_full_quota_stops_sending_and_nothing_else(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    await two.note("sent while there was room")
+    await two.sync()
+    await world.database.write(lambda tx: tx.execute("update account set quota = 1"))
+    await one.note("does not fit")
+
+    with pytest.raises(QuotaError) as raised:
+        await one.sync()
+
+    assert raised.value.hint
+    assert await one.contents() == ["does not fit"]
+    await world.database.write(lambda tx: tx.execute("update account set quota = null"))
+    await world.settle()
+    assert await one.digest() == await two.digest()
+
+
+async def test_a_revoked_device_is_told_and_keeps_its_memories(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    ends = await accounts.ends_of(one.store, two.member.device)
+    await accounts.revoke(one.member, one.machine.cloud, two.member.device, ends=ends, entropy=os.urandom)
+    await two.note("mine all the same")
+
+    with pytest.raises(RevokedError) as raised:
+        await two.sync()
+
+    assert raised.value.hint
+    assert await two.contents() == ["mine all the same"]
+    assert (await one.sync()).synced
+
+
+async def test_a_clock_ten_days_off_is_said_and_harms_nothing(world: World) -> None:
+    one, two = await world.device(), await world.device(skew_ms=10 * DAY_MS)
+    memory = await one.note("first")
+    await world.settle()
+    await two.edit(memory, "from the future")
+    await world.settle()
+    await one.edit(memory, "edited after having read it")
+    await world.settle()
+
+    assert (await two.engine.status()).clock_off
+    assert not (await one.engine.status()).clock_off
+    offset = (await two.engine.status()).clock_offset_ms
+    assert offset is not None
+    assert abs(offset + 10 * DAY_MS) < 5_000
+    assert ["edited after having read it"] == await one.contents() == await two.contents()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("http://cloud.example.org", "this machine only"),
+        ("ftp://cloud.example.org", "no address"),
+        ("cloud.example.org", "no address"),
+        ("https://cloud.example.org/path", "no address"),
+        ("https://user@cloud.example.org", "no address"),
+        ("https://cloud.example.org:99999999", "no address"),
+    ],
+)
+def test_an_origin_that_is_none_or_not_safe_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ScrubjayError, match=said):
+        checked_origin(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://Cloud.example.org:443/", "https://cloud.example.org"),
+        ("http://127.0.0.1:8377", "http://127.0.0.1:8377"),
+        ("http://[::1]:8377", "http://[::1]:8377"),
+        ("http://localhost", "http://localhost"),
+    ],
+)
+def test_an_origin_has_one_form(text: str, origin: str) -> None:
+    assert origin == checked_origin(text)
+
+
+# --- the device's own disk --------------------------------------------------------------------------------------------
+
+
+async def test_little_free_disk_stops_reading_and_not_sending(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("to be read later")
+    await one.sync()
+    await two.note("sent all the same")
+    two.free = 100 * 1024 * 1024
+
+    with pytest.raises(UnavailableError, match="100 MB of disk"):
+        await two.sync()
+
+    assert (await two.engine.status()).pending_ops == 0
+    assert await two.contents() == ["sent all the same"]
+    two.free = 1 << 40
+    assert (await two.sync()).synced
+
+
+async def test_a_full_disk_leaves_the_cursor_where_the_data_is(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.say(*(Random(number).randbytes(2_000).hex() for number in range(40)))
+    await one.sync()
+    state = await replica.state(two.store)
+    pages = (await two.store.fetch("pragma page_count"))[0][0]
+    await two.store.write(lambda tx: tx.fetch(f"pragma max_page_count = {pages + 4}"))
+
+    with pytest.raises(UnavailableError, match="no space"):
+        await two.sync()
+
+    after = await replica.state(two.store)
+    assert state is not None
+    assert after is not None
+    assert state.cursor == after.cursor
+    assert await two.store.fetch("select id from event") == []
+    await two.store.write(lambda tx: tx.fetch("pragma max_page_count = 1000000"))
+    assert (await two.sync()).synced
+    assert await one.digest() == await two.digest()
+
+
+async def test_a_locked_store_is_named_and_nothing_is_lost(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("x")
+    await one.sync()
+    await two.store.write(lambda tx: tx.fetch("pragma busy_timeout = 20"))
+    other = driver.connect(str(two.path), isolation_level=None)
+    other.execute("begin immediate")
+    try:
+        with pytest.raises(ConflictError, match="locked"):
+            await two.sync()
+    finally:
+        other.execute("rollback")
+        other.close()
+
+    assert (await two.sync()).synced
+    assert await two.contents() == ["x"]
+
+
+async def test_nothing_is_logged_but_ids(pair: tuple[Device, Device], caplog: pytest.LogCaptureFixture) -> None:
+    one, two = pair
+    caplog.set_level("DEBUG")
+    await one.note("a canary sings")
+    await one.sync()
+    two.network.fault = on("/v1/pull", lambda _, found: httpx2.Response(200, headers=found.headers, content=b"x" * 900))
+    with pytest.raises(ScrubjayError):
+        await two.sync()
+
+    assert "canary" not in caplog.text
+
+
+async def test_a_machine_whose_account_log_was_split_gives_back_what_the_server_lost_once_it_is_in_again(
+    world: World,
+) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    await world.back_up()
+    await accounts.rename_device(one.member, one.machine.cloud, one.machine.device, "laptop")
+    await one.note("confirmed, then lost with the server's disk")
+    await one.sync()
+    await world.restore()
+    await accounts.rename_device(two.member, two.machine.cloud, two.machine.device, "desk")
+
+    with pytest.raises(SplitError):
+        await one.sync()
+    await accounts.leave(one.store, one.machine.vault, one.machine.entropy)
+    back = await world.rejoined(one, by=two)
+    await world.settle(back, two)
+
+    assert await two.contents() == ["confirmed, then lost with the server's disk"]
+    assert await back.digest() == await two.digest()

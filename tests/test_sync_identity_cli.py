@@ -1,0 +1,421 @@
+"""The commands of sync as people and scripts run them: real processes, a real server on loopback, and a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import pty
+import re
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+import scrubjay.cli
+from scrubjay_cloud import database
+from scrubjay_cloud.app import create_app
+from scrubjay_cloud.policy import DEFAULT
+from scrubjay_cloud.settings import Settings
+from scrubjay_shared.clock import Millis
+from scrubjay_sync import cli, keys, verbs
+from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.policy import IDENTITY
+
+PASSWORD = "four quiet words here"
+CODE = re.compile(r"\b(?:[0-9A-Z]{6}-){5}[0-9A-Z]{6}\b")
+
+
+def now() -> Millis:
+    return Millis(time.time_ns() // 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own thread; returns its address."""
+    folder = tmp_path_factory.mktemp("cloud")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    origin = f"http://127.0.0.1:{port}"
+    started, holds = threading.Event(), {}
+
+    async def serve() -> None:
+        settings = Settings(data=folder, registration="open", pepper="p" * 32)
+        opened = await database.open(settings, now=now, entropy=os.urandom)
+        try:
+            policy = replace(DEFAULT, hash_memory_kib=64, hash_iterations=1)
+            app = create_app(opened, settings, now=now, entropy=os.urandom, policy=policy)
+            config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", ws="none")
+            running = uvicorn.Server(config)
+            holds["server"], holds["service"] = running, app.state.service
+            started.set()
+            await running.serve()
+        finally:
+            await opened.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert started.wait(20)
+    while not holds["server"].started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.02)
+    yield origin
+    holds["service"].stop()
+    holds["server"].should_exit = True
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command wrote, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Home:
+    """One machine: a folder for everything of scrubjay's."""
+
+    path: Path
+
+    def run(self, *words: str, stdin: str = "", fails: bool = False) -> dict:
+        done = self.raw(*words, stdin=stdin)
+        assert (done.returncode != 0) == fails, done.stderr
+        return json.loads((done.stderr if fails else done.stdout).splitlines()[-1])
+
+    def raw(self, *words: str, stdin: str = "") -> Done:
+        """Run a command of the product in this process: starting Python takes longer than most of them."""
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "stdin", io.StringIO(stdin))
+            code = scrubjay.cli.main(["--home", str(self.path), *words])
+        return Done(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+@pytest.fixture(autouse=True)
+def _headless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUBJAY_MODEL", "none")
+    monkeypatch.setenv("SCRUBJAY_KEYCHAIN", "file")
+    least = replace(IDENTITY, kdf_memory_kib=IDENTITY.kdf_floor_memory_kib, kdf_iterations=2, kdf_lanes=1)
+    monkeypatch.setattr(keys, "IDENTITY", least)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Callable[[str], Home]:
+    return lambda name: Home(path=tmp_path / name)
+
+
+def signed_up(home: Home, server: str, username: str) -> RecoveryCode:
+    answer = home.run(
+        "login", "--server", server, "--username", username, "--sign-up", "--password-stdin", stdin=f"{PASSWORD}\n"
+    )
+    return RecoveryCode.parse(answer["recovery_code"])
+
+
+def test_an_account_from_sign_up_to_deletion(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    laptop.run("add", "the garden gate is green")
+    code = signed_up(laptop, server, "ann")
+
+    status = laptop.run("sync", "status")
+    assert (status["who"]["username"], status["who"]["origin"]) == ("ann", server)
+    assert status["pending_ops"] == 0
+    assert status["code_unverified"]
+    checked = laptop.run("recovery", "verify", "--password-stdin", stdin=code.text.lower() + "\n")
+    assert checked["valid"]
+    assert not laptop.run("sync", "status")["code_unverified"]
+    laptop.run("sync", "quiet", "on")
+    assert laptop.run("sync", "status")["quiet"]
+    laptop.run("sync", "quiet", "off")
+    assert not laptop.run("sync", "status")["quiet"]
+
+    joined = desk.run(
+        *("login", "--server", server, "--username", "ann", "--recovery", "--device-name", "desk", "--password-stdin"),
+        stdin=f"{PASSWORD}\n{code.text}\n",
+    )
+    assert joined["who"]["device_name"] == "desk"
+    found = desk.run("recall", "garden gate")
+    assert "green" in json.dumps(found)
+
+    devices = laptop.run("devices", "list")["devices"]
+    assert {one["name"] for one in devices} == {"desk", laptop.run("sync", "status")["who"]["device_name"]}
+    assert desk.run("sync")["synced"]  # that somebody recalled it is something new, too
+    assert laptop.run("sync")["synced"]
+    words = [one.run("sync", "verify")["words"] for one in (laptop, desk)]
+    assert words[0] == words[1]
+    heads = laptop.raw("sync", "export-heads")
+    (laptop.path / "heads.json").write_text(heads.stdout)
+    assert desk.run("sync", "verify", "--heads", str(laptop.path / "heads.json"))["same"] > 1
+    assert laptop.run("sync", "inspect")["blind"]
+
+    gone = laptop.run("devices", "revoke", "desk", "--confirm", "desk")
+    assert [one["revoked"] for one in gone["devices"] if one["name"] != "laptop"].count(True) == 1
+    assert desk.run("sync", fails=True)["code"] == "revoked"
+    assert "green" in json.dumps(desk.run("recall", "garden gate"))  # its memories stay
+    assert desk.run("logout", "--force")["told"] is False
+
+    deleted = laptop.run("account", "delete", "--confirm", "ann", "--password-stdin", stdin=f"{PASSWORD}\n")
+    assert deleted["left"] == 0
+    assert laptop.run("sync", fails=True)["code"] == "not_found"
+    assert "green" in json.dumps(laptop.run("recall", "garden gate"))
+    assert not list((laptop.path / "data").glob("sync.*"))
+
+
+def test_a_machine_without_a_person_is_a_limited_device(server: str, home: Callable[[str], Home]) -> None:
+    laptop, runner = home("laptop"), home("runner")
+    signed_up(laptop, server, "bob")
+    scopes = laptop.run("sync", "scopes", "create", "ci", "--project", "proj_ci")
+    assert [one["name"] for one in scopes["scopes"]] == ["home", "ci"]
+    laptop.run("add", "the runner may know this", "--project", "proj_ci")
+    laptop.run("add", "the runner may not know that")
+    laptop.run("sync")
+
+    bundle = laptop.run("devices", "create", "runner", "--scope", "ci", "--read-only")["bundle"]
+    assert runner.run("login", "--bundle", "--password-stdin", stdin=bundle)["who"]["account"]
+
+    assert runner.run("sync")["synced"]
+    found = json.dumps(runner.run("list"))
+    assert "may know this" in found or "may know this" in json.dumps(runner.run("list", "--project", "proj_ci"))
+    assert "may not know that" not in found
+    assert runner.run("devices", "rename", "runner", "x", fails=True)["code"] == "denied"
+    status = runner.run("sync", "status")
+    assert (status["limited"], status["read_only"]) == (True, True)
+
+
+def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    code = signed_up(laptop, server, "cat")
+    laptop.run("account", "password", "--password-stdin", stdin=f"{PASSWORD}\nfive other words than before\n")
+
+    asked = ("login", "--server", server, "--username", "cat", "--recovery", "--password-stdin")
+    assert desk.run(*asked, stdin=f"{PASSWORD}\n{code.text}\n", fails=True)["code"] == "credentials"
+    assert desk.run(*asked, stdin=f"five other words than before\n{code.text}\n")["who"]["username"] == "cat"
+
+    wrong = laptop.run("account", "totp", "off", "--password-stdin", stdin="not it at all\n", fails=True)
+    assert wrong["code"] == "credentials"
+    new = laptop.run("recovery", "rotate", "--password-stdin", stdin=f"{code.text}\n")["recovery_code"]
+    assert RecoveryCode.parse(new) != code
+    assert laptop.run("recovery", "verify", "--password-stdin", stdin=f"{code.text}\n", fails=True)["code"] == "denied"
+    laptop.run("account", "rotate")
+    assert [one["what"] for one in laptop.run("sync", "log")["entries"]].count("root key replaced") == 2
+
+
+def test_no_secret_stands_in_a_command_line_an_error_or_a_log(server: str, home: Callable[[str], Home]) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "dan")
+    mistyped = "ABCDEF-GHJKMN-PQRSTV-WXYZ01-234567-89ABCD"
+
+    done = laptop.raw("recovery", "verify", "--password-stdin", stdin=mistyped + "\n")
+
+    assert done.returncode == 2
+    assert mistyped not in done.stdout + done.stderr
+    files = [path for path in laptop.path.rglob("*") if path.is_file()]
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+    for words in cli.COMMANDS:
+        text = cli.parser_of(words).format_help()
+        assert "--password " not in text
+        assert "--code" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        (("sync",), "not_found", 3),
+        (("sync", "status"), "not_found", 3),
+        (("devices", "list"), "not_found", 3),
+        (("recovery", "show"), "not_found", 3),
+        (("account", "rotate"), "not_found", 3),
+        (("logout",), "not_found", 3),
+        (("login",), "invalid", 2),
+        (("login", "--server", "http://example.org", "--username", "ann"), "invalid", 2),
+        (("login", "--bundle", "--password-stdin"), "invalid", 2),
+        (("sync", "nonsense"), "invalid", 2),
+        (("login", "--server", "http://127.0.0.1:9", "--username", "ann"), "unavailable", 6),
+    ],
+)
+def test_what_cannot_be_done_is_one_error_with_its_exit_code(
+    home: Callable[[str], Home], words: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    done = home("machine").raw(*words)
+
+    problem = json.loads(done.stderr.splitlines()[-1])
+    assert (problem["code"], done.returncode) == (code, exit_code)
+    assert problem["hint"]
+
+
+CONTROLLING = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from scrubjay.cli import main
+sys.exit(main())
+"""
+"""Makes the pseudo-terminal the one that passwords are asked at, then runs the command."""
+
+
+class Terminal:
+    """A command in a pseudo-terminal, read and typed into as a person would."""
+
+    def __init__(self, home: Home, *words: str) -> None:
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CONTROLLING, "--home", str(home.path), *words],
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.seen, self.at = "", 0
+
+    def until(self, words: str, seconds: float = 60) -> str:
+        """Return what was written since the last time, up to some words. Escape sequences are left out."""
+        deadline = time.monotonic() + seconds
+        while words not in self.seen[self.at :]:
+            left = deadline - time.monotonic()
+            assert left > 0, f"no {words!r} in {self.seen!r}"
+            if select.select([self.master], [], [], left)[0]:
+                try:
+                    part = os.read(self.master, 65536)
+                except OSError:
+                    part = b""
+                assert part, f"it ended without {words!r}: {self.seen!r}"
+                self.seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.seen + part.decode())
+        start, self.at = self.at, self.seen.index(words, self.at) + len(words)
+        return self.seen[start : self.at]
+
+    def type(self, text: str) -> None:
+        os.write(self.master, f"{text}\n".encode())
+
+    def end(self) -> int:
+        with contextlib.suppress(OSError):
+            while part := os.read(self.master, 65536):
+                self.seen += part.decode()
+        os.close(self.master)
+        return self.process.wait(30)
+
+
+@pytest.mark.slow
+def test_two_people_at_two_terminals_pair_by_six_words(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    terminal = Terminal(laptop, "login", "--server", server, "--username", "eve", "--sign-up")
+    for prompt in ("password (new): ", "the same again: "):
+        terminal.until(prompt)
+        terminal.type(PASSWORD)
+    shown = terminal.until("of the code: ")
+    (code,) = CODE.findall(shown)
+    terminal.type("WRONG1")
+    terminal.until("that is not it")
+    for _ in range(2):
+        number = int(terminal.until(" of the code: ").removesuffix(" of the code: ")[-1])
+        terminal.type(code.split("-")[number - 1].lower())
+    terminal.until("the account is made")
+    assert terminal.end() == 0
+    assert PASSWORD not in terminal.seen
+    assert not laptop.run("sync", "status")["code_unverified"]
+
+    asks = Terminal(desk, "login", "--server", server, "--username", "eve", "--device-name", "desk")
+    asks.until("new account?")
+    asks.type("n")
+    asks.until("password: ")
+    asks.type(PASSWORD)
+    asks.until("this machine's words:")
+    words = asks.until("scrubjay devices approve").split()[:6]
+
+    lets_in = Terminal(laptop, "devices", "approve")
+    told = lets_in.until("six words? [y/N]")
+    assert told.split("must show:")[1].split()[:6] == words
+    lets_in.type("y")
+    lets_in.until("it is in")
+    assert lets_in.end() == 0
+    asks.until("in\r\n")
+    assert asks.end() == 0
+    assert len(desk.run("devices", "list")["devices"]) == 2
+
+
+@pytest.mark.slow
+def test_saying_no_to_the_words_lets_nobody_in(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    signed_up(laptop, server, "fay")
+    asks = Terminal(desk, "login", "--server", server, "--username", "fay")
+    asks.until("new account?")
+    asks.type("")
+    asks.until("password: ")
+    asks.type(PASSWORD)
+    asks.until("this machine's words:")
+
+    lets_in = Terminal(laptop, "devices", "approve")
+    lets_in.until("six words? [y/N]")
+    lets_in.type("")
+    lets_in.until("not let in")
+    assert lets_in.end() == 4
+    wrong = laptop.run("devices", "approve", "--words", *["zoo"] * 6, fails=True)
+    assert wrong["code"] == "denied"
+    asks.process.send_signal(2)
+    assert asks.end() == 130
+    assert len(laptop.run("devices", "list")["devices"]) == 1
+
+
+def test_a_searchable_scope_is_made_only_by_somebody_who_has_read_what_it_means(
+    server: str, home: Callable[[str], Home]
+) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "gus")
+
+    refused = laptop.raw("sync", "scopes", "create", "team", "--mode", "searchable")
+    assert refused.returncode == 4
+    assert "NOT encrypted" in refused.stderr
+    made = laptop.run("sync", "scopes", "create", "team", "--mode", "searchable", "--confirm", "team")
+    assert [one["mode"] for one in made["scopes"]] == ["sealed", "searchable"]
+
+
+def test_every_verb_has_its_records_and_none_shows_a_secret() -> None:
+    for name, (request, answer, method) in verbs.VERBS.items():
+        assert method.__doc__, name
+        assert request.__doc__, name
+        assert answer.__doc__, name
+        for field in ("auth_key", "new_auth_key", "code", "bundle", "old", "secret", "invite"):
+            found = getattr(request, "__dataclass_fields__", {}).get(field)
+            assert found is None or not found.repr, f"{name}.{field}"
+
+
+@pytest.mark.slow
+def test_commands_go_through_the_daemon_which_then_syncs_by_itself(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    laptop.run("daemon", "start")
+    try:
+        code = signed_up(laptop, server, "hal")
+        laptop.run("add", "the daemon sent this")
+        assert laptop.run("sync")["synced"]
+        assert laptop.run("sync", "status")["pending_ops"] == 0
+        desk.run(
+            *("login", "--server", server, "--username", "hal", "--recovery", "--password-stdin"),
+            stdin=f"{PASSWORD}\n{code.text}\n",
+        )
+        assert "daemon sent this" in json.dumps(desk.run("list"))
+        desk.run("add", "the desk answered")
+        desk.run("sync")
+        deadline = time.monotonic() + 40
+        while "desk answered" not in json.dumps(laptop.run("list")):
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        assert laptop.run("logout")["told"]
+        assert laptop.run("sync", fails=True)["code"] == "not_found"
+        assert "desk answered" in json.dumps(laptop.run("list"))
+    finally:
+        laptop.run("daemon", "stop")
