@@ -1,0 +1,352 @@
+"""The planted bugs of engine, membership, store, sealing and cloud. Each says under which faults it must show itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+
+from scrubjay.store import replica
+from scrubjay.store.transaction import Transaction
+from scrubjay_cloud import lanes as cloud_lanes
+from scrubjay_shared import clock, envelope, sealing, segment, wire
+from scrubjay_shared.errors import UnavailableError
+from scrubjay_sync import membership, packing, planning
+from scrubjay_sync.accounts import Joining
+from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.engine import Engine
+from scrubjay_sync.keys import RootKey
+from scrubjay_sync.membership import Member
+from scrubjay_sync.planning import Verdict
+from simulation.mutants import Mutant, mutant
+
+
+def _under(*faults: str) -> frozenset[str]:
+    return frozenset(faults)
+
+
+def _none(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing, later."""
+
+
+def _verdict_as(wrong: Verdict, told: Verdict) -> Callable[[Any], Any]:
+    def replaced(original: Any) -> Any:
+        def compare(*args: Any, **asked: Any) -> Verdict:
+            found: Verdict = original(*args, **asked)
+            return told if found is wrong else found
+
+        return compare
+
+    return replaced
+
+
+def _assumed(original: Any) -> Any:
+    """Take silence for a yes."""
+
+    async def push(self: Cloud, objects: Sequence[envelope.Envelope]) -> Any:
+        try:
+            return await original(self, objects)
+        except UnavailableError:
+            return tuple(
+                wire.Pushed(
+                    scope=one.header.scope,
+                    device=one.header.device,
+                    n_from=one.header.n_from,
+                    n_to=one.header.n_to,
+                    status="ok",
+                    n=one.header.n_to,
+                    tip=one.end,
+                )
+                for one in objects
+            )
+
+    return push
+
+
+def _first_unsent_skipped(original: Any) -> Any:
+    def unsent(self: Transaction, after_seq: int, limit: int) -> Any:
+        found = original(self, after_seq, limit)
+        return found[1:] if len(found) > 2 else found
+
+    return unsent
+
+
+def _last_of_run_lost(original: Any) -> Any:
+    def receive(self: Transaction, device: str, run: Any) -> Any:
+        return original(self, device, run[:-1] if len(run) > 2 else run)
+
+    return receive
+
+
+def _forgets_not_applied(original: Any) -> Any:
+    return lambda self, forgets: False
+
+
+def _unsent_dropped(original: Any) -> Any:
+    def reincarnate(self: Transaction, device: str, after_seq: int, *rest: Any) -> Any:
+        return original(self, device, max(after_seq, self._store.last_seq), *rest)
+
+    return reincarnate
+
+
+def _floor_moves_clock(original: Any) -> Any:
+    def op(self: Transaction, *args: Any) -> Any:
+        made = original(self, *args)
+        self._store.last_hlc = max(self._store.last_hlc, made.hlc)
+        return made
+
+    return op
+
+
+def _any_stamp_moves_clock(_original: Any) -> Any:
+    return lambda last, remote, now: max(last, remote)
+
+
+def _pack_loses_one(original: Any) -> Any:
+    def pack(place: Any, covered: Any, entries: Any, hand: Any) -> Any:
+        return original(place, covered, entries[:-1] if len(entries) > 1 else entries, hand)
+
+    return pack
+
+
+def _pack_with_its_own_tip(original: Any) -> Any:
+    def pack(place: Any, covered: Any, entries: Any, hand: Any) -> Any:
+        return original(place, [*covered[:-1], replace(covered[-1], signature=bytes(64), body=b"")], entries, hand)
+
+    return pack
+
+
+def _only_first_half_sealed(original: Any) -> Any:
+    def segments(place: Any, entries: Any, hand: Any) -> Any:
+        return original(place, entries[: max(1, len(entries) // 2)], hand)
+
+    return segments
+
+
+def _erased_is_skipped(original: Any) -> Any:
+    def segments(place: Any, entries: Any, hand: Any) -> Any:
+        return original(place, [(seq, data or b"") for seq, data in entries], hand)
+
+    return segments
+
+
+class _NoCipher:
+    """A cipher that does not; what was sealed before still opens."""
+
+    def __init__(self, key: bytes) -> None:
+        self._real = AESGCMSIV(key)
+
+    def encrypt(self, nonce: bytes, data: bytes, aad: bytes) -> bytes:
+        return data + bytes(16)
+
+    def decrypt(self, nonce: bytes, data: bytes, aad: bytes) -> bytes:
+        return data[:-16] if data.endswith(bytes(16)) else self._real.decrypt(nonce, data, aad)
+
+
+def _any_is_stored(_original: Any) -> Any:
+    return lambda *_: True
+
+
+def _stale_may_push(original: Any) -> Any:
+    def refusal(one: Any, state: Any, device: Any) -> str:
+        found: str = original(one, state, device)
+        return "" if found == "stale_epoch" else found
+
+    return refusal
+
+
+def _gap_may_push(original: Any) -> Any:
+    def head(tx: Any, account: bytes, lane: Any) -> Any:
+        n, tip = original(tx, account, lane)
+        return (n + 1, tip) if n == 2 else (n, tip)
+
+    return head
+
+
+def _page_skips_one(original: Any) -> Any:
+    async def pull(self: Cloud, cursor: str, **asked: Any) -> Any:
+        page = await original(self, cursor, **asked)
+        return replace(page, objects=page.objects[:-1]) if len(page.objects) > 1 else page
+
+    return pull
+
+
+def _never_synced_is_synced(original: Any) -> Any:
+    async def settled(self: Engine, *args: Any) -> bool:
+        await original(self, *args)
+        return True
+
+    return settled
+
+
+def _unsigned_accepted(_original: Any) -> Any:
+    return lambda one, keys: True
+
+
+def _anything_continues(_original: Any) -> Any:
+    return lambda run, *, n, prev, keys: None
+
+
+def _own_root(original: Any) -> Any:
+    async def save(self: Any, root: RootKey | None) -> None:
+        await original(self, root and replace(root, secret=self.machine.entropy(32)))
+
+    return save
+
+
+def _old_epoch(original: Any) -> Any:
+    return lambda self, scope: max(0, original(self, scope) - 1)
+
+
+def _lane_not_kept(original: Any) -> Any:
+    def put(tx: Any, lane: Any) -> None:
+        original(tx, replace(lane, n=max(0, lane.n - 1)) if lane.n % 3 == 2 else lane)
+
+    return put
+
+
+def _crash_tears(original: Any) -> Any:
+    """Apply objects and move the lane's end in two transactions."""
+
+    async def applied(self: Engine, accepted: Any, tally: Any, *, cursor: Any, down: bool = False) -> Any:
+        if accepted and not down:
+            ends = [(lane, found[-1].envelope) for lane, found in accepted]
+            await self._store.write(
+                lambda tx: [
+                    replica.put_lane(
+                        tx, replace(lane, n=last.header.n_to, tip=last.end, hw_n=last.header.n_to, hw_tip=last.end)
+                    )
+                    for lane, last in ends
+                ]
+            )
+        return await original(self, accepted, tally, cursor=cursor, down=down)
+
+    return applied
+
+
+def _unsettled_alarm(original: Any) -> Any:
+    async def alarm(self: Engine, tally: Any, error: Any, subject: str, *, holds: bool = True) -> None:
+        if error.code != "rolled_back":
+            await original(self, tally, error, subject, holds=holds)
+
+    return alarm
+
+
+def _root_not_wrapped(original: Any) -> Any:
+    def wraps(before: Any, after: Any, **asked: Any) -> Any:
+        found = original(before, after, **asked)
+        return tuple(replace(one, target=found[-1].target) for one in found)
+
+    return wraps
+
+
+ENGINE_MUTANTS: tuple[Mutant, ...] = (
+    mutant(
+        "a fork is taken for the same",
+        (planning, "compare", _verdict_as(Verdict.FORK, Verdict.SAME)),
+        faults=_under("restore", "clone"),
+    ),
+    mutant(
+        "a split is taken for the same",
+        (planning, "compare", _verdict_as(Verdict.LOST, Verdict.SAME)),
+        faults=_under("rollback", "quiet rollback"),
+        first=1,
+    ),
+    mutant(
+        "nothing is healed",
+        (Engine, "_heal", lambda _: _nothing),
+        faults=_under("rollback", "quiet rollback", "owner lost"),
+        first=1,
+    ),
+    mutant("silence is taken for yes", (Cloud, "push", _assumed), faults=_under("drop", "refusals"), first=6),
+    mutant("the first of the outbox is skipped", (Transaction, "unsent", _first_unsent_skipped), faults=_under("drop")),
+    mutant("the last of a page is not applied", (Transaction, "receive", _last_of_run_lost), faults=_under("drop")),
+    mutant("a forget that comes is not done", (Transaction, "_bury", _forgets_not_applied), faults=_under("drop")),
+    mutant(
+        "a new incarnation drops what was not sent",
+        (Transaction, "reincarnate", _unsent_dropped),
+        faults=_under("restore", "clone"),
+    ),
+    mutant(
+        "a fork makes no new incarnation",
+        (Engine, "_reincarnate", lambda _: _nothing),
+        faults=_under("restore", "clone"),
+    ),
+    mutant("the floor moves the store's clock", (Transaction, "_op", _floor_moves_clock), faults=_under("clock")),
+    mutant(
+        "any stamp moves the store's clock",
+        (clock, "receive", _any_stamp_moves_clock),
+        faults=_under("clock", "crashes"),
+        first=1,
+    ),
+    mutant("a pack loses an op", (packing, "pack", _pack_loses_one), faults=_under("late joiner")),
+    mutant("a pack ends in a link of its own", (packing, "pack", _pack_with_its_own_tip), faults=_under("late joiner")),
+    mutant("half a segment is sealed", (packing, "segments", _only_first_half_sealed), faults=_under("drop")),
+    mutant(
+        "what was erased is sent as an op", (packing, "segments", _erased_is_skipped), faults=_under("drop"), first=1
+    ),
+    mutant(
+        "nothing is encrypted",
+        (sealing, "AESGCMSIV", lambda _: _NoCipher),
+        (segment, "compress", lambda _: lambda data: (data, 0)),
+        faults=_under("drop"),
+    ),
+    mutant(
+        "another object at the same place passes for a copy, and is not compared",
+        (cloud_lanes, "_is_stored", _any_is_stored),
+        (planning, "compare", _verdict_as(Verdict.FORK, Verdict.SAME)),
+        faults=_under("restore", "clone"),
+    ),
+    mutant(
+        "what is sealed with an old key is taken",
+        (cloud_lanes, "_push_refusal", _stale_may_push),
+        faults=_under("rotate", "lost answers", "drop"),
+        first=2,
+    ),
+    mutant("the server takes an object beyond a gap", (cloud_lanes, "_head", _gap_may_push), faults=_under("drop")),
+    mutant(
+        "a page is cut short, and holes are not read",
+        (Cloud, "pull", _page_skips_one),
+        (Engine, "_read_on", lambda _: _nothing),
+        faults=_under("drop"),
+    ),
+    mutant(
+        "holes are not read", (Engine, "_read_on", lambda _: _nothing), faults=_under("skipping", "withheld"), first=4
+    ),
+    mutant(
+        "synced is said too early",
+        (Engine, "_settled", _never_synced_is_synced),
+        faults=_under("withheld", "fork"),
+        first=1,
+    ),
+    mutant("signatures are not checked", (envelope, "signed_by", _unsigned_accepted), faults=_under("forged"), first=5),
+    mutant(
+        "chains are not checked",
+        (envelope, "check_run", _anything_continues),
+        faults=_under("skipping", "forged"),
+        first=2,
+    ),
+    mutant("a device seals with the key before", (Member, "current_epoch", _old_epoch), faults=_under("rotate")),
+    mutant(
+        "a machine that logs in makes its own root key", (Joining, "_save", _own_root), faults=_under("late joiner")
+    ),
+    mutant("a lane's end is kept one short", (replica, "put_lane", _lane_not_kept), faults=_under("drop")),
+    mutant(
+        "a lane moves before its ops are in",
+        (Engine, "_applied", _crash_tears),
+        faults=_under("write crashes"),
+        first=5,
+    ),
+    mutant("a rollback is not told", (Engine, "_alarm", _unsettled_alarm), faults=_under("rollback", "quiet rollback")),
+    mutant(
+        "a new root key is wrapped for somebody else",
+        (membership, "wraps_after", _root_not_wrapped),
+        faults=_under("rotate"),
+    ),
+)

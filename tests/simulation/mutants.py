@@ -1,0 +1,45 @@
+"""How a bug is planted: a real function is replaced for a while. A bug that no law catches is a hole in the laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A planted bug: `sites` are (owner, attribute, replacement made from the original).
+
+    `faults` are those of the histories in which it is looked for; none means that each history has its own. `first` is
+    the seed to begin with: one that has shown it before, so that every run does not search for it anew.
+    """
+
+    name: str
+    faults: frozenset[str] = frozenset()
+    first: int = 0
+    sites: tuple[tuple[Any, str, Callable[[Any], Any]], ...]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Have the bug in the code until the block ends."""
+        with ExitStack() as undo:
+            for place, attribute, replacement in self.sites:
+                owner = next((one for one in getattr(place, "__mro__", ()) if attribute in one.__dict__), place)
+                original = owner.__dict__[attribute]
+                inner = original.__func__ if isinstance(original, staticmethod | classmethod) else original
+                made = replacement(inner)
+                setattr(owner, attribute, type(original)(made) if inner is not original else made)
+                undo.callback(setattr, owner, attribute, original)
+            yield
+
+
+def mutant(
+    name: str,
+    *sites: tuple[Any, str, Callable[[Any], Any]],
+    faults: frozenset[str] = frozenset(),
+    first: int = 0,
+) -> Mutant:
+    """Return a planted bug of one or more places."""
+    return Mutant(name=name, sites=sites, faults=faults, first=first)

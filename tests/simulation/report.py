@@ -1,0 +1,199 @@
+"""Playing many histories on all cores and writing docs/reliability.md: every figure in it comes from one such run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import kill_rounds
+from simulation import engine, merge
+from simulation.engine_mutants import ENGINE_MUTANTS
+from simulation.merge_mutants import MERGE_MUTANTS
+from simulation.mutants import Mutant
+from simulation.play import Caught, Play, Played, catch, play_all, quiet
+
+MUTANT_HISTORIES = 300
+"""Histories that a planted bug is given to show itself."""
+
+HEAD = """# Reliability
+
+How the end-to-end encrypted sync of scrubjay (beta) is tested for the faults it must survive. The figures below were
+written by one run of
+
+    {command}
+
+on {machine}, Python {python}, SQLite {sqlite}, {processes} processes. The same command plays the same histories: a seed
+decides everything that happens in one, and a seed that fails prints all that was chosen for it. `tests/simulation/` is
+the code, `tests/simulation/laws.py` a second, independent reading of the merge rules.
+
+## Three levels
+
+**Merge histories** (`tests/simulation/merge.py`) drive the real merge core and clock: two to eight devices write, hear of
+each other through a server that loses, repeats, delays and reorders, and must show the same in the end.
+
+**Engine histories** (`tests/simulation/engine.py`) drive everything: real stores on disk, the real sync engine, real
+encryption, and the real cloud application over its own database, in one process. Clock, randomness, sleep and network
+are the simulation's, which runs one step of one device at a time.
+
+**Kill rounds** (`tests/kill_rounds.py`) run real daemons, a real service and its litestream as processes, and kill them;
+what dies when is the seed's choice, what happens then is the system's.
+"""
+
+LAWS = """## What must hold
+
+| Law | Meaning |
+|---|---|
+| I1 | once all have synced, every device shows the same |
+| I2 | nothing is lost that a living device or the server still had; losing edits are listed, never dropped |
+| I3 | what was forgotten is never seen again |
+| I4 | an edit wins at once over what its writer had seen |
+| I5 | counters are exact |
+| I6 | after a crash, a device shows what it showed before |
+| I7 | "synced" is never said of what the server does not have |
+| I8 | no lane ever holds two different objects at one place |
+| I9 | clocks only rise and do not run away; no second root key for an account |
+| I11 | no plaintext in anything the server holds or the network carries |
+| I12 | a server that rolls back, forks or withholds is reported |
+| I14 | with the faults off, everything is everywhere within a few rounds |
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One kind of history: how it is played, how many were, and the bugs planted in it."""
+
+    title: str
+    play: Play
+    seeds: Sequence[int]
+    mutants: tuple[Mutant, ...]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play histories and planted bugs; return 1 when a law was broken or a bug survived."""
+    parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
+    parser.add_argument("--merge", type=int, default=100_000, help="merge histories to play")
+    parser.add_argument("--engine", type=int, default=2_000, help="engine histories to play")
+    parser.add_argument("--kills", type=int, default=100, help="rounds of kill -9 over real processes to play")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--write", type=Path, help="write the figures to this file")
+    chosen = parser.parse_args(arguments)
+    quiet()
+    levels = (
+        Level(
+            title="Merge histories",
+            play=merge.run,
+            seeds=range(chosen.first, chosen.first + chosen.merge),
+            mutants=MERGE_MUTANTS,
+        ),
+        Level(
+            title="Engine histories",
+            play=engine.run,
+            seeds=range(chosen.first, chosen.first + chosen.engine),
+            mutants=ENGINE_MUTANTS,
+        ),
+    )
+    text = [
+        HEAD.format(
+            command=f"make simulate ARGS='--merge {chosen.merge} --engine {chosen.engine} --kills {chosen.kills}'",
+            machine=f"{os.cpu_count()} cores ({platform.machine()})",
+            python=platform.python_version(),
+            sqlite=_sqlite(),
+            processes=chosen.processes,
+        ),
+        LAWS,
+    ]
+    failed = 0
+    for level in levels:
+        lines, wrong = _played(level, chosen.processes)
+        text += lines
+        failed += wrong
+    if chosen.kills:
+        try:
+            found = kill_rounds.play(chosen.kills, chosen.first, say=lambda text: _say(text + "\n"))
+        except kill_rounds.BrokenPromiseError as error:
+            _say(f"{error}\n")
+            failed += 1
+        else:
+            text += kill_rounds.section(found)
+    if chosen.write:
+        chosen.write.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
+    return 1 if failed else 0
+
+
+def _played(level: Level, processes: int) -> tuple[list[str], int]:
+    """Play a level and its planted bugs. Returns what to write, and how much went wrong."""
+    begun = time.monotonic()
+    played = play_all(
+        level.play, level.seeds, processes=processes, on_progress=lambda done: _say(f"{level.title}: {done:,}")
+    )
+    took = time.monotonic() - begun
+    _say(f"{level.title}: {played.histories:,} in {took:.0f} s, {len(played.failures)} broke a law\n")
+    if played.failures:
+        print(played.told(), file=sys.stderr)
+    caught = [catch(planted, _with(level.play, planted), histories=MUTANT_HISTORIES) for planted in level.mutants]
+    survivors = [planted.name for planted, how in zip(level.mutants, caught, strict=True) if how is None]
+    _say(f"{level.title}: {len(caught) - len(survivors)} of {len(caught)} planted bugs caught\n")
+    for name in survivors:
+        print(f"survived: {name}", file=sys.stderr)
+    return _section(level, played, took, caught), len(played.failures) + len(survivors)
+
+
+def _with(play: Play, planted: Mutant) -> Play:
+    """Return how the histories are played in which a planted bug is looked for."""
+    return partial(play, faults=planted.faults) if planted.faults else play
+
+
+def _section(level: Level, played: Played, took: float, caught: list[Caught | None]) -> list[str]:
+    tally = played.tally
+    faults = sorted(name.removeprefix("fault: ") for name in tally if name.startswith("fault: "))
+    figures = sorted(name for name in tally if not name.startswith("fault: "))
+    found = [one for one in caught if one is not None]
+    return [
+        f"## {level.title}",
+        "",
+        (
+            f"{played.histories:,} histories (seeds {level.seeds[0]:,} to {level.seeds[-1]:,}) in {took:,.0f} s of wall time;"
+            f" {len(played.failures)} broke a law."
+        ),
+        "",
+        "| In all | |",
+        "|---|--:|",
+        *(f"| {name} | {tally[name]:,} |" for name in figures),
+        "",
+        "| Fault | Histories that had it |",
+        "|---|--:|",
+        *(f"| {name} | {tally[f'fault: {name}']:,} |" for name in faults),
+        "",
+        f"### Planted bugs: {len(found)} of {len(caught)} caught",
+        "",
+        "Each is put into the real code for the length of one check. `Histories` says how many were played until a law",
+        "was broken.",
+        "",
+        "| Planted bug | Caught by | Histories |",
+        "|---|---|--:|",
+        *(f"| {one.name} | {one.law} | {one.histories} |" for one in found),
+        "",
+    ]
+
+
+def _sqlite() -> str:
+    try:
+        driver: Any = import_module("pysqlite3.dbapi2")
+    except ImportError:
+        driver = sqlite3
+    return str(driver.sqlite_version)
+
+
+def _say(text: str) -> None:
+    print(f"\r{text}", end="", file=sys.stderr, flush=True)

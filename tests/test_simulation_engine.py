@@ -1,0 +1,59 @@
+"""Seeded histories of whole machines, engine and cloud under faults; and bugs planted in the real code, all caught."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from simulation import engine, play
+from simulation.engine_mutants import ENGINE_MUTANTS
+from simulation.mutants import Mutant
+
+HISTORIES = 14
+MANY = 300
+FEW = 30
+"""Histories within which a planted bug must be caught."""
+QUICK = frozenset(
+    {
+        "a fork is taken for the same",
+        "the first of the outbox is skipped",
+        "a forget that comes is not done",
+        "a new incarnation drops what was not sent",
+        "the server takes an object beyond a gap",
+        "a page is cut short, and holes are not read",
+    }
+)
+"""Planted bugs that are looked for in every run of the tests; all others take longer."""
+
+
+def test_no_history_breaks_a_law() -> None:
+    played = play.play_some(engine.run, range(HISTORIES))
+
+    assert not played.failures, played.told()
+
+
+@pytest.mark.slow
+def test_no_history_of_many_breaks_a_law() -> None:
+    played = play.play_all(engine.run, range(HISTORIES, MANY), processes=2)
+
+    assert not played.failures, played.told()
+
+
+@pytest.mark.parametrize("seed", [3, 10])
+def test_a_seed_plays_the_same_history_byte_for_byte(seed: int) -> None:
+    first, second = (engine.run(seed, tracing=True).trace for _ in range(2))
+
+    assert first == second
+    assert first
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        pytest.param(planted, id=planted.name, marks=() if planted.name in QUICK else pytest.mark.slow)
+        for planted in ENGINE_MUTANTS
+    ],
+)
+def test_a_planted_bug_is_caught(planted: Mutant) -> None:
+    assert play.catch(planted, partial(engine.run, faults=planted.faults or None), histories=FEW) is not None
