@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,22 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BASELINE = CHECKOUT / "bench" / "baseline.json"
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 FAILED = 1
-LONGEST = "scale-1m"  # half an hour the first time: measured when it is named
+LONGEST = ("scale-1m", "bootstrap-1m")  # half an hour the first time: measured when they are named
+
+
+def _synced(module: str, **options: str) -> Callable[[Plan], list[Figure]]:
+    """Return a section about sync or the cloud, whose libraries are loaded (and needed) only when it is measured."""
+
+    def measure(plan: Plan) -> list[Figure]:
+        try:
+            found = import_module(f"scrubjay_bench.{module}")
+        except ModuleNotFoundError as error:
+            raise NotFoundError(f"{error.name} is not installed", hint="pip install 'scrubjay[sync,cloud]'") from error
+        figures: list[Figure] = found.measure(plan, **options)
+        return figures
+
+    return measure
+
 
 SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
     "append": ("Appending events", append.measure),
@@ -48,7 +64,19 @@ SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
     "import": ("Importing", importing.measure),
     "start": ("Cold start", starting.measure),
     "quality": ("Quality on the shipped sample", quality.measure),
+    "sealing": ("Sync: sealing and sizes", _synced("sealing")),
+    "cloud": ("Sync: the cloud service", _synced("cloud_rates")),
+    "longpolls": ("Sync: a service with 1,000 long-polls", _synced("longpolls")),
+    "visible": ("Sync: until the other machine shows it", _synced("visible")),
+    "bootstrap-10k": ("Sync: a new machine, 10,000 events", _synced("bootstrap", name="10k")),
+    "bootstrap-100k": ("Sync: a new machine, 100,000 events", _synced("bootstrap", name="100k")),
+    "bootstrap-1m": ("Sync: a new machine, 1,000,000 events", _synced("bootstrap", name="1m")),
 }
+
+
+def command(words: Sequence[str]) -> int:
+    """Run `scrubjay bench …`: the first word is the command's own name."""
+    return main(words[1:])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scrubjay bench", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="measure, and show a table")
-    run.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} (all but {LONGEST})")
+    run.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} (all but {' and '.join(LONGEST)})"
+    )
     run.add_argument("--rounds", type=int, default=5, help="how often each figure is measured (5)")
     run.add_argument("--locomo", type=Path, help="locomo10.json, for the figures of import and scale")
     run.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
@@ -108,7 +138,7 @@ def _run(line: argparse.Namespace) -> int:
     keep = line.keep or Path(tempfile.gettempdir()) / "scrubjay-bench"
     plan = _plan(line, keep)
     found: dict[str, dict[str, Any]] = {}
-    for name in line.sections or [section for section in SECTIONS if section != LONGEST]:
+    for name in line.sections or [section for section in SECTIONS if section not in LONGEST]:
         title, measure = SECTIONS[name]
         sys.stderr.write(f"measuring {name} …\n")
         before = load()

@@ -140,6 +140,12 @@ def _helps(plan: Plan) -> tuple[float, ...]:
     return (rounds.ratio("cli.help", ["floor.python"]),)
 
 
+def _seals(plan: Plan) -> tuple[float, ...]:
+    from scrubjay_bench import sealing  # noqa: PLC0415 - it needs what the base install lacks; a gate stands in a checkout
+
+    return (sealing.gate(plan.rounds).ratio("seal.upload", ["floor.seal"], rate=True),)
+
+
 def _questions(plan: Plan) -> tuple[float, ...]:
     return (float(len(quality.asked(plan).missed)),)
 
@@ -172,6 +178,7 @@ _CHECKS = (
     Check(names=("append_batched_wall", "append_batched_cpu"), measure=_appends),
     Check(names=("recall_10k",), measure=_recalls),
     Check(names=("help",), measure=_helps),
+    Check(names=("seal",), measure=_seals),
     Check(names=("sample_missed",), measure=_questions, tries=1),
     Check(names=("chats_recall_5", "chats_ndcg_5"), measure=_chats, tries=1),
     Check(names=("locomo_recall_5", "locomo_ndcg_5"), measure=_locomo, tries=1, needs_locomo=True),

@@ -1,0 +1,465 @@
+"""A first upload and a new machine: accounts of 10,000, 100,000 and 1,000,000 events, from first device to second.
+
+The first store is written through the store's own append path and kept. Each role (who uploads, who joins) is a process
+of its own with the product's engine in it, so that its memory and processor time are its own; then a real daemon joins,
+and is asked. The service is a real process with its rate limits lifted: a person's third machine within ten minutes
+would have to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrubjay.client import Client, path_of
+from scrubjay.store import Store
+from scrubjay.store.sqlite import driver
+from scrubjay.store.transaction import Transaction
+from scrubjay_bench import clouds, daemons, progress, sealing
+from scrubjay_bench.corpus import Corpus
+from scrubjay_bench.figures import Figure, Rounds
+from scrubjay_bench.plan import Plan
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.records import Event
+from scrubjay_shared.wire import Kdf
+from scrubjay_sync import accounts, engine, packing
+from scrubjay_sync.accounts import Machine
+from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.engine import Engine, Progress
+from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.membership import Secrets
+
+SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
+GOALS = {
+    "1m": {"wall": 25.0, "first.query": 5.0, "memory.peak": 250.0, "upload.wall": 30.0},
+}
+SEED = 31
+FORMAT = 2
+"""Of kept stores; another number makes them anew."""
+AT_ONCE = 2_000  # events a transaction while the first store is made
+FLOOR_ROWS = 4_096  # rows a transaction of the floor: as many as a page of a first upload brings
+USEFUL = 20_000  # newest events that make a first query useful
+USERNAME = "jay"
+AUTH_KEY = b"a" * 32
+KDF = Kdf(salt=b"k" * 16, memory_kib=64 * 1024, iterations=3, lanes=4)
+CODE = RecoveryCode(secret=b"scrubjay-bench-code!")
+LONG_SECONDS = 1_800.0
+
+
+def measure(plan: Plan, name: str) -> list[Figure]:
+    """Measure one size: half a minute at 10,000 events; at a million ten, and some more when the store is made."""
+    return measured(plan, SIZES[name], name)
+
+
+def measured(plan: Plan, events: int, name: str) -> list[Figure]:
+    """Measure an account of so many events."""
+    rounds = Rounds()
+    store = stored(plan.keep, events)
+    with daemons.scratch(plan.scratch) as folder:
+        for place in range(plan.rounds):
+            at = folder / str(place)
+            at.mkdir()
+            with clouds.running(at / "cloud", unlimited=True) as service:
+                _upload(rounds, store, at / "first", service, events)
+                _join(rounds, at / "second", service, events)
+                _join_daemon(rounds, plan, at / "third", service, events)
+                rounds.add("size", _on_disk(at / "cloud") / events)
+            _floor(rounds, store, at / "floor.db", events)
+            shutil.rmtree(at, ignore_errors=True)
+    return _figures(rounds, events, name)
+
+
+# --- the first store --------------------------------------------------------------------------------------------------
+
+
+def stored(keep: Path, events: int) -> Path:
+    """Return the file of a closed store with the corpus's first events, made in `keep` unless it is there."""
+    path = keep / f"sync-{events}-{FORMAT}-{SEED}-{_schema()}" / "memory.db"
+    if not path.exists():
+        partial = path.parent.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        asyncio.run(_fill(partial / path.name, events))
+        partial.rename(path.parent)
+    return path
+
+
+def _schema() -> str:
+    """Return what changes with the tables: a kept store of others would be migrated when it is opened."""
+    from scrubjay import store  # noqa: PLC0415 - for its folder only
+
+    migrations = sorted((Path(str(store.__file__)).parent / "migrations").glob("*.sql"))
+    return clouds.digest(b"".join(path.read_bytes() for path in migrations))
+
+
+async def _fill(path: Path, events: int) -> None:
+    texts, draw = Corpus(SEED), random.Random(SEED)
+    numbers = iter(range(events))
+    made = await Store.open(path, now=_now, entropy=os.urandom)
+    try:
+        with progress.steps(events) as steps:
+            steps.say(f"filling a store with {events:,} events")
+            while batch := [sealing.event_of(texts, number, draw) for number in itertools.islice(numbers, AT_ONCE)]:
+                await made.write(partial(_append, batch))
+                steps.step(len(batch))
+        await made.checkpoint(truncate=True)
+    finally:
+        await made.close()
+
+
+def _append(events: Sequence[Event], tx: Transaction) -> None:
+    tx.append_events(events, learn=False)
+
+
+# --- who takes part ---------------------------------------------------------------------------------------------------
+
+
+def _upload(rounds: Rounds, store: Path, home: Path, service: clouds.Service, events: int) -> None:
+    home.mkdir()
+    shutil.copyfile(store, home / "memory.db")
+    before = service.cpu_seconds()
+    told = _role("upload", home, service)
+    rounds.add("upload.wall", told["wall"])
+    rounds.add("upload", events / told["wall"])
+    rounds.add("upload.cpu", told["cpu"])
+    rounds.add("upload.service.cpu", service.cpu_seconds() - before)
+    rounds.add("upload.memory.peak", told["peak_mb"])
+
+
+def _join(rounds: Rounds, home: Path, service: clouds.Service, events: int) -> None:
+    home.mkdir()
+    before = service.cpu_seconds()
+    told = _role("join", home, service)
+    if told["events"] != events:
+        raise UnavailableError(f"{told['events']} of {events} events came", hint="scrubjay sync status")
+    rounds.add("rate", events / told["wall"])
+    for name in ("wall", "cpu", "first", "download.wall", "download.cpu", "open.cpu", "apply.cpu", "rest.cpu"):
+        rounds.add(name, told[name])
+    rounds.add("service.cpu", service.cpu_seconds() - before)
+    rounds.add("memory.peak", told["peak_mb"])
+    rounds.add("memory.before", told["before_mb"])
+
+
+def _join_daemon(rounds: Rounds, plan: Plan, home: Path, service: clouds.Service, events: int) -> None:
+    """Let a real daemon in, and ask it for the newest event until it knows it."""
+    with (
+        clouds.keys_in_files(),
+        daemons.serving(home, models_dir=plan.models_dir, model="none") as daemon,
+        daemon.client() as client,
+    ):
+        newest = _newest_words(events)
+        log_in(client, service.origin, "third")
+        began = time.perf_counter()
+        sync(client, "recover", {"code": CODE.text})
+        peak = daemon.rss_mb()
+        found = useful = 0.0
+        there = 0
+        while there < events:
+            if not found and client.call("POST", "/v1/recall", {"query": newest, "mode": "keyword"})["hits"]:
+                found = time.perf_counter() - began
+            there = int(client.call("GET", "/v1/stats")["events"])
+            if not useful and there >= min(USEFUL, events) and found:
+                useful = time.perf_counter() - began
+            peak = max(peak, daemon.rss_mb())
+            if time.perf_counter() - began > LONG_SECONDS:
+                raise UnavailableError(f"{there} of {events} events came", hint="scrubjay sync status")
+            time.sleep(0.05)
+        rounds.add("daemon.wall", time.perf_counter() - began)
+        rounds.add("first.query", useful or time.perf_counter() - began)
+        rounds.add("daemon.memory.peak", peak)
+        rounds.add("daemon.memory.rest", daemon.rss_mb())
+
+
+def _newest_words(events: int) -> str:
+    texts, draw = Corpus(SEED), random.Random(SEED)
+    if events > SIZES["100k"]:  # making a million events again takes a minute: any of the kept ones will do
+        return "meeting budget release"
+    return [sealing.event_of(texts, number, draw).text for number in range(events)][-1]
+
+
+def _role(name: str, home: Path, service: clouds.Service) -> dict[str, float]:
+    """Run one device as a process, and return what it tells of itself."""
+    command = [sys.executable, "-P", "-m", "scrubjay_bench.bootstrap", name, str(home), service.origin]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG_SECONDS)
+    if done.returncode:
+        raise UnavailableError(f"the device that should {name} failed", hint=done.stderr.strip()[-600:])
+    told: dict[str, float] = json.loads(done.stdout)
+    return told
+
+
+def sync(client: Client, verb: str, body: Any) -> Any:
+    """Call a sync verb of a daemon."""
+    return client.call("POST", path_of("/v1/workers/sync/{verb}", verb=verb), msgspec.to_builtins(body))
+
+
+def log_in(client: Client, origin: str, name: str) -> Any:
+    """Have a daemon ask to be let into the benchmark's account."""
+    request = {"origin": origin, "username": USERNAME, "auth_key": AUTH_KEY, "kdf": KDF, "device_name": name}
+    return sync(client, "log_in", request)
+
+
+def sign_up(client: Client, origin: str, name: str) -> Any:
+    """Have a daemon make the benchmark's account."""
+    request = {"origin": origin, "username": USERNAME, "auth_key": AUTH_KEY, "kdf": KDF, "device_name": name}
+    return sync(client, "sign_up", request | {"recovery": CODE.public})
+
+
+# --- one device, in a process of its own ------------------------------------------------------------------------------
+
+
+class _Vault:
+    """A `membership.Vault` in memory."""
+
+    def __init__(self) -> None:
+        self._secrets: Secrets | None = None
+        self._sealed: bytes | None = None
+
+    async def load(self) -> Secrets | None:
+        return self._secrets
+
+    async def save(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    async def keyring(self) -> bytes | None:
+        return self._sealed
+
+    async def keep_keyring(self, data: bytes) -> None:
+        self._sealed = data
+
+    async def erase(self) -> None:
+        self._secrets = self._sealed = None
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """Where this process's time goes. `main` is processor time of the event loop's thread; sums in seconds."""
+
+    main: dict[str, float] = field(default_factory=dict)
+    wall: dict[str, float] = field(default_factory=dict)
+
+    def around(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `act`, measured."""
+
+        def timed(*given: Any, **named: Any) -> Any:
+            began = time.thread_time()
+            try:
+                return act(*given, **named)
+            finally:
+                self.main[name] = self.main.get(name, 0.0) + time.thread_time() - began
+
+        return timed
+
+    def awaited(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `act`, a coroutine function, measured: nothing else runs on the loop while a round waits for it."""
+
+        async def timed(*given: Any, **named: Any) -> Any:
+            began, began_wall = time.thread_time(), time.perf_counter()
+            try:
+                return await act(*given, **named)
+            finally:
+                self.main[name] = self.main.get(name, 0.0) + time.thread_time() - began
+                self.wall[name] = self.wall.get(name, 0.0) + time.perf_counter() - began_wall
+
+        return timed
+
+
+async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
+    clocks = _Clocks()
+    store = await Store.open(home / "memory.db", now=_now, entropy=os.urandom)
+    cloud = Cloud(origin, now=_now)
+    try:
+        machine = Machine(store=store, vault=_Vault(), cloud=cloud, now=_now, entropy=os.urandom)
+        if role == "upload":
+            member = await accounts.sign_up(
+                machine, username=USERNAME, auth_key=AUTH_KEY, kdf=KDF, recovery=CODE.public, name="first"
+            )
+        else:
+            joining = await accounts.log_in(machine, username=USERNAME, auth_key=AUTH_KEY, name="second")
+            member = await joining.recover(CODE)
+        first: list[float] = []
+
+        def note(progress: Progress) -> None:
+            if progress.step == "bootstrap" and not first:
+                clocks.wall["enough"] = progress.done / max(progress.total, 1)
+                first.append(time.perf_counter())
+
+        # Where time goes inside a round: these are the only ways out of the event loop's own work.
+        for verb in ("lane", "pull", "heads"):
+            setattr(cloud, verb, clocks.awaited("download", getattr(cloud, verb)))
+        engine.packing.opened = clocks.around("open", packing.opened)  # type: ignore[attr-defined]
+        made = Engine(
+            store,
+            member,
+            cloud,
+            now=_now,
+            entropy=os.urandom,
+            sleep=asyncio.sleep,
+            free_bytes=lambda: shutil.disk_usage(home).free,
+            on_progress=note,
+        )
+        before = _peak_mb()
+        began, began_cpu, began_main = time.perf_counter(), time.process_time(), time.thread_time()
+        synced = False
+        while not synced:
+            synced = (await made.sync()).synced
+        wall, cpu, main = (
+            time.perf_counter() - began, time.process_time() - began_cpu, time.thread_time() - began_main
+        )  # fmt: skip
+        count = (await store.fetch("select count(*) from event"))[0][0]
+    finally:
+        await cloud.aclose()
+        await store.close()
+    opened, download = clocks.main.get("open", 0.0), clocks.main.get("download", 0.0)
+    return {
+        "wall": wall,
+        "cpu": cpu,
+        "first": first[0] - began if first else wall,
+        "download.wall": clocks.wall.get("download", 0.0),
+        "download.cpu": download,
+        "open.cpu": opened,
+        "apply.cpu": cpu - main,
+        "rest.cpu": main - opened - download,
+        "events": count,
+        "before_mb": before,
+        "peak_mb": _peak_mb(),
+    }
+
+
+def _now() -> Millis:
+    return Millis(time.time_ns() // 1_000_000)
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this process ever had, in megabytes of 10^6 bytes."""
+    try:  # what getrusage says begins with the size of whoever started this process
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+# --- the least of it --------------------------------------------------------------------------------------------------
+
+_TABLES = ("event", "op", "session")
+
+
+def _floor(rounds: Rounds, store: Path, path: Path, events: int) -> None:
+    """Note what one connection needs to insert the same rows with the same indexes, without and with their tokens."""
+    plain = tokens = 0.0
+    plain_cpu = tokens_cpu = 0.0
+    with (
+        closing(driver.connect(f"file:{store}?immutable=1", uri=True)) as source,
+        closing(driver.connect(str(path), isolation_level=None)) as target,
+    ):
+        target.execute("pragma journal_mode = wal")
+        target.execute("pragma synchronous = full")
+        named = ", ".join(f"'{table}'" for table in _TABLES)
+        schema = source.execute(
+            "select sql from sqlite_master where sql is not null and type in ('table', 'index')"
+            f" and (tbl_name in ({named}) or name = 'event_fts') and name not like 'event_fts_%'"
+            " order by type desc"
+        )
+        for (sql,) in schema.fetchall():
+            target.execute(sql)
+        for table in _TABLES:
+            took, cpu = _copied(source, target, table, "*")
+            plain, plain_cpu = plain + took, plain_cpu + cpu
+        tokens, tokens_cpu = _copied(source, target, "event_fts", "rowid, tokens")
+    rounds.add("floor.wall", plain + tokens)
+    rounds.add("floor.cpu", plain_cpu + tokens_cpu)
+    rounds.add("floor.rows.cpu", plain_cpu)
+    rounds.add("floor.tokens.cpu", tokens_cpu)
+    rounds.add("floor.rate", events / (plain + tokens))
+
+
+def _copied(source: Any, target: Any, table: str, columns: str) -> tuple[float, float]:
+    cursor = source.execute(f"select {columns} from {table}")
+    took = cpu = 0.0
+    names = f"({columns})" if columns != "*" else ""
+    while rows := cursor.fetchmany(FLOOR_ROWS):
+        marks = ", ".join("?" * len(rows[0]))
+        began, began_cpu = time.perf_counter(), time.process_time()
+        target.execute("begin immediate")
+        target.executemany(f"insert into {table}{names} values ({marks})", rows)
+        target.execute("commit")
+        took, cpu = took + time.perf_counter() - began, cpu + time.process_time() - began_cpu
+    return took, cpu
+
+
+def _on_disk(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.db*"))
+
+
+def _figures(rounds: Rounds, events: int, size: str) -> list[Figure]:
+    goals = GOALS.get(size, {})
+
+    def row(name: str, meaning: str, unit: str, floor: str = "") -> Figure:
+        made = rounds.figure(name, meaning, unit, samples=events, floor=floor, goal=goals.get(name))
+        return replace(made, name=_named(name, size), floor=_named(floor, size) if floor else "")
+
+    return [
+        row("wall", "a new device: from its first request until it holds everything", "s", "floor.wall"),
+        row("rate", "the same as a rate", "events/s", "floor.rate"),
+        row("cpu", "its processor time", "s", "floor.cpu"),
+        row("download.cpu", "of which requests and their answers (event loop)", "s"),
+        row("open.cpu", "of which decryption, decompression and decoding (event loop)", "s"),
+        row("apply.cpu", "of which the store: rows, indexes, tokens (its thread)", "s", "floor.cpu"),
+        row("rest.cpu", "of which signatures, chains and all else (event loop)", "s"),
+        row("download.wall", "of the time by the clock, waiting for the service", "s"),
+        row("service.cpu", "the service's processor time for it", "s"),
+        row("first", "until the first page is applied, which is the newest one, however small", "s"),
+        row("memory.peak", "most resident memory of the device, store and engine without recall's index", "MB"),
+        row("memory.before", "of which before its first round", "MB"),
+        row("daemon.wall", "a real daemon lets itself in with the recovery code: until it holds everything, asked all"
+            " the while", "s", "floor.wall"),
+        row("first.query", f"the same until the newest {min(USEFUL, events):,} events are there"
+            " and a keyword question has hits", "s"),
+        row("daemon.memory.peak", "most resident memory of that daemon, recall's index included", "MB"),
+        row("daemon.memory.rest", "its resident memory when it is done", "MB"),
+        row("upload.wall", "the first upload, on loopback", "s"),
+        row("upload", "the same as a rate", "events/s"),
+        row("upload.cpu", "its processor time", "s"),
+        row("upload.service.cpu", "the service's processor time for it", "s"),
+        row("upload.memory.peak", "most resident memory of the device that uploads", "MB"),
+        row("size", "of the service's files for an event", "bytes"),
+        row("floor.wall", "bare SQLite, one connection: the same rows, indexes and tokens", "s"),
+        row("floor.rate", "the same as a rate", "events/s"),
+        row("floor.cpu", "its processor time", "s"),
+        row("floor.rows.cpu", "of which rows and indexes", "s"),
+        row("floor.tokens.cpu", "of which tokens (FTS5)", "s"),
+    ]  # fmt: skip
+
+
+def _named(name: str, size: str) -> str:
+    return (
+        f"floor.bootstrap.{size}{name.removeprefix('floor')}"
+        if name.startswith("floor")
+        else (f"bootstrap.{size}.{name}")
+    )
+
+
+def main(words: Sequence[str]) -> None:
+    """Be one device: `upload` or `join`, its folder, the service's address. Prints what it cost."""
+    role, home, origin = words
+    print(json.dumps(asyncio.run(_device(role, Path(home), origin))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
