@@ -3,20 +3,50 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+DEPLOY := .venv-deploy
 MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/model.onnx
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo test test-slow lint format bench gate lock clean
+.PHONY: demo demo-sync test test-slow check-deploy lint format bench gate lock clean simulate reliability fuzz drill kill-rounds
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
 
+# Two machines, one account, on loopback: log in, pair, part, edit, meet again. ARGS=7 repeats the run of that seed.
+demo-sync: $(STAMP)
+	$(BIN)/python -m scrubjay_bench.two_machines $(ARGS)
+
 test: $(STAMP) $(MODELS)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP) $(MODELS)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+# Each file of deploy/ under the tool its users use. These are big (290 MB), so they have an environment of their own.
+check-deploy: $(STAMP) $(DEPLOY)/.stamp
+	SCRUBJAY_DEPLOY_TOOLS=$(CURDIR)/$(DEPLOY)/bin $(BIN)/python -m pytest -m '' tests/test_deploy.py tests/test_deploy_tools.py
+
+$(DEPLOY)/.stamp: deploy/requirements.lock | $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(DEPLOY)
+	$(BIN)/uv pip install --quiet --python $(DEPLOY)/bin/python --require-hashes -r deploy/requirements.lock
+	@touch $@
+
+# 100,000 merge and 2,000 engine histories under faults, and every planted bug; ARGS= changes the numbers.
+simulate reliability: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m simulation --write docs/reliability.md $(ARGS)
+
+# Service and litestream killed with -9 under load, restored from the replica, healed by the clients: what it cost.
+drill: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m cloud_drill $(ARGS)
+
+# kill -9 of real daemons, service and litestream, lost disks, restored and copied devices; ARGS="--rounds 100 --seed 1".
+kill-rounds: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m kill_rounds $(ARGS)
+
+# Five minutes on each decoder, two processes; ARGS= chooses (--seconds 60 account). Figures go to standard output.
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz/run.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check
@@ -60,7 +90,9 @@ $(MODELS): $(STAMP)
 # Names, versions, markers and hashes only: no address of any index belongs in the lock.
 lock: $(STAMP)
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-	  --group dev pyproject.toml --python-version 3.11 --output-file requirements.lock
+	  --group dev --extra sync --extra cloud pyproject.toml --python-version 3.11 --output-file requirements.lock
+	set -e; for name in image build requirements; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+	  --no-annotate --constraints requirements.lock --python-version 3.11 deploy/$$name.in --output-file deploy/$$name.lock; done
 
 clean:
-	rm -rf $(VENV) .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEPLOY) .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -223,9 +223,10 @@ async def test_copies_that_migrations_and_crashes_left_beside_the_store_go_too(
 ) -> None:
     async with opened() as service:
         await fill(service)
-    step = file.Migration(2, "more", "create table more (y integer) strict;\n")
+    last = file.migrations()[-1].version
+    step = file.Migration(last + 1, "more", "create table more (y integer) strict;\n")
     file.prepare(store_path, [*file.migrations(), step], dict)
-    store_path.write_bytes(file.snapshot_path(store_path, 1).read_bytes())  # the upgrade was taken back
+    store_path.write_bytes(file.snapshot_path(store_path, last).read_bytes())  # the upgrade was taken back
     for name in (".part", ".v1.bak.part", ".restored", ".restored.part"):
         store_path.with_name(store_path.name + name).write_bytes(GONE.encode())
     folder = store_path.parent
