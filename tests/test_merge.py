@@ -4,8 +4,6 @@ Real stores on real files; the exchange here is what sync does, without the netw
 the others. What a store shows is compared with the pure fold of all ops, and with a rebuild of itself.
 """
 
-# ruff: noqa: ASYNC240 - a test may wait for its own disk
-
 from __future__ import annotations
 
 import asyncio
@@ -28,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from quick_disk import quick_folder
 from scrubjay import api
 from scrubjay import service as service_module
 from scrubjay.cli import main, render
@@ -48,7 +47,6 @@ pytestmark = pytest.mark.anyio
 
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
 NOW = 1_800_000_000_000
-SHM = Path("/dev/shm")  # noqa: S108 - files of tests alone; a disk would make them ten times slower
 
 
 # --- devices ------------------------------------------------------------------------------------------------------------
@@ -77,7 +75,7 @@ async def device(folder: Path, number: int, clock: Clock | None = None, seed: in
 
 @asynccontextmanager
 async def devices(count: int, clocks: Sequence[Clock] = ()) -> AsyncIterator[list[Store]]:
-    folder = Path(tempfile.mkdtemp(dir=SHM if SHM.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(dir=quick_folder()))
     try:
         async with AsyncExitStack() as stack:
             chosen = [*clocks, *(Clock() for _ in range(count))]

@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx2
 
+from quick_disk import quick_folder
 from scrubjay.store import replica
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, millis_of, ulid_text
@@ -710,7 +711,7 @@ _held: list[tempfile.TemporaryDirectory[str]] = []
 @cache
 def _template() -> Template:
     """Make the account, once in a process."""
-    held = tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=_memory())
+    held = tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=quick_folder())
     _held.append(held)
     return asyncio.run(_made(Path(held.name)))
 
@@ -761,12 +762,6 @@ async def _join(station: Station, world: World, code: RecoveryCode | None = None
         await joiner.cloud.aclose()
 
 
-def _memory() -> str | None:
-    """Return a folder in memory, where there is one: a history writes files and syncs them all the time."""
-    found = Path("/dev/shm")  # noqa: S108 - only where it is faster
-    return str(found) if found.is_dir() else None
-
-
 @contextmanager
 def _small() -> Any:
     """Have the engine's limits small."""
@@ -782,7 +777,7 @@ def _small() -> Any:
 
 def run(seed: int, *, tracing: bool = False, faults: frozenset[str] | None = None) -> World:
     """Play the history of a seed, with other faults than its own when told. A broken law comes with the options and the last steps that led there."""
-    with _small(), tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=_memory()) as folder:
+    with _small(), tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=quick_folder()) as folder:
         _template()
         world = World(seed, Path(folder), tracing=tracing, faults=faults)
         try:
