@@ -11,7 +11,7 @@ from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.mutants import Mutant
 
 HISTORIES = 14
-MANY = 300
+MANY = 200
 FEW = 30
 """Histories within which a planted bug must be caught."""
 QUICK = frozenset(
