@@ -101,7 +101,7 @@ class Place:
     def json(self, *words: str) -> Any:
         """Return the JSON answer of a command that must succeed."""
         done = self.run(*words, "--json")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(done.stdout)
 
     @contextmanager

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +42,7 @@ from scrubjay_cloud.jobs import Jobs, take
 from scrubjay_cloud.metrics import Metrics, _Objects
 from scrubjay_cloud.migrate import LEFT_OUT, TABLES, migrate
 from scrubjay_cloud.policy import OPERATIONS, OperationsPolicy
-from scrubjay_cloud.restore import restore
+from scrubjay_cloud.restore import fetch, restore
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import verify
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
@@ -773,12 +773,37 @@ async def test_a_litestream_that_was_stopped_first_is_made_to_send_the_last_writ
         assert connection.execute("select v from meta where k = 'last'").fetchone() == ("words",)
 
 
+def test_a_restored_file_whose_index_lacks_rows_is_made_again_of_its_rows(folder: Path) -> None:
+    source, target = folder / "backup.db", folder / "fetched.db"
+    with closing(sqlite.raw(source, read_only=False)) as connection:
+        connection.execute("create table t (a integer primary key, b text)")
+        connection.execute("insert into t values (1, 'x'), (2, 'y')")
+        connection.execute("create index t_b on t (b)")
+        connection.execute("pragma writable_schema = on")
+        connection.execute("update sqlite_schema set sql = 'create index t_b on t (b) where a > 1' where name = 't_b'")
+    with closing(sqlite.raw(source, read_only=False)) as connection:
+        connection.execute("insert into t values (0, 'z')")  # this index does not take it
+        connection.execute("pragma writable_schema = on")
+        connection.execute("update sqlite_schema set sql = 'create index t_b on t (b)' where name = 't_b'")
+    with closing(sqlite.raw(source, read_only=False)) as connection:
+        assert "in index t_b" in connection.execute("pragma integrity_check").fetchone()[0]
+
+    fetch("", target, source=source)
+
+    with closing(sqlite.raw(target, read_only=True)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("select b from t indexed by t_b order by b").fetchall() == [("x",), ("y",), ("z",)]
+
+
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="seen: litestream 0.5.17 restores a file whose index lacks a row, and refuses it"
-)
 async def test_three_lost_machines_cost_nothing_that_a_device_still_has(folder: Path) -> None:
-    found = await rounds(folder, 3)
+    try:
+        found = await rounds(folder, 3)
+    except AssertionError as error:
+        if "damaged" not in str(error):
+            raise
+        # Worse than an index or an unused page: refused, and the backups are what helps. Seen in one drill of some forty.
+        pytest.xfail("litestream 0.5.17 made a damaged file after kill -9, and it was refused")
 
     assert [one.generation for one in found] == [2, 3, 4]
     assert [one.lost_after_heal for one in found] == [0, 0, 0]

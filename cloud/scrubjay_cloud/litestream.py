@@ -156,9 +156,10 @@ def socket_of(database: Path) -> Path:
 def restore(replica: str, out: Path, *, timestamp: str = "", timeout_s: float) -> None:
     """Write the newest state that a replica holds, or its state at `timestamp` (RFC 3339), to a new file.
 
-    Raises NotFoundError when the replica is empty, CorruptError when litestream cannot make a database of it.
+    Whether the file is whole is the caller's to check. Raises NotFoundError when the replica is empty,
+    CorruptError when litestream cannot make a file of it.
     """
-    line = [str(checked_program()), "restore", "-o", str(out), "-integrity-check", "full"]
+    line = [str(checked_program()), "restore", "-o", str(out)]
     if timestamp:
         line += ["-timestamp", timestamp]
     try:

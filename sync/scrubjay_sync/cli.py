@@ -64,6 +64,7 @@ POLL_S = 0.3
 """Between two looks at how far a round is."""
 
 BETA = "Sync is beta: keep a backup (scrubjay backup) until it is not."
+ALL_OF_IT = "All that this store holds goes to the account, sealed; --home FOLDER gives another account one of its own."
 
 
 # --- the way to the verbs ---------------------------------------------------------------------------------------------
@@ -354,7 +355,7 @@ def login(command: Command) -> None:
             f"this machine is logged in as {known.username or 'a limited device'} at {known.origin}",
             hint="scrubjay logout first",
         )
-    command.out.remark(BETA)
+    command.out.remark(f"{BETA}\n{ALL_OF_IT}")
     with way_of(command.chosen) as way:
         if line.bundle:
             answer = way.call("join_limited", verbs.BundleRequest(bundle=prompts.secret("device bundle")))
