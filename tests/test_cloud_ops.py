@@ -780,11 +780,11 @@ def test_a_restored_file_whose_index_lacks_rows_is_made_again_of_its_rows(folder
         connection.execute("insert into t values (1, 'x'), (2, 'y')")
         connection.execute("create index t_b on t (b)")
         connection.execute("pragma writable_schema = on")
-        connection.execute("update sqlite_schema set sql = 'create index t_b on t (b) where a > 1' where name = 't_b'")
+        connection.execute("update sqlite_schema set sql = 'CREATE INDEX t_b on t (b) where a > 1' where name = 't_b'")
     with closing(sqlite.raw(source, read_only=False)) as connection:
         connection.execute("insert into t values (0, 'z')")  # this index does not take it
         connection.execute("pragma writable_schema = on")
-        connection.execute("update sqlite_schema set sql = 'create index t_b on t (b)' where name = 't_b'")
+        connection.execute("update sqlite_schema set sql = 'CREATE INDEX t_b on t (b)' where name = 't_b'")
     with closing(sqlite.raw(source, read_only=False)) as connection:
         assert "in index t_b" in connection.execute("pragma integrity_check").fetchone()[0]
 
