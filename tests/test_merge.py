@@ -34,7 +34,7 @@ from scrubjay.index import Index
 from scrubjay.policy import DEFAULT
 from scrubjay.recall import Filters, Query, rank
 from scrubjay.service import Service
-from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file
+from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file, peers, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
 from scrubjay.store.sqlite import driver
 from scrubjay_shared import ops, text
@@ -888,6 +888,104 @@ async def test_an_op_comes_back_byte_for_byte_also_where_its_row_could_not_repea
         assert [(one.seq, one.data) for one in kept] == log
         await here.write(lambda tx: tx.blank_event(id_of(10), [(0, 4)]))
         assert b"said" not in ((await here.write(lambda tx: tx.ops_between("ab" * 16, 2, 2)))[0].data or b"")
+
+
+ODD_BODIES: tuple[dict[int, Any], ...] = (
+    {},
+    {9: "proj_a"},
+    {10: -90},
+    {12: {"speaker": "Mel", "a": [1.5, {"b": None}]}},
+    {12: {"b": 1, "a": 2}},
+    {9: None},
+    {10: 0},
+    {12: {}},
+    {77: "of a newer version"},
+    {4: "session_end"},
+    {4: "tool_result", 5: "tool"},
+    {6: ""},
+    {6: "¿Dónde está el café? 東京 " * 3},
+)
+"""What may stand in an event beside what always does: some of it no row can repeat byte for byte."""
+
+arrival = st.tuples(
+    st.sampled_from(("event",) * 6 + ("blank", "forget")), st.integers(11, 16), st.sampled_from(ODD_BODIES)
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(arrival, max_size=30), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_a_run_of_events_leaves_what_they_leave_one_by_one_in_any_order(
+    arrivals: list[tuple[str, int, dict[int, Any]]], at_once: int, rng: random.Random
+) -> None:
+    logs: dict[str, list[tuple[int, bytes | None]]] = {"ab" * 16: [], "cd" * 16: []}
+    said: set[tuple[str, int]] = set()
+    for place, (kind, number, odd) in enumerate(arrivals):
+        name = ("ab" * 16, "cd" * 16)[place % 2]
+        if kind == "event" and (name, number) in said:
+            continue  # an id belongs to one event of a device
+        said.add((name, number))
+        words = event_of(id_of(number), f"we said word{place}, didn't we?", session=f"s{place % 2}", ts=NOW + place % 3)
+        bodies = {
+            "event": (OpType.EVENT, ops.event_body(words) | odd),
+            "blank": (OpType.BLANK, ops.blank_body(id_of(number), [(3, 8)])),
+            "forget": (OpType.FORGET, ops.forget_body(id_of(number))),
+        }
+        logs[name].append(op(len(logs[name]) + 1, *bodies[kind]))
+
+    async def left(runs: Sequence[tuple[str, Sequence[tuple[int, bytes | None]]]]) -> list[object]:
+        async with devices(1) as (here,):
+            for name, piece in runs:
+                await take(here, name, piece)
+            kept = [await here.write(partial(Transaction.ops_between, device=name, low=1, high=99)) for name in logs]
+            found = await here.fetch(
+                "select e.id from event_fts f join event e on e.n = f.rowid where event_fts match 'said' order by 1"
+            )
+            digest = await here.write(Transaction.view_digest)
+            await here.write(lambda tx: tx.rebuild(vectors=False))
+            assert await here.write(Transaction.view_digest) == digest
+            return [kept, found, digest, await here.parked()]
+
+    async def run() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(peers, "_AT_ONCE", at_once)
+            together = await left(list(logs.items()))
+        alone = [(name, [one]) for name, log in logs.items() for one in log]
+        rng.shuffle(alone)
+        assert together == await left(alone)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["blank last", "blank first"])
+async def test_an_erased_passage_is_in_no_byte_also_of_an_event_that_its_row_cannot_repeat(order: int) -> None:
+    body = ops.event_body(event_of(id_of(9), "my secret word")) | {77: "of a newer version"}
+    log = [op(1, OpType.EVENT, body), op(2, OpType.BLANK, ops.blank_body(id_of(9), [(3, 9)]))]
+    async with devices(1) as (here,):
+        for one in log[::order]:
+            await take(here, "ab" * 16, [one])
+
+        sent = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
+        assert [event.text for event in (await here.events([id_of(9)])).values()] == ["my ░░░░░░ word"]
+        assert all(b"secret" not in (one.data or b"") for one in sent)
+        assert not await here.fetch("select 1 from op where instr(body, ?)", (b"secret",))
+
+
+@given(st.sampled_from(ODD_BODIES), st.sampled_from(ODD_BODIES), st.sampled_from([dict, sorted]))
+def test_the_row_of_an_event_is_that_of_its_record_and_gives_its_bytes_again(
+    one: dict[int, Any], other: dict[int, Any], order: Callable[[Any], Any]
+) -> None:
+    body = ops.event_body(event_of(id_of(9), "said")) | one | other
+    body = {key: body[key] for key in order(body)}
+    made = ops.decode(op(1, OpType.EVENT, body)[1], device="ab" * 16, seq=1)
+    data = ops.encode(made)
+    event, row = ops.event_of(made), rows.received_row("ab" * 16, id_of(9), made.body)
+
+    assert rows.event_row(event) == row
+    assert rows.event_of(row) == replace(event, metadata=rows.unjson(row[10]))
+    assert rows.event_body(row) == ops.event_body(rows.event_of(row))
+    wire = ops.read(data, device="ab" * 16, seq=1)
+    again = ops.encode_event_body(rows.event_body(row), made.op_id, made.hlc)
+    assert ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None) == (again == data)
 
 
 # --- a service around it ------------------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrubjay_shared import text
 from scrubjay_shared.text import (
     ASKS,
     FTS5_TOKENIZE,
@@ -16,6 +19,7 @@ from scrubjay_shared.text import (
     STOP_WORDS,
     Mark,
     analyse,
+    analysed,
     asks,
     estimate_tokens,
     fts_query,
@@ -239,3 +243,46 @@ def test_a_token_tells_what_its_text_can_answer(word: str, mark: Mark) -> None:
 
 def test_the_token_of_a_question_is_found_by_no_query() -> None:
     assert ASKS not in query_tokens("really? ? ??")
+
+
+# --- the analyser, quick and plain ---------------------------------------------------------------------------------------
+
+PROSE = st.lists(
+    st.sampled_from(
+        [*"'’.-_/ \n?", "don't", "DON'T", "Mel's", "o'clock", "'quoted'", "l'ami", "x" * 80, "it", "Paints"]
+    ),
+    max_size=40,
+).map("".join)
+
+
+def plainly(words: str) -> list[str]:
+    """Analyse ASCII as the module says that it does: stop words dropped, what leans on a word cut, then stems."""
+    found = re.findall(r"[a-z0-9]+(?:'[a-z]+)?", words.lower())
+    bare = [re.sub(r"^[dln]'(?=[a-z]{3})|'s$|(?<=[a-z0-9]{3})'[a-z]+$", "", w) for w in found if w not in STOP_WORDS]
+    stem = Stemmer.Stemmer("english").stemWord
+    return [stem(word[:MAX_TOKEN_CHARS]).replace("'", "") for word in bare if word not in STOP_WORDS]
+
+
+@given(PROSE | st.text(st.characters(max_codepoint=127), max_size=200))
+def test_words_that_were_met_before_give_what_they_give_alone(words: str) -> None:
+    straight = words.replace("’", "'")
+
+    assert analyse(words) == plainly(straight)
+    assert analyse(words) == analyse(words)
+
+
+@given(ANY_TEXT | SCRIPTS | PROSE)
+def test_the_joined_tokens_are_the_tokens_with_a_space_between_two(words: str) -> None:
+    assert analysed(words) == " ".join(analyse(words))
+
+
+def test_the_words_kept_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = text._Terms()
+    monkeypatch.setattr(text, "_TERMS", kept)
+    monkeypatch.setattr(text, "_MAX_TERMS", 10)
+    words = [f"paintings{number}" for number in range(100)]
+
+    assert [analyse(word) for word in words] == [plainly(word) for word in words]
+    analyse("k" * 5_000)
+    assert len(kept) <= 10
+    assert all(len(word) <= text._MAX_KEPT_CHARS for word in kept)

@@ -52,6 +52,9 @@ Stamp = tuple[int, str]
 Version = tuple[Any, tuple[Stamp, ...]]
 """A value of a register, and the stamps of the versions that its writer had seen: first the one it replaced."""
 
+Wire = tuple[int, int, bytes, int, dict[int, Any]]
+"""What the bytes of an op say: (type, version, op id, hlc, body). Its device and seq stand outside them."""
+
 MAX_HLC = (1 << 63) - (1 << 32)
 """The greatest stamp an op may have. SQLite counts to 2^63; what is left is room for edits that stamp above it."""
 
@@ -328,13 +331,19 @@ def problem(op: Op) -> str:
     An unknown value of a closed set (a type, a scope) is no problem in a memory, which shows its default instead until
     this device knows the value; an event has no default, so it waits.
     """
-    check = _CHECKS.get(op.type)
+    return wire_problem((op.type, op.version, op.op_id, op.hlc, op.body))
+
+
+def wire_problem(wire: Wire) -> str:
+    """Return what `problem` says of an op as it was read."""
+    op_type, _, _, hlc, body = wire
+    check = _CHECKS.get(op_type)
     if check is None:
-        return f"type {op.type} is of a newer version"
-    if not 0 < op.hlc <= MAX_HLC:
+        return f"type {op_type} is of a newer version"
+    if not 0 < hlc <= MAX_HLC:
         return "its time is out of range"
     try:
-        return check(op.body)
+        return check(body)
     except (LookupError, TypeError, ValueError, AttributeError):
         return "it is not well formed"
 
@@ -357,7 +366,12 @@ def _words(value: Any) -> bool:
 
 
 def _map(value: Any) -> bool:
-    return type(value) is dict and _json(value, MAX_JSON_DEPTH)
+    if type(value) is not dict:
+        return False
+    for key, one in value.items():  # nearly all metadata is a few texts
+        if type(key) is not str or (type(one) is not str and not _json(one, MAX_JSON_DEPTH - 1)):
+            return False
+    return True
 
 
 def _json(value: Any, depth: int) -> bool:
@@ -374,16 +388,17 @@ def _event_problem(body: dict[int, Any]) -> str:
         return "its type, role or trust is of a newer version"
     project = body.get(9)
     fine = (  # spelled out: this runs a million times when a device joins
-        _id(body[ENTITY])
-        and _words(body[2])
-        and _words(body[3])
-        and _words(body[8])
+        type(entity := body[ENTITY]) is bytes
+        and len(entity) == 16
+        and type(agent := body[2]) is str
+        and type(session := body[3]) is str
+        and type(key := body[8]) is str
+        and "\0" not in f"{agent}{session}{key}"
         and type(body[6]) is str
-        and type(body[7]) is int
-        and 0 <= body[7] <= MAX_EVENT_MILLIS
+        and type(ts := body[7]) is int
+        and 0 <= ts <= MAX_EVENT_MILLIS
         and (project is None or _words(project))
-        and _whole(offset := body.get(10, 0))
-        and abs(offset) < DAY_MINUTES
+        and (10 not in body or (_whole(body[10]) and abs(body[10]) < DAY_MINUTES))
         and (12 not in body or _map(body[12]))
     )
     return "" if fine else "it is not well formed"
@@ -459,7 +474,7 @@ _FITS: dict[int, Callable[[Any], bool]] = {
 # --- wire -------------------------------------------------------------------------------------------------------------
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(tuple[int, int, bytes, int, dict[int, Any]])
+_decoder = msgspec.msgpack.Decoder(Wire)
 
 
 def encode(op: Op) -> bytes:
@@ -473,12 +488,23 @@ def encode(op: Op) -> bytes:
 
 def decode(data: bytes, *, device: str, seq: int) -> Op:
     """Return the op of some bytes; its device and place in the lane stand outside them. Raises CorruptError."""
+    return op_of(read(data, device=device, seq=seq), device=device, seq=seq)
+
+
+def read(data: bytes, *, device: str, seq: int) -> Wire:
+    """Return what some bytes say; of a million events no records are made. Raises CorruptError as `decode` does."""
     try:
-        op_type, version, op_id, hlc, body = _decoder.decode(data)
+        wire: Wire = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptError(
             f"op {seq} of device {device[:8]} cannot be read", hint="scrubjay restore FILE brings back a backup"
         ) from error
+    return wire
+
+
+def op_of(wire: Wire, *, device: str, seq: int) -> Op:
+    """Return the op that was read of some bytes."""
+    op_type, version, op_id, hlc, body = wire
     return Op(device=device, seq=seq, op_id=op_id, hlc=Hlc(hlc), type=op_type, body=body, version=version)
 
 
@@ -570,27 +596,41 @@ def first_grip(one: Grip, other: Grip) -> Grip:
     return one if one == other or astuple(one) < astuple(other) else other
 
 
-def is_plain_event(op: Op, data: bytes) -> bool:
-    """Whether the bytes of an op of type EVENT are those that `encode_event` gives again, where that is cheap to say.
+def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
+    """Whether the bytes of an op of type EVENT are those that `encode_event` gives again of the event's row.
 
-    Never for an event with metadata, whose keys may stand in another order.
+    `metadata` is what the row gives back of the body's, None where the body has none.
     """
-    body = op.body
-    return (
-        tuple(body) in _PLAIN
-        and body.get(9, "") is not None
-        and body.get(10, 1) != 0
-        and _encoder.encode((op.type, 1, op.op_id, op.hlc, body)) == data
-    )
+    op_type, _, op_id, hlc, body = wire
+    if tuple(body) not in _PLAIN or (9 in body and body[9] is None) or (10 in body and body[10] == 0):
+        return False
+    if 12 in body:
+        if not metadata:
+            return False
+        body = {**body, 12: metadata}
+    return _encoder.encode((op_type, 1, op_id, hlc, body)) == data
 
 
-_PLAIN = frozenset((*range(1, 9), *project, *offset, 11) for project in ((), (9,)) for offset in ((), (10,)))
-"""The keys of an event without metadata, in their order: with and without a project, with and without an offset."""
+_PLAIN = frozenset(
+    (*range(1, 9), *project, *offset, 11, *metadata)
+    for project in ((), (9,))
+    for offset in ((), (10,))
+    for metadata in ((), (12,))
+)
+"""The keys of an event in their order: with and without a project, an offset, metadata."""
 
 
 def encode_event(event: Event, op_id: bytes = b"", hlc: int = 0) -> bytes:
     """Return the bytes of the op that appended an event, made again from the event."""
-    return _encoder.encode((int(OpType.EVENT), 1, op_id, hlc, event_body(event)))
+    return encode_event_body(event_body(event), op_id, hlc)
+
+
+def encode_event_body(body: dict[int, Any], op_id: bytes, hlc: int) -> bytes:
+    """Return the bytes of the op that appended an event, made again from what `event_body` gives of it."""
+    return _encoder.encode((_EVENT, 1, op_id, hlc, body))
+
+
+_EVENT = int(OpType.EVENT)
 
 
 def event_of(op: Op) -> Event:

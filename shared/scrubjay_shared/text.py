@@ -132,6 +132,15 @@ def analyse(text: str) -> list[str]:
     return _tokens(text, single=True)
 
 
+def analysed(text: str) -> str:
+    """Return the tokens of `analyse` with a space between two, as a table made with `FTS5_TOKENIZE` keeps them.
+
+    >>> analysed("What did Caroline’s friends paint?")
+    'carolin friend paint'
+    """
+    return _joined(text) if text.isascii() else " ".join(_tokens(text, single=True))
+
+
 def query_tokens(text: str) -> list[str]:
     """Return the tokens a query is made of: as `analyse`, each once, and a single character only where it stands alone.
 
@@ -145,8 +154,10 @@ def query_tokens(text: str) -> list[str]:
 
 def _tokens(text: str, *, single: bool) -> list[str]:
     if text.isascii():
-        return _english(_ENGLISH.findall(text.lower()))
+        return _ascii(text)
     plain = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold().translate(_FOLDS)
+    if plain.isascii():  # English with curly quotation marks, or with an accent
+        return _ascii(plain)
     found: list[str] = []
     for run in _RUNS.finditer(plain.translate(_CLASSES)):
         piece = plain[run.start() : run.end()]
@@ -162,6 +173,36 @@ def _tokens(text: str, *, single: bool) -> list[str]:
     return found
 
 
+def _ascii(text: str) -> list[str]:
+    return _joined(text).split()
+
+
+def _joined(text: str) -> str:
+    """Return the tokens of an ASCII text with a space between two, as a table of full text keeps them."""
+    return " ".join(filter(None, map(_TERMS.__getitem__, text.encode().translate(_SPACED).decode().split())))
+
+
+class _Terms(dict[str, str]):
+    """What stands between two breaks of an ASCII text → its tokens, joined: a few thousand words make up most texts.
+
+    Shared between threads: whoever misses works it out, and all get the same.
+    """
+
+    def __missing__(self, chunk: str) -> str:
+        found = " ".join(_english(_ENGLISH.findall(chunk)))
+        if len(chunk) <= _MAX_KEPT_CHARS:
+            if len(self) >= _MAX_TERMS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_MAX_TERMS = 50_000  # about 8 MB; a conversation's vocabulary is a third of it
+_MAX_KEPT_CHARS = 32  # what is longer is a key or a hash, and does not come again
+_TERMS = _Terms()
+_SPACED = bytes(ord(char.lower()) if char.isalnum() or char == "'" else 32 for char in map(chr, range(128))).ljust(256)
+
+
 def _english(words: list[str]) -> list[str]:
     kept = [_LEANING.sub("", word) if "'" in word else word for word in words if word not in STOP_WORDS]
     stems = _STEMMERS[_WORD]([word[:MAX_TOKEN_CHARS] for word in kept if word not in STOP_WORDS])
@@ -170,7 +211,7 @@ def _english(words: list[str]) -> list[str]:
 
 def _words(piece: str, classes: str) -> list[str]:
     if piece.isascii():
-        return _english(_ENGLISH.findall(piece))
+        return _ascii(piece)
     word = piece.replace("'", "")[:MAX_TOKEN_CHARS]
     return _STEMMERS[classes[0]]([word]) if classes[0] in _STEMMERS and classes[0] != _WORD else [word]
 
@@ -188,7 +229,8 @@ _ASKING = re.compile(r"[?\uff1f\u061f\u037e]\W*\Z")
 
 def asks(text: str) -> bool:
     """Return whether a text ends with a question, quotation marks and emoji after it left out."""
-    return _ASKING.search(text[-16:]) is not None
+    tail = text[-16:]
+    return ("?" in tail or not tail.isascii()) and _ASKING.search(tail) is not None
 
 
 class Mark(IntFlag):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import msgspec
-
-from scrubjay.store import rows
+from scrubjay.store import rows, sqlite
 from scrubjay.store.projection import ERASED, OF_MEMORIES, PROJECTED_AT_ONCE, Projection
 from scrubjay.store.sqlite import driver
 from scrubjay_shared import clock, ops
-from scrubjay_shared.clock import Hlc, millis_of, ulid_text
+from scrubjay_shared.clock import Hlc, Millis, ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Event, Op, Scope
@@ -29,14 +27,22 @@ _NOT_OURS = (
 )
 """What an op's content can be to blame for. Anything else (a full disk) is not, and is raised."""
 
+_Found = tuple[int, bytes, ops.Wire]
+"""An op that came: (seq, its bytes, what they say)."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+_AT_ONCE = 512
+"""Events of a run whose rows are in memory at one time: few enough for a processor's cache, and to die young."""
+
+_EVENT = int(OpType.EVENT)
+
+
+class Outgoing(NamedTuple):
     """One op as sync sends it. `data` are its encoded bytes, None when it was erased.
 
     `entity` is what decides the scope: the op's own, but the memory's for what is about a grip. `project` is the
     project that entity was first written with: of an event its own, of a memory in scope project its resource id; None
-    for everything else, and where it is no longer known (the entity was erased).
+    for everything else, and where it is no longer known (the entity was erased). A tuple, because a million of them are
+    made when a store is first sent.
     """
 
     seq: int
@@ -72,19 +78,19 @@ class Peers(Projection):
         known = self.fetch(
             "select seq from op where device = ?1 and seq in (select value from json_each(?2)) union all"
             " select seq from parked where device = ?1 and seq in (select value from json_each(?2))",
-            (device, msgspec.json.encode(list(latest)).decode()),
+            (device, rows.array(latest)),
         )
         for (seq,) in known:
             del latest[seq]
-        readable: list[tuple[Op, bytes]] = []
+        readable: list[_Found] = []
         refused: list[tuple[int, str | None, bytes, str]] = []
         for seq, data in sorted(latest.items()):
             if data is not None:
-                op, why = _read(device, seq, data)
-                if op is None or why:
-                    refused.append((seq, None if op is None else _about(op), data, why))
+                wire, why = _read(device, seq, data)
+                if wire is None or why:
+                    refused.append((seq, None if wire is None else _about(wire), data, why))
                 else:
-                    readable.append((op, data))
+                    readable.append((seq, data, wire))
         self._keep_erased(device, [seq for seq, data in latest.items() if data is None])
         self._park(device, refused)
         applied, conflicts, erased = self._take(device, readable)
@@ -104,12 +110,12 @@ class Peers(Projection):
         erased = False
         for (device,) in self.fetch("select distinct device from parked"):
             again = [
-                (op, data)
+                (seq, data, wire)
                 for seq, data in self.fetch("select seq, op from parked where device = ? order by seq", (device,))
-                for op, why in (_read(device, seq, data),)
-                if op is not None and not why
+                for wire, why in (_read(device, seq, data),)
+                if wire is not None and not why
             ]
-            self._run_many("delete from parked where device = ? and seq = ?", [(device, op.seq) for op, _ in again])
+            self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq, _, _ in again])
             taken, opened, words = self._take(device, again)
             tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
         return Received(applied=applied, parked=tried - applied, conflicts=conflicts, erased=erased)
@@ -137,7 +143,7 @@ class Peers(Projection):
         )
         self._keep_erased(device, [seq for seq, entity, _, _ in refused if entity in gone])
 
-    def _take(self, device: str, found: Sequence[tuple[Op, bytes]]) -> tuple[int, int, bool]:
+    def _take(self, device: str, found: Sequence[_Found]) -> tuple[int, int, bool]:
         """Apply ops that are well formed; park what fails all the same. Returns (applied, conflicts opened, erased)."""
         if not found:
             return 0, 0, False
@@ -150,8 +156,8 @@ class Peers(Projection):
             self._run("release taken")
             self.changes = held
             if len(found) == 1:
-                op, data = found[0]
-                self._park(device, [(op.seq, _about(op), data, f"it cannot be applied: {type(error).__name__}")])
+                seq, data, wire = found[0]
+                self._park(device, [(seq, _about(wire), data, f"it cannot be applied: {type(error).__name__}")])
                 return 0, 0, False
             each = [self._take(device, [one]) for one in found]
             return sum(one[0] for one in each), sum(one[1] for one in each), any(one[2] for one in each)
@@ -161,38 +167,34 @@ class Peers(Projection):
         held.follow(made)
         return len(found), conflicts, erased
 
-    def _apply(self, device: str, found: Sequence[tuple[Op, bytes]]) -> tuple[int, bool]:
+    def _apply(self, device: str, found: Sequence[_Found]) -> tuple[int, bool]:
         """Apply ops of one device, in order of their seq. Returns how many conflicts opened, and whether words went.
 
-        What was forgotten, now or ever, gets no body and no rows: a tombstone does not care which came first.
+        What was forgotten, now or ever, gets no body and no rows: a tombstone does not care which came first. Of events
+        no records are made, only rows: nearly all that a new device reads is events.
         """
+        events = [one for one in found if one[2][0] == _EVENT]
+        others = [(ops.op_of(wire, device=device, seq=seq), data) for seq, data, wire in found if wire[0] != _EVENT]
         of: dict[int, list[Op]] = {}
-        for op, _ in found:
+        for op, _ in others:
             of.setdefault(op.type, []).append(op)
         forgets = of.get(OpType.FORGET, [])
-        events = [(op, ops.event_of(op)) for op in of.get(OpType.EVENT, [])]
-        entities = {op.seq: event.id for op, event in events}
-        entities |= {op.seq: ops.entity_of(op) for op, _ in found if op.type != OpType.EVENT}
+        entities = {op.seq: ops.entity_of(op) for op, _ in others}
         grips = {op.seq: ops.grip_of(op) for op in of.get(OpType.GRIP, [])}
-        gone = self.forgotten({*entities.values(), *grips.values()}) | {entities[op.seq] for op in forgets}
-        repeated = {op.seq: event for op, event in events}
+        buried = {entities[op.seq] for op in forgets}
+        gone = self.forgotten({*entities.values(), *grips.values()}) | buried if others else buried
 
-        def body(op: Op, data: bytes) -> bytes | None:
-            if op.type == OpType.FORGET:
-                return data
-            if entities[op.seq] in gone or grips.get(op.seq) in gone:
-                return None
-            if op.type != OpType.EVENT:
-                return data
-            return None if _is_repeated(op, repeated[op.seq], data) else data
+        def erased_before(op: Op) -> bool:
+            return op.type != OpType.FORGET and (entities[op.seq] in gone or grips.get(op.seq) in gone)
 
-        self._run_many(
-            "insert into op (device, seq, op_id, hlc, type, entity, body) values (?, ?, ?, ?, ?, ?, ?)",
-            [(device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq], body(op, data)) for op, data in found],
+        self._log_rows(
+            (device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq], None if erased_before(op) else data)
+            for op, data in others
         )
         self._hear(device, len(found))
         erased = self._bury(forgets) if forgets else False
-        self._receive_events(events, gone)
+        for at in range(0, len(events), _AT_ONCE):
+            self._receive_events(device, events[at : at + _AT_ONCE])
         blanked = {entities[op.seq] for op in of.get(OpType.BLANK, [])} - gone
         erased = (self._blank(blanked) if blanked else False) or erased
         if erased:
@@ -200,41 +202,54 @@ class Peers(Projection):
         self._receive_counts(device, of.get(OpType.COUNT, []), gone)
         touched = dict.fromkeys(
             entities[op.seq]
-            for op, _ in found
+            for op, _ in others
             if op.type in OF_MEMORIES and op.type != OpType.COUNT and entities[op.seq] not in gone
         )
         conflicts = 0
-        ids = list(touched)
-        for at in range(0, len(ids), PROJECTED_AT_ONCE):
-            conflicts += self._project(self._logs(rows.array(ids[at : at + PROJECTED_AT_ONCE])))
-        near = [op.hlc for op, _ in found if millis_of(op.hlc) <= self.now + clock.MAX_LEAD_MS]
-        self._store.last_hlc = clock.receive(self._store.last_hlc, max(near, default=Hlc(0)), self.now)
+        memories = list(touched)
+        for at in range(0, len(memories), PROJECTED_AT_ONCE):
+            conflicts += self._project(self._logs(rows.array(memories[at : at + PROJECTED_AT_ONCE])))
+        most = clock.latest(Millis(self.now + clock.MAX_LEAD_MS))
+        near = max([wire[3] for _, _, wire in found if wire[3] <= most], default=0)
+        self._store.last_hlc = clock.receive(self._store.last_hlc, Hlc(near), self.now)
         return conflicts, erased
 
-    def _receive_events(self, received: Sequence[tuple[Op, Event]], gone: set[str]) -> None:
-        if not received:
-            return
-        ids = [event.id for _, event in received]
-        blanks = self._blanks(ids)
+    def _log_rows(self, logged: Iterable[tuple[Any, ...]]) -> None:
+        self._run_many(
+            "insert into op (device, seq, op_id, hlc, type, entity, body) values (?, ?, ?, ?, ?, ?, ?)", list(logged)
+        )
+
+    def _receive_events(self, device: str, received: Sequence[_Found]) -> None:
+        """Add events to the log, and the rows of those that are new. What they are blanked or buried by is there."""
+        ids = [ulid_text(wire[4][ops.ENTITY]) for _, _, wire in received]
+        gone, blanks = self.forgotten(ids), self._blanks(ids)
         known = self._which("select id from event where id in (select value from json_each(?))", ids)
-        fresh: list[tuple[int, Event, bool, int]] = []
-        twins: list[tuple[int, Event]] = []
-        for op, event in received:
-            if event.id in gone:
-                made = replace(event, text="", metadata={})
-            elif event.id in blanks:
-                made = replace(event, text=ops.blanked(event.text, blanks[event.id]))
+        logged: list[tuple[Any, ...]] = []
+        fresh: list[tuple[int, sqlite.Row, bool, int]] = []
+        twins: list[tuple[int, sqlite.Row]] = []
+        for event_id, (seq, data, wire) in zip(ids, received, strict=True):
+            _, _, op_id, hlc, body = wire
+            row = made = rows.received_row(device, event_id, body)
+            kept: bytes | None = data
+            spans = blanks.get(event_id)
+            if event_id in gone:
+                made, kept = (*row[:9], "", "{}", *row[11:]), None
+            elif spans is not None:
+                made = (*row[:9], ops.blanked(row[9], spans), *row[10:])
+                kept = ops.encode(ops.with_blanks(ops.op_of(wire, device=device, seq=seq), spans))
+            if kept is not None and ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None):
+                kept = None
+            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept))
+            if event_id in known:
+                twins.append((seq, made))
             else:
-                made = event
-            if event.id in known:
-                twins.append((op.seq, made))
-            else:
-                known.add(event.id)
-                fresh.append((op.seq, made, event.id in gone, int(made is not event)))
+                known.add(event_id)
+                fresh.append((seq, made, event_id in gone, int(made is not row)))
+        self._log_rows(logged)
         if fresh:
             self._add_events(fresh, learn=False)
-        for seq, event in twins:
-            self._receive_twin(seq, event, forgotten=event.id in gone)
+        for seq, made in twins:
+            self._receive_twin(seq, rows.event_of(made), forgotten=made[0] in gone)
 
     def _receive_twin(self, seq: int, event: Event, *, forgotten: bool) -> None:
         """Take in an event that another device has under the same id: the same one of the two counts everywhere."""
@@ -296,16 +311,14 @@ class Peers(Projection):
             f" from op o left join event e on e.id = o.entity where {where}",
             params,
         ):
-            event = rows.event_of(tuple(row)) if row[0] is not None else None
-            about, data = entity, body
-            if op_type == OpType.EVENT and body is None and event is not None and not forgotten:
-                data = ops.encode_event(event, op_id, hlc)
+            about, data, is_event = entity, body, row[0] is not None
+            if op_type == _EVENT and body is None and is_event and not forgotten:
+                data = ops.encode_event_body(rows.event_body(row), op_id, hlc)
             elif op_type == OpType.FORGET and body is not None:
                 about = ops.owner_of(ops.decode(body, device=device, seq=seq)) or entity
-            if event is None and about not in projects:
+            if not is_event and about not in projects:
                 projects[about] = self._project_of(about)
-            project = event.project if event is not None else projects[about]
-            found.append(Outgoing(seq=seq, type=op_type, entity=about, data=data, project=project))
+            found.append(Outgoing(seq, op_type, about, data, row[4] if is_event else projects[about]))
         return found
 
     def _project_of(self, memory_id: str) -> str | None:
@@ -420,24 +433,16 @@ class Peers(Projection):
         return found
 
 
-def _read(device: str, seq: int, data: bytes) -> tuple[Op | None, str]:
-    """Return an op of another device, None when it is none, and why it cannot be applied."""
+def _read(device: str, seq: int, data: bytes) -> tuple[ops.Wire | None, str]:
+    """Return what an op of another device says, None when it is none, and why it cannot be applied."""
     try:
-        op = ops.decode(data, device=device, seq=seq)
+        wire = ops.read(data, device=device, seq=seq)
     except CorruptError:
         return None, "it cannot be read"
-    return op, ops.problem(op)
+    return wire, ops.wire_problem(wire)
 
 
-def _is_repeated(op: Op, event: Event, data: bytes) -> bool:
-    """Whether the bytes of an op can be made again from the row of its event; else the op keeps its own."""
-    if not event.metadata:
-        return ops.is_plain_event(op, data)
-    stored = replace(event, metadata=rows.unjson(rows.json(event.metadata)))
-    return ops.encode_event(stored, op.op_id, op.hlc) == data
-
-
-def _about(op: Op) -> str | None:
+def _about(wire: ops.Wire) -> str | None:
     """Return the entity of an op that may be not well formed."""
-    entity = op.body.get(ops.ENTITY)
+    entity = wire[4].get(ops.ENTITY)
     return ulid_text(entity) if isinstance(entity, bytes) and len(entity) == 16 else None

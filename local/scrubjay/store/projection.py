@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from scrubjay.store import rows
+from scrubjay.store import rows, sqlite
 from scrubjay.store.file import PROJECTED, fts_erases
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.records import Event, EventType, Grip, Memory, Op
+from scrubjay_shared.records import EventType, Grip, Memory, Op
 
 if TYPE_CHECKING:
     from scrubjay.store.store import Changes, Store
@@ -112,20 +112,20 @@ class Projection:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def _add_events(self, new: Sequence[tuple[int, Event, bool, int]], *, learn: bool) -> None:
-        """Add rows of events: (seq, event, whether it was forgotten, how often it was erased)."""
+    def _add_events(self, new: Sequence[tuple[int, sqlite.Row, bool, int]], *, learn: bool) -> None:
+        """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased)."""
         numbered = list(enumerate(new, self._last_event() + 1))
         columns = f"n, {rows.EVENT_COLUMNS}, seq, forgotten, erased"
         self._run_many(
             f"insert into event ({columns}) values ({rows.placeholders(columns)})",
-            [(n, *rows.event_row(event), seq, gone, erased) for n, (seq, event, gone, erased) in numbered],
+            [(n, *row, seq, gone, erased) for n, (seq, row, gone, erased) in numbered],
         )
         if not learn:
             self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in numbered])
-        live = [(n, seq, event) for n, (seq, event, gone, _) in numbered if not gone]
+        live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
         self._index_events(live)
         self._extend_sessions(live, learn=learn)
-        self._cover({event.session_id for _, _, event in live})
+        self._cover({row[3] for _, _, row in live})
 
     def _last_event(self) -> int:
         return int(self.fetch("select coalesce(max(n), 0) from event")[0][0])
@@ -140,18 +140,19 @@ class Projection:
         if found:
             self._put_memories(self._memories(row[0] for row in found))
 
-    def _index_events(self, numbered: Sequence[tuple[int, int, Event]]) -> None:
-        tokens = [(n, seq, event, rows.event_tokens(event)) for n, seq, event in numbered]
-        self._run_many(
-            "insert into event_fts (rowid, tokens) values (?, ?)", [(n, words) for n, _, _, words in tokens if words]
-        )
-        self.changes.events += [rows.event_doc(event, seq, words) for _, seq, event, words in tokens if words]
+    def _index_events(self, numbered: Iterable[tuple[int, int, sqlite.Row]]) -> set[str]:
+        """Write the full text of events (n, seq, row), and tell the index. Returns the ids of those that have some."""
+        found = [(n, doc) for n, seq, row in numbered if (doc := rows.event_doc(row, seq)) is not None]
+        self._run_many("insert into event_fts (rowid, tokens) values (?, ?)", [(n, doc.tokens) for n, doc in found])
+        docs = [doc for _, doc in found]
+        self.changes.events += docs
+        return {doc.id for doc in docs}
 
-    def _extend_sessions(self, numbered: Sequence[tuple[int, int, Event]], *, learn: bool) -> None:
+    def _extend_sessions(self, numbered: Sequence[tuple[int, int, sqlite.Row]], *, learn: bool) -> None:
         """Count new events into their sessions: what `_project_sessions` would say, without reading the old ones."""
-        found: dict[str, list[tuple[int, int, Event]]] = {}
-        for n, seq, event in numbered:
-            found.setdefault(event.session_id, []).append((n, seq, event))
+        found: dict[str, list[tuple[int, int, sqlite.Row]]] = {}
+        for numbers in numbered:
+            found.setdefault(numbers[2][3], []).append(numbers)
         columns = "id, agent, project, start, last, closed, title, title_at, events, last_n"
         self._run_many(
             f"insert into session ({columns}) values ({rows.placeholders(columns)})"
@@ -166,18 +167,18 @@ class Projection:
             [
                 (
                     session_id,
-                    min(event.agent for _, _, event in run),
-                    min((event.project for _, _, event in run if event.project is not None), default=None),
-                    min(event.ts for _, _, event in run),
-                    max(event.ts for _, _, event in run),
-                    max((event.ts for _, _, event in run if event.type == EventType.SESSION_END), default=None),
+                    min([row[2] for _, _, row in run]),
+                    min([row[4] for _, _, row in run if row[4] is not None], default=None),
+                    min([row[5] for _, _, row in run]),
+                    max([row[5] for _, _, row in run]),
+                    max([row[5] for _, _, row in run if row[7] == _CLOSES], default=None),
                     *min(
-                        ((event.text[:TITLE_CHARS], _at(seq, event)) for _, seq, event in run if _titles(event)),
+                        [(row[9][:TITLE_CHARS], _at(seq, row)) for _, seq, row in run if row[7] == _TITLES and row[9]],
                         key=lambda title: title[1],
                         default=("", ""),
                     ),
                     len(run),
-                    max(n for n, _, _ in run) if learn else 0,
+                    run[-1][0] if learn else 0,
                 )
                 for session_id, run in found.items()
             ],
@@ -528,11 +529,9 @@ class Projection:
             (ids,),
         )
         self._run_many("delete from event_fts where rowid = ?", [(row[13],) for row in found])
-        live = [(row[13], row[14], rows.event_of(row)) for row in found if not row[15]]
-        self._index_events(live)
+        heard = self._index_events((row[13], row[14], row) for row in found if not row[15])
         self.changes.stale.update(row[0] for row in found)
-        silent = {row[0] for row in found} - {event.id for _, _, event in live if rows.event_tokens(event)}
-        self.changes.removed += sorted(silent)
+        self.changes.removed += sorted({row[0] for row in found} - heard)
         self._project_sessions({row[3] for row in found})
         self._cover({row[3] for row in found})
 
@@ -561,7 +560,7 @@ class Projection:
         while found := self.fetch(
             f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event where n > ? order by n limit 2000", (last,)
         ):
-            self._index_events([(row[13], row[14], rows.event_of(row)) for row in found if not row[15]])
+            self._index_events((row[13], row[14], row) for row in found if not row[15])
             last = found[-1][13]
         self.project_all()
         events = self.fetch("select count(*) from event where not forgotten")[0][0]
@@ -606,13 +605,12 @@ class Projection:
         return total.hexdigest()
 
 
-def _titles(event: Event) -> bool:
-    return event.type == EventType.USER_MESSAGE and event.text != ""
+_CLOSES, _TITLES = EventType.SESSION_END.value, EventType.USER_MESSAGE.value
 
 
-def _at(seq: int, event: Event) -> str:
+def _at(seq: int, row: sqlite.Row) -> str:
     """Return where an event stands among all, as a text: what `rows.PLACE` says."""
-    return f"{event.ts:015d}{seq:019d}{event.id}"
+    return f"{row[5]:015d}{seq:019d}{row[0]}"
 
 
 def _assigned(columns: str) -> str:

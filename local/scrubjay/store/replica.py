@@ -363,6 +363,8 @@ def bindings_in(tx: Transaction) -> list[Binding]:
 
 def placed(tx: Transaction, entities: Iterable[str]) -> dict[str, bytes]:
     """Return the scopes of those of some entities that do not live in the home scope."""
+    if not tx.fetch("select 1 from placed limit 1"):  # most accounts have one scope
+        return {}
     wanted = msgspec.json.encode(list(entities)).decode()
     return dict(
         tx.fetch("select entity, scope from placed where entity in (select value from json_each(?))", (wanted,))
@@ -401,7 +403,8 @@ def wait_erased(tx: Transaction, device: bytes, seqs: Iterable[int], now: Millis
 
 def settle_erased(tx: Transaction, device: bytes, seqs: Iterable[int]) -> None:
     """Strike ops off: nothing that is kept or served holds their content any more."""
-    tx._run_many("delete from erased where device = ? and seq = ?", [(device.hex(), seq) for seq in seqs])
+    if tx.fetch("select 1 from erased where device = ? limit 1", (device.hex(),)):
+        tx._run_many("delete from erased where device = ? and seq = ?", [(device.hex(), seq) for seq in seqs])
 
 
 # --- what others said -------------------------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from scrubjay.index import EventDoc, MemoryDoc
-from scrubjay_shared.clock import Millis
+from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.records import (
     Event,
     EventType,
@@ -24,7 +24,7 @@ from scrubjay_shared.records import (
     Trust,
     speaker_of,
 )
-from scrubjay_shared.text import ASKS, analyse, asks
+from scrubjay_shared.text import ASKS, analysed, asks
 
 EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
 MEMORY_COLUMNS = (
@@ -106,6 +106,43 @@ def event_row(event: Event) -> tuple[Any, ...]:
         event.dedupe_key,
         event.trust.value,
     )
+
+
+def received_row(device: str, event_id: str, body: dict[int, Any]) -> tuple[Any, ...]:
+    """Return the values of the event that the body of an op of `device` appends, in the order of `EVENT_COLUMNS`.
+
+    The body is one of which `ops.problem` says nothing; `event_id` is its first value as a text.
+    """
+    metadata = body.get(12)
+    return (
+        event_id,
+        device,
+        body[2],
+        body[3],
+        body.get(9),
+        body[7],
+        body.get(10, 0),
+        body[4],
+        body[5],
+        body[6],
+        json(metadata) if metadata else "{}",
+        body[8],
+        body[11],
+    )
+
+
+def event_body(row: Sequence[Any]) -> dict[int, Any]:
+    """Return what `ops.event_body` does of the event of a row of `EVENT_COLUMNS`."""
+    event_id, _, agent, session_id, project, ts, offset, event_type, role, text, metadata, key, trust = row
+    body = {1: ulid_bytes(event_id), 2: agent, 3: session_id, 4: event_type, 5: role, 6: text, 7: ts, 8: key}
+    if project is not None:
+        body[9] = project
+    if offset:
+        body[10] = offset
+    body[11] = trust
+    if metadata != "{}":
+        body[12] = unjson(metadata)
+    return body
 
 
 def event_of(row: tuple[Any, ...]) -> Event:
@@ -218,15 +255,22 @@ def session_of(row: tuple[Any, ...]) -> Session:
 
 def event_tokens(event: Event) -> str:
     """Return the tokens an event is found by, joined by spaces; "" for one that recall never returns."""
-    if event.type not in SEARCHED_TYPES or not event.text:
+    return _tokens(event.type.value, event.speaker, event.text)
+
+
+def _tokens(event_type: str, speaker: str, text: str) -> str:
+    if event_type not in _SEARCHED or not text:
         return ""
-    tokens = analyse(f"[{event.speaker}] {event.text[:MAX_INDEXED_CHARS]}")
-    return " ".join([*tokens, ASKS] if asks(event.text) else tokens)
+    tokens = analysed(f"[{speaker}] {text[:MAX_INDEXED_CHARS]}")
+    return f"{tokens} {ASKS}".lstrip() if asks(text) else tokens
+
+
+_SEARCHED = frozenset(kind.value for kind in SEARCHED_TYPES)
 
 
 def memory_tokens(memory: Memory) -> str:
     """Return the tokens a memory is found by: those of its content and its name, not of its aliases."""
-    return " ".join(analyse(f"{memory.content[:MAX_INDEXED_CHARS]}\n{memory.name or ''}"))
+    return analysed(f"{memory.content[:MAX_INDEXED_CHARS]}\n{memory.name or ''}")
 
 
 def event_words(event: Event) -> str:
@@ -236,19 +280,19 @@ def event_words(event: Event) -> str:
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
-def event_doc(event: Event, seq: int, tokens: str) -> EventDoc:
-    """Return an event as the index holds it. Its place in the session is its time, then its op's place in the log."""
-    return EventDoc(
-        id=event.id,
-        session_id=event.session_id,
-        agent=event.agent,
-        project=event.project,
-        ts=event.ts,
-        order=(event.ts << 20) + (seq & 0xFFFFF),
-        speaker=event.speaker,
-        type=event.type.value,
-        tokens=tokens,
-    )
+def event_doc(row: tuple[Any, ...], seq: int) -> EventDoc | None:
+    """Return the event of a row of `EVENT_COLUMNS` as the index holds it; None for one that recall never returns.
+
+    Its place in the session is its time, then its op's place in the log.
+    """
+    event_id, _, agent, session_id, project, ts, _, event_type, speaker, text, metadata, *_ = row
+    if '"speaker"' in metadata:
+        speaker = speaker_of(unjson(metadata), speaker)
+    tokens = _tokens(event_type, speaker, text)
+    if not tokens:
+        return None
+    order = (ts << 20) + (seq & 0xFFFFF)
+    return EventDoc(event_id, session_id, agent, ts, order, speaker, event_type, tokens, project)
 
 
 def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryDoc:

@@ -154,7 +154,10 @@ class Transaction(Peers):
         written = [self._op(OpType.EVENT, ops.event_body(event)) for event in events]
         self._log(written)
         self._add_events(
-            [(op.seq, event, False, int(event.id in blanks)) for op, event in zip(written, events, strict=True)],
+            [
+                (op.seq, rows.event_row(event), False, int(event.id in blanks))
+                for op, event in zip(written, events, strict=True)
+            ],
             learn=learn,
         )
 
