@@ -64,6 +64,51 @@ async def test_work_that_fails_writes_nothing_and_harms_no_other_in_its_group(da
     assert [key for key, _ in await database.read(held("x"))] == ["x0", "x1", "x2", "x4", "x5"]
 
 
+async def test_works_that_name_their_accounts_share_a_commit_and_no_failure(database: Database) -> None:
+    def fails(tx: Transaction) -> None:
+        put("s3", "lost")(tx)
+        raise InvalidError("no", hint="")
+
+    accounts = [bytes([n % 5]) * 16 for n in range(8)]
+    outcomes = await asyncio.gather(
+        *(database.write(fails if n == 3 else put(f"s{n}", str(n)), account=accounts[n]) for n in range(8)),
+        return_exceptions=True,
+    )
+
+    assert [type(one) is InvalidError for one in outcomes] == [n == 3 for n in range(8)]
+    assert [key for key, _ in await database.read(held("s"))] == [f"s{n}" for n in range(8) if n != 3]
+
+
+async def test_works_of_one_account_run_one_after_another(database: Database) -> None:
+    def add(tx: Transaction) -> int:
+        row = tx.row("select v from meta where k = 'count'")
+        count = int(row[0]) + 1 if row else 1
+        tx.together(
+            ("delete from meta where k = ?", [("count",)]),
+            ("insert into meta (k, v) values (?, ?)", [("count", str(count)), (f"u{count:03}", "x")]),
+        )
+        return count
+
+    counts = await asyncio.gather(*(database.write(add, account=b"a" * 16) for _ in range(100)))
+
+    assert counts == list(range(1, 101))
+    assert len(await database.read(lambda tx: tx.rows("select k from meta where k like 'u0__' or k = 'u100'"))) == 100
+
+
+async def test_what_is_looked_up_at_once_finds_each_its_own_and_shares_no_failure(database: Database) -> None:
+    await database.write(put("l1", "one"))
+    lookup = "select v from meta where k = ?"
+
+    found = await asyncio.gather(
+        *(database.look("select v from nowhere where k = ?" if n == 2 else lookup, (f"l{n}",)) for n in range(6)),
+        return_exceptions=True,
+    )
+
+    assert isinstance(found[2], Exception)
+    assert "nowhere" not in str(found[2])
+    assert [one for n, one in enumerate(found) if n != 2] == [None, ("one",), None, None, None]
+
+
 async def test_a_broken_rule_of_the_schema_is_an_error_of_ours(database: Database) -> None:
     await database.write(put("y1", "one"))
 
@@ -336,12 +381,15 @@ async def test_connections_that_the_server_ended_are_replaced(postgres: str) -> 
             " where datname = current_database() and pid <> pg_backend_pid()"
         ).fetchone()
 
+    looked = await asyncio.gather(*(found.look("select v from meta where k = ?", ("t0",)) for _ in range(8)))
     rows = await asyncio.gather(*(found.read(lambda tx: tx.rows("select 1")) for _ in range(8)))
     await found.write(put("t1", "x"))
+    await found.write(put("t2", "x"), account=b"a" * 16)
     await found.close()
 
     assert ended is not None
     assert ended[0] > 1
+    assert looked == [None] * 8
     assert rows == [[(1,)]] * 8
 
 

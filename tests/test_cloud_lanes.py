@@ -246,7 +246,7 @@ async def test_an_epoch_that_was_replaced_is_stale(device: Device) -> None:
 async def test_a_device_revoked_while_it_pushes_writes_nothing(world: World, device: Device) -> None:
     """The log moves on between the check of a push and its transaction: the push is checked again and refused."""
     other = await second_device(device)
-    objects = b"".join(other.segment().data for _ in range(120))  # large enough to be checked in another thread
+    objects = b"".join(other.segment().data for _ in range(220))  # large enough to be checked in another thread
     device.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(other.id, {}))
     offload = world.service.offload
     raced = False

@@ -28,7 +28,7 @@ import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from scrubjay_cloud import app, serving
+from scrubjay_cloud import app, cli, serving
 from scrubjay_cloud import settings as cloud_settings
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_shared import account as accountlog
@@ -356,8 +356,7 @@ def _serve() -> None:
     """Be the service, without limits on how often one may ask."""
     chosen = cloud_settings.load(environ=os.environ)
     setattr(serving, "create_app", partial(app.create_app, policy=UNLIMITED))  # noqa: B010 - no option nobody sets
-    serving.set_up_logging()
-    asyncio.run(serving.serve(chosen))
+    cli.run(chosen)
 
 
 if __name__ == "__main__":

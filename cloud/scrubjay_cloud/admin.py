@@ -77,8 +77,6 @@ def _beside(settings: Settings) -> Database:
     with sqlite.translated(path):
         connection = sqlite.raw(path, read_only=False)
         try:
-            # Emptying the log is the service's, or litestream's while it runs.
-            connection.execute("pragma wal_autocheckpoint = 0")
             _refuse_other_version(connection.execute("select max(version) from migration").fetchone()[0])
             meta = dict(connection.execute("select k, v from meta").fetchall())
         except BaseException:

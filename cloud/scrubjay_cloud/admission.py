@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scrubjay_cloud.credentials import token_hash
-from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Admits, Caller
 from scrubjay_cloud.service import Service
 from scrubjay_shared.errors import DeniedError, ExpiredError, PendingError, RevokedError, UnauthenticatedError
@@ -29,11 +28,7 @@ async def admitted(service: Service, authorization: str, admits: Admits) -> Call
 
 async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Caller:
     """Return who calls with a token of this hash: again, for those who have waited."""
-
-    def look(tx: Transaction) -> Row | None:
-        return tx.row(_LOOKUP, (digest,))
-
-    row = await service.database.read(look)
+    row = await service.database.look(_LOOKUP, (digest,))
     if row is None:
         raise UnauthenticatedError("the token is not known here", hint="ask for a new one at /v1/auth/token")
     account, device, expires, limited, revoked_at, status, head, gseq, used, objects, quota, generation = row

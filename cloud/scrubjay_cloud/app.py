@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from scrubjay_cloud import accounts, devices, lanes, search
 from scrubjay_cloud.admission import admitted
@@ -137,7 +138,7 @@ def create_app(
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     app = Starlette(
         routes=[
-            *(Route(path, _door(service, found), methods=list(found)) for path, found in by_path.items()),
+            *(Route(path, _Door(service, found), methods=list(found)) for path, found in by_path.items()),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/openapi.json", openapi),
@@ -151,12 +152,24 @@ def create_app(
     return app
 
 
-def _door(service: Service, by_method: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
-    """Return what serves one path: who calls, how often, with what; then the endpoint itself."""
+class _Door:
+    """What serves one path: who calls, how often, with what; then the endpoint itself.
 
-    async def serve(request: Request) -> Response:
-        scope = request.scope
-        endpoint = by_method["GET" if request.method == "HEAD" else request.method]
+    An ASGI application of its own: around a function Starlette puts a layer for what `Guard` does for all.
+    """
+
+    def __init__(self, service: Service, by_method: dict[str, Endpoint]) -> None:
+        self._service = service
+        self._by_method = by_method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        response = await self._served(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _served(self, request: Request) -> Response:
+        service, scope = self._service, request.scope
+        endpoint = self._by_method["GET" if request.method == "HEAD" else request.method]
         scope[ROUTE] = endpoint.path
         who = None
         if endpoint.admits is not Admits.ANYONE:
@@ -172,8 +185,6 @@ def _door(service: Service, by_method: dict[str, Endpoint]) -> Callable[[Request
             who=who,
         )
         return _response(endpoint, await endpoint.handler(service, call))
-
-    return serve
 
 
 async def _body(service: Service, request: Request, endpoint: Endpoint, who: Caller | None) -> Any:

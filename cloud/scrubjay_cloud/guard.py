@@ -25,6 +25,7 @@ ADDRESS = "scrubjay.address"
 ROUTE = "scrubjay.route"
 ACCOUNT = "scrubjay.account"
 
+ADDRESSES = 1_024  # remembered as they were read: the same few come again and again
 MAX_FRAMES = 12
 """Frames logged of an unexpected error, innermost first."""
 HSTS = b"max-age=31536000"
@@ -136,21 +137,26 @@ def address(scope: Scope, proxies: tuple[Network, ...]) -> bytes:
         hops = [part.strip() for part in ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")]
         while hops and _within(found, proxies):
             found = hops.pop() or found
-    try:
-        parsed = ipaddress.ip_address(found)
-    except ValueError:  # a Unix socket, or nonsense: one bucket for all of them
+    parsed = _parsed(found)
+    if parsed is None:  # a Unix socket, or nonsense: one bucket for all of them
         return b""
     if isinstance(parsed, ipaddress.IPv6Address):
         return parsed.ipv4_mapped.packed if parsed.ipv4_mapped else parsed.packed[:8]
     return parsed.packed
 
 
+@lru_cache(maxsize=ADDRESSES)
 def _within(text: str, networks: tuple[Network, ...]) -> bool:
+    parsed = _parsed(text)
+    return parsed is not None and any(parsed in network for network in networks)
+
+
+@lru_cache(maxsize=ADDRESSES)
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        parsed = ipaddress.ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return any(parsed in network for network in networks)
+        return None
 
 
 def _record_failure(request_id: str, error: BaseException) -> None:

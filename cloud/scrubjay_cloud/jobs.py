@@ -170,7 +170,7 @@ class Jobs:
 
     async def _shrink(self) -> Mapping[str, object]:
         await self._database.shrink(self._operations.shrink_pages)
-        return {"pages": self._operations.shrink_pages}
+        return {"pages_most": self._operations.shrink_pages}
 
     async def _back_up(self) -> Mapping[str, object]:
         now = self._now()

@@ -6,6 +6,11 @@ only watched; or the service starts one, restarts it when it dies, and ends it. 
 the service: what it would have protected from has not happened yet. It is named in /readyz, in the metrics and in the
 log.
 
+While a litestream runs, nobody else empties SQLite's log. Its read lock is not what prevents that: it is lost when the
+request ends in which litestream took it, and our asking how far it is (`/sync`) is such a request. And when somebody
+has emptied the log once, litestream takes that for its own doing, goes on behind it, and leaves out what it had not
+read yet: a restored file then is torn, old pages among new ones.
+
 How a child dies with a parent that was killed: litestream ends when its `-exec` command does, and that command is a
 `cat` of a named pipe whose only writer is the service. The system closes it, whatever the service died of.
 """
@@ -240,7 +245,8 @@ async def synced(database: Path, timeout_s: float) -> None:
 class Replication:
     """Keeps one database replicated, and knows how well.
 
-    `replicating(True)` is awaited when a litestream has taken over checkpoints, `replicating(False)` when it is gone.
+    `replicating(True)` is awaited before a litestream may run: from then on it alone empties the log.
+    `replicating(False)` is awaited when none runs.
     """
 
     def __init__(
@@ -280,6 +286,7 @@ class Replication:
         """Begin, in the background. Raises NotFoundError or InvalidError when there is no litestream to trust."""
         socket_of(self._database)
         await asyncio.to_thread(checked_program)
+        await self._replicating(True)
         self._task = asyncio.create_task(self._run(), name="litestream")
 
     async def stop(self) -> None:
@@ -328,6 +335,7 @@ class Replication:
             if self._monotonic() - began > self._policy.steady_s:
                 backoff = self._policy.backoff_s
             await self._pause(backoff)
+            await self._replicating(True)
             backoff = min(backoff * 2, self._policy.backoff_most_s)
             self._restarts += 1
 
@@ -366,7 +374,7 @@ class Replication:
 
     async def _watched(self, child: asyncio.subprocess.Process | None) -> None:
         """Ask it how far it is until it is gone or we stop. `child` None is a litestream that somebody else runs."""
-        told = False
+        answered = False
         silent_since = self._monotonic()
         while not self._stopping.is_set():
             asked = self._monotonic()
@@ -386,10 +394,8 @@ class Replication:
                 if self._state is not State.REPLICATING:
                     log.info("replicating pid=%s", "other" if child is None else child.pid)
                 self._state, self._words = State.REPLICATING, "litestream replicates"
-                if not told:
-                    await self._replicating(True)
-                    told = True
-            await self._pause(self._policy.watch_s if told else self._policy.first_watch_s, child)
+                answered = True
+            await self._pause(self._policy.watch_s if answered else self._policy.first_watch_s, child)
             if child is not None and child.returncode is not None and not self._stopping.is_set():
                 self._fails(State.DEAD, f"litestream died with exit code {child.returncode}; it is started again")
                 return

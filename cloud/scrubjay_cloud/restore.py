@@ -126,7 +126,7 @@ def fetch(replica: str, target: Path, *, source: Path | None, timestamp: str = "
     with sqlite.translated(target), contextlib.closing(sqlite.raw(target, read_only=False)) as connection:
         words = _checked(connection)
         if all(_MENDABLE.search(one) for one in words):
-            # litestream 0.5.17 makes such files now and then (after kill -9, on a busy machine). Rows are what counts:
+            # Such a file comes of a log that somebody emptied before litestream had read it. Rows are what counts:
             # indexes are made of them, and whether they are all there and right is what following every chain shows.
             log.warning(
                 "restored file had %d faults in indexes and unused pages; it is made again of its rows", len(words)

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
-from scrubjay_cloud.database import Database
+from scrubjay_cloud.database import Database, sqlite
 from scrubjay_cloud.jobs import Jobs
 from scrubjay_cloud.litestream import Condition, Replication, State
 from scrubjay_cloud.metrics import Measured, Metrics
@@ -33,9 +33,6 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, ScrubjayError, UnavailableError
 
 log = logging.getLogger(__name__)
-
-_CHECKPOINT_PAGES = 1000
-"""SQLite's own default: after so many pages the writer empties the log, unless litestream does."""
 
 
 def wall() -> Millis:
@@ -57,7 +54,7 @@ class LogLines(logging.Formatter):
                 place = place.tb_next
             if place is not None:
                 words += f" at={place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-        plain = "".join(character if character.isprintable() else " " for character in words)
+        plain = words if words.isprintable() else "".join(one if one.isprintable() else " " for one in words)
         return f"{at}Z {record.levelname} {record.name} {plain}"
 
 
@@ -122,9 +119,9 @@ async def _database(settings: Settings, metrics: Metrics) -> AsyncIterator[_Open
         if settings.replica and not settings.database_url:
 
             async def taken_over(by_litestream: bool) -> None:  # noqa: FBT001 - the callback's one word
-                pages = 0 if by_litestream else _CHECKPOINT_PAGES
                 with contextlib.suppress(UnavailableError):  # closed already: there is nobody left to checkpoint
-                    await opened.write(lambda tx: tx.rows(f"pragma wal_autocheckpoint = {pages}"))
+                    for step in (sqlite.leave_log, sqlite.limit_log) if by_litestream else (sqlite.empty_log,):
+                        await opened.write(step)
 
             replication = Replication(
                 settings.database_path,

@@ -61,6 +61,8 @@ class ObjectKind(IntEnum):
 
 _SUITES = frozenset(int(suite) for suite in Suite)
 _KINDS = frozenset(int(kind) for kind in ObjectKind)
+_OPEN = int(Suite.OPEN)  # an enum's own members cost more to look up and to compare than the rest of a check
+_PACK = int(ObjectKind.PACK)
 LANE_KINDS = frozenset({ObjectKind.SEGMENT, ObjectKind.BEACON, ObjectKind.PACK})
 """The kinds that stand in lanes."""
 
@@ -115,12 +117,12 @@ class Header:
         )
 
     @classmethod
-    def unpack(cls, data: bytes) -> Header:
-        """Return the header of 208 bytes. Raises MalformedError when they are none."""
-        if len(data) < HEADER_BYTES or data[:4] != MAGIC:
+    def unpack(cls, data: bytes, at: int = 0) -> Header:
+        """Return the header of the 208 bytes from a place on. Raises MalformedError when they are none."""
+        if len(data) < at + HEADER_BYTES or not data.startswith(MAGIC, at):
             raise MalformedError("not an SJS1 object", hint="the sender speaks another protocol, or the bytes were cut")
         (_, suite, kind, flags, account, scope, device, epoch, n_from, n_to, prev, tip, salt, commit, body_len) = (
-            _LAYOUT.unpack_from(data)
+            _LAYOUT.unpack_from(data, at)
         )
         return cls(
             suite=suite,
@@ -162,7 +164,7 @@ class Envelope:
     @property
     def end(self) -> bytes:
         """The link that the object after this one must name: a pack stands for its last segment."""
-        return self.header.tip if self.header.kind == ObjectKind.PACK else self.link
+        return self.header.tip if self.header.kind == _PACK else self.link
 
     @property
     def lane(self) -> tuple[bytes, bytes]:
@@ -209,10 +211,12 @@ def split(data: bytes) -> Iterator[Envelope]:
 
     Checks the format only: magic, lengths, known suite and kind, places in order. Raises MalformedError.
     """
-    view, at = memoryview(data), 0
+    data, at = bytes(data), 0
     while at < len(data):
-        header = Header.unpack(bytes(view[at : at + HEADER_BYTES]))
-        end = at + HEADER_BYTES + header.body_len + SIGNATURE_BYTES
+        header = Header.unpack(data, at)
+        body = at + HEADER_BYTES
+        signature = body + header.body_len
+        end = signature + SIGNATURE_BYTES
         if end - at > MAX_OBJECT_BYTES:
             raise MalformedError(f"an object of {end - at} bytes", hint=f"the limit is {MAX_OBJECT_BYTES}")
         if end > len(data):
@@ -220,23 +224,24 @@ def split(data: bytes) -> Iterator[Envelope]:
         _check_shape(header)
         yield Envelope(
             header=header,
-            head=bytes(view[at : at + HEADER_BYTES]),
-            body=bytes(view[at + HEADER_BYTES : end - SIGNATURE_BYTES]),
-            signature=bytes(view[end - SIGNATURE_BYTES : end]),
+            head=data[at:body],
+            body=data[body:signature],
+            signature=data[signature:end],
         )
         at = end
 
 
 def _check_shape(header: Header) -> None:
-    if header.suite not in _SUITES:
-        raise MalformedError(f"suite {header.suite} is unknown", hint="update scrubjay")
-    if header.kind not in _KINDS:
-        raise MalformedError(f"object kind {header.kind} is unknown", hint="update scrubjay")
-    if header.kind in LANE_KINDS and not 1 <= header.n_from <= header.n_to < LIMIT:
+    suite, kind = header.suite, header.kind
+    if suite not in _SUITES:
+        raise MalformedError(f"suite {suite} is unknown", hint="update scrubjay")
+    if kind not in _KINDS:
+        raise MalformedError(f"object kind {kind} is unknown", hint="update scrubjay")
+    if kind in LANE_KINDS and not 1 <= header.n_from <= header.n_to < LIMIT:
         raise MalformedError("the places of an object are out of order", hint="its sender is broken")
-    if header.kind != ObjectKind.PACK and (header.n_from != header.n_to or header.tip != ZERO):
+    if kind != _PACK and (header.n_from != header.n_to or header.tip != ZERO):
         raise MalformedError("only a pack stands for several places", hint="its sender is broken")
-    if header.suite == Suite.OPEN and (header.salt != ZERO or header.commit != ZERO):
+    if suite == _OPEN and (header.salt != ZERO or header.commit != ZERO):
         raise MalformedError("an open object has no salt and no commitment", hint="its sender is broken")
 
 
@@ -250,6 +255,23 @@ def signed_by(envelope: Envelope, keys: Sequence[bytes]) -> bool:
             continue
         return True
     return False
+
+
+def check_signatures(run: Sequence[Envelope], keys: Callable[[Envelope], Sequence[bytes]]) -> None:
+    """Check that its owner wrote a run, whose chain was checked: the second half of `check_run`.
+
+    Raises BadSignatureError, naming the first place that fails.
+    """
+    for place, envelope in enumerate(run, 1):
+        if (place == len(run) or envelope.header.kind == _PACK) and not signed_by(envelope, keys(envelope)):
+            raise _unsigned(envelope.header)
+
+
+def _unsigned(header: Header) -> BadSignatureError:
+    return BadSignatureError(
+        f"place {header.n_from} of lane {header.device.hex()[:8]} is not signed by its device",
+        hint="the server or someone before it altered it; scrubjay sync verify says what is affected",
+    )
 
 
 def check_run(run: Sequence[Envelope], *, n: int, prev: bytes, keys: Callable[[Envelope], Sequence[bytes]]) -> None:
@@ -272,9 +294,7 @@ def check_run(run: Sequence[Envelope], *, n: int, prev: bytes, keys: Callable[[E
                 hint="scrubjay sync verify reads the lane again and says from where on it differs",
             )
         last = place == len(run) - 1
-        if (last or header.kind == ObjectKind.PACK) and not signed_by(envelope, keys(envelope)):
-            raise BadSignatureError(
-                f"place {header.n_from} of lane {header.device.hex()[:8]} is not signed by its device",
-                hint="the server or someone before it altered it; scrubjay sync verify says what is affected",
-            )
-        n, prev = header.n_to, envelope.end
+        if (last or header.kind == _PACK) and not signed_by(envelope, keys(envelope)):
+            raise _unsigned(header)
+        if not last:
+            n, prev = header.n_to, envelope.end

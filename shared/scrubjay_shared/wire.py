@@ -209,8 +209,7 @@ class Heads:
     cursor: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
+class Pushed(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one pushed object.
 
     `status`: ok, dup, or an error code: gap, fork, stale_epoch, revoked, bad_signature, broken_chain, malformed, quota.

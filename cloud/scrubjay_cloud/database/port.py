@@ -27,6 +27,10 @@ class Transaction(Protocol):
     def dialect(self) -> str:
         """`sqlite` or `postgres`, for the statements that differ."""
 
+    @property
+    def held(self) -> str:
+        """What a `select` of one table ends with to hold its rows until the transaction ends; begins with a space."""
+
     def execute(self, sql: str, params: Params = ()) -> int:
         """Run a statement; return how many rows it changed."""
 
@@ -38,6 +42,9 @@ class Transaction(Protocol):
 
     def many(self, sql: str, params: Iterable[Params]) -> None:
         """Run one statement for each set of values."""
+
+    def together(self, *statements: tuple[str, Iterable[Params]]) -> None:
+        """Run several statements one after another, each for each of its sets of values, in one round trip."""
 
 
 class Database(Protocol):
@@ -62,8 +69,15 @@ class Database(Protocol):
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Return `work`'s result on one unchanging view of the database. Raises what it raised."""
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Return `work`'s result once what it wrote is durable. Raises what it raised; then nothing was written."""
+    async def look(self, sql: str, params: Params = ()) -> Row | None:
+        """Return the first row of one statement that finds a few rows by their keys: a `read` of the least cost."""
+
+    async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
+        """Return `work`'s result once what it wrote is durable. Raises what it raised; then nothing was written.
+
+        `account` says that the work holds this account's row before anything else, and no other's: on PostgreSQL, too,
+        such works share a commit.
+        """
 
     async def copy_to(self, target: Path) -> None:
         """Write a consistent copy to a new file (SQLite). Raises InvalidError where the database has its own tools."""

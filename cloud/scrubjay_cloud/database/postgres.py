@@ -7,11 +7,12 @@ may stand in between.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ MIGRATION_LOCK = 0x534A_434C  # two instances that start at once migrate one aft
 CONNECT_TIMEOUT_S = 10  # a server that does not answer by then is down
 STATEMENT_TIMEOUT_MS = 60_000  # nothing here takes seconds; a stuck statement must not hold an account's row for ever
 PGVECTOR_VERSION = (0, 8)  # the first that goes on looking when a filter has left too few
+BATCHES = 2  # of a kind at once: one is made while the server works at the other
 RETRIES = 3  # a broken deadlock or a failed-over connection: the same work again
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
@@ -42,6 +44,7 @@ class PostgresTransaction:
     """The port's transaction over a cursor."""
 
     dialect = "postgres"
+    held = " for update"
 
     def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
         self._cursor = cursor
@@ -62,22 +65,103 @@ class PostgresTransaction:
         """Run one statement for each set of values, in one round trip."""
         self._cursor.executemany(_marked(sql), list(params))
 
+    def together(self, *statements: tuple[str, Iterable[Params]]) -> None:
+        """Run several statements, each for each of its sets of values, in one round trip."""
+        with self._cursor.connection.pipeline():
+            for sql, params in statements:
+                for values in params:
+                    self._cursor.execute(_marked(sql), values, binary=True)
+
     def _run(self, sql: str, params: Params) -> psycopg.Cursor[Row]:
         return self._cursor.execute(_marked(sql), params, binary=True) if params else self._cursor.execute(_plain(sql))
 
 
-@functools.lru_cache(maxsize=1_024)
+@lru_cache(maxsize=1_024)
 def _marked(sql: str) -> bytes:
     return sql.replace("?", "%b").encode()
 
 
-@functools.lru_cache(maxsize=1_024)
+@lru_cache(maxsize=1_024)
 def _plain(sql: str) -> bytes:
     return sql.encode()
 
 
+@dataclass(slots=True, eq=False)
+class _Pending:
+    key: bytes
+    item: Any
+    done: asyncio.Future[Any]
+
+
+class _Batches:
+    """Gathers what waits and has up to 64 of it done at a time: what is asked of the server in one go costs it less.
+
+    `run` does a batch, in the order of its keys, or fails as a whole; then each is done alone. Of each key, if it is
+    not "", there is never more than one batch under way.
+    """
+
+    def __init__(self, run: Callable[[list[Any]], Awaitable[list[Any]]]) -> None:
+        self._run = run
+        self._waiting: list[_Pending] = []
+        self._busy: set[bytes] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def done(self, item: Any, key: bytes = b"") -> Any:
+        """Return what `run` returns for an item. Raises what it raised for it alone."""
+        loop = asyncio.get_running_loop()
+        pending = _Pending(key, item, loop.create_future())
+        self._waiting.append(pending)
+        loop.call_soon(self._begin)  # those whose requests came in the same moment come along
+        # A caller that goes away does not take its write back: the transaction may already hold it.
+        return await asyncio.shield(pending.done)
+
+    async def finished(self) -> None:
+        """Wait until nothing waits."""
+        while self._waiting or self._tasks:
+            self._begin()
+            await asyncio.gather(*self._tasks)
+
+    def _begin(self) -> None:
+        while self._waiting and len(self._tasks) < BATCHES:
+            batch = [one for one in self._waiting if one.key not in self._busy][: DEFAULT.group]
+            if not batch:
+                return
+            taken = set(map(id, batch))
+            self._waiting = [one for one in self._waiting if id(one) not in taken]
+            batch.sort(key=lambda one: one.key)
+            self._busy.update(one.key for one in batch if one.key)
+            task = asyncio.create_task(self._do(batch), name="cloud-batch")
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._ended, batch))
+
+    def _ended(self, batch: list[_Pending], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._busy.difference_update(one.key for one in batch)
+        self._begin()
+
+    async def _do(self, batch: list[_Pending]) -> None:
+        try:
+            results = await self._run([one.item for one in batch])
+        except Exception as error:  # noqa: BLE001 - everyone who waits is told
+            if len(batch) > 1:  # one may be to blame, and the others go on
+                for one in batch:
+                    await self._do([one])
+            elif not batch[0].done.done():
+                batch[0].done.set_exception(error)
+            return
+        for one, result in zip(batch, results, strict=True):
+            if not one.done.done():
+                one.done.set_result(result)
+
+
 class PostgresDatabase:
-    """A pool, open, and the threads that use it."""
+    """A pool, open, and the threads that use it.
+
+    Works that name their account share a transaction with those that wait at the same time: what a commit costs is
+    mostly the same for one and for many. They take their accounts' rows in the order of the accounts' ids, in this
+    process and in every other, so that no two transactions wait for each other; an account is in one of them at a
+    time, so that none holds the others' rows while it waits for one of ours.
+    """
 
     dialect = "postgres"
     shared = True
@@ -90,14 +174,36 @@ class PostgresDatabase:
         self._pool = pool
         self._threads = ThreadPoolExecutor(DEFAULT.pool, thread_name_prefix="cloud-database")
         self._closed = False
+        self._looks = _Batches(self._looked)
+        self._writes = _Batches(self._written)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
-        return await self._in_thread(lambda: self._attempt(work, snapshot=True))
+        self._refuse_closed()
+        return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=True)))
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction of its own; again when PostgreSQL broke it off."""
-        return await self._in_thread(lambda: self._attempt(work, snapshot=False))
+    async def look(self, sql: str, params: Params = ()) -> Row | None:
+        """Run it outside of any transaction, and with others: one way to the server and back instead of three."""
+        self._refuse_closed()
+        found: Row | None = await self._looks.done((sql, params))
+        return found
+
+    async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
+        """Run `work` in a transaction; again when PostgreSQL broke it off, or when another that shares it failed."""
+        self._refuse_closed()
+        if account is None:
+            return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=False)))
+        result: T = await self._writes.done(work, account)
+        return result
+
+    async def _looked(self, looks: list[tuple[str, Params]]) -> list[Row | None]:
+        return await self._in_thread(lambda: self._attempt(partial(_rows, looks)))
+
+    async def _written(self, works: list[Callable[[Transaction], Any]]) -> list[Any]:
+        def all_of_them(tx: Transaction) -> list[Any]:
+            return [work(tx) for work in works]
+
+        return await self._in_thread(lambda: self._attempt(partial(_transact, work=all_of_them, snapshot=False)))
 
     async def copy_to(self, target: Path) -> None:
         """Raise InvalidError: PostgreSQL has its own tools."""
@@ -111,20 +217,24 @@ class PostgresDatabase:
         if self._closed:
             return
         self._closed = True
+        await self._looks.finished()
+        await self._writes.finished()
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self._pool.close)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise UnavailableError("the service is stopping", hint="try again in a moment")
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _attempt(self, work: Callable[[Transaction], T], *, snapshot: bool) -> T:
+    def _attempt(self, attempt: Callable[[psycopg.Connection[Row]], T]) -> T:
         left = RETRIES
         while True:
             try:
                 with self._pool.connection() as connection:
-                    return _transact(connection, work, snapshot=snapshot)
+                    return attempt(connection)
             except _NotBegunError as error:
                 if not left:
                     raise _ours(error.lost) from error
@@ -158,6 +268,20 @@ def _transact(connection: psycopg.Connection[Row], work: Callable[[Transaction],
         return work(PostgresTransaction(stack.enter_context(connection.cursor(binary=True))))
 
 
+def _rows(looks: list[tuple[str, Params]], connection: psycopg.Connection[Row]) -> list[Row | None]:
+    """Return the first row of each of some statements, asked in one go."""
+    try:
+        if len(looks) == 1:
+            return [PostgresTransaction(connection.cursor(binary=True)).row(*looks[0])]
+        with connection.pipeline():
+            asked = [connection.cursor(binary=True).execute(_marked(sql), params) for sql, params in looks]
+            return [cursor.fetchone() for cursor in asked]
+    except psycopg.OperationalError as error:
+        if not connection.closed:
+            raise
+        raise _NotBegunError(error) from error  # they read: nothing is done twice
+
+
 async def open_postgres(
     address: str, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]
 ) -> PostgresDatabase:
@@ -167,6 +291,7 @@ async def open_postgres(
 
 def _open(address: str, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> PostgresDatabase:
     options: dict[str, Any] = {
+        "autocommit": True,  # a transaction is begun where one is wanted
         "prepare_threshold": None,
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "scrubjay-cloud",
@@ -196,7 +321,6 @@ def _open(address: str, seeded: Callable[[], dict[str, str]], now: Callable[[], 
 def _configured(connection: psycopg.Connection[Any]) -> None:
     connection.execute("set synchronous_commit = on")
     connection.execute(f"set statement_timeout = {STATEMENT_TIMEOUT_MS}")
-    connection.commit()
 
 
 def _migrate(tx: Transaction, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> dict[str, str]:
