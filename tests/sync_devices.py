@@ -252,9 +252,15 @@ class World:
         self.devices.append(made)
         return made
 
-    async def _first(self, machine: Machine) -> Member:
+    async def _first(self, machine: Machine, *, bring_all: bool = False) -> Member:
         return await accounts.sign_up(
-            machine, username="ann", auth_key=AUTH_KEY, kdf=KDF, recovery=self.code.public, name="device0"
+            machine,
+            username="ann",
+            auth_key=AUTH_KEY,
+            kdf=KDF,
+            recovery=self.code.public,
+            name="device0",
+            bring_all=bring_all,
         )
 
     async def _joined(self, machine: Machine, name: str) -> Member:
@@ -270,9 +276,8 @@ class World:
     async def adopted(self, device: Device) -> Device:
         """Sign up with a device that has left its account; it is the first of a new one."""
         machine = replace(device.machine, vault=Vault())
-        made = Device(
-            world=self, machine=machine, member=await self._first(machine), network=device.network, path=device.path
-        )
+        member = await self._first(machine, bring_all=True)
+        made = Device(world=self, machine=machine, member=member, network=device.network, path=device.path)
         self.devices[0] = made
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from random import Random
 from types import ModuleType
 
 import pytest
@@ -32,6 +33,21 @@ def test_a_decoder_refuses_damaged_input_by_name_and_agrees_with_the_second_one(
     assert tally.crashes == []
     assert tally.executions > 100
     assert len(tally.outcomes) > 1, "the mutations all meet the same check"
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "execution"),
+    [
+        # A genesis without a readable origin, signed by another key: one decoder saw the one fault first, one the other.
+        ("account", 1, 35134),
+        ("account", 2, 5753),
+        ("account", 2, 35603),
+    ],
+)
+def test_what_once_broke_a_decoder_does_not_any_more(name: str, seed: int, execution: int) -> None:
+    decoder = run.DECODERS[name]
+
+    assert decoder.take(decoder.draw(Random(f"{seed} {execution}"))) == "invalid"
 
 
 def test_a_crash_is_told_with_the_input_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:

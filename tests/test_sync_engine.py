@@ -11,13 +11,16 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from scrubjay.store import replica
+from scrubjay.store import Store, replica
 from scrubjay_shared.envelope import Suite, parse
-from scrubjay_shared.errors import UnavailableError
-from scrubjay_sync import accounts, packing
-from sync_devices import AUTH_KEY, ORIGIN, Handler, World, world_at
+from scrubjay_shared.errors import RevokedError, UnavailableError
+from scrubjay_sync import accounts, packing, verbs
+from scrubjay_sync.verbs import Verbs
+from sync_devices import AUTH_KEY, KDF, ORIGIN, Handler, Network, World, world_at
 
 pytestmark = pytest.mark.anyio
+
+Answer = Callable[[], Awaitable[httpx2.Response]]
 
 
 @pytest.fixture
@@ -123,6 +126,45 @@ async def test_many_small_objects_become_packs_that_a_new_device_reads(world: Wo
     await three.sync()
     assert await one.digest() == await two.digest() == await three.digest()
     assert (await three.engine.verify()).whole
+
+
+async def test_a_pack_whose_answer_was_lost_is_taken_over_when_the_next_one_would_have_other_ends(world: World) -> None:
+    one = await world.device()
+    early = await one.note("soon forgotten")
+    lost = []
+
+    async def without_answer(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        response = await answer()
+        if request.url.path == "/v1/pack":
+            lost.append(response.status_code)
+            raise httpx2.ReadError("the line is dead")
+        return response
+
+    one.network.fault = without_answer
+    for number in range(100):
+        if number == 50:
+            await one.forget(early)
+        await one.note(f"memory {number}")
+        with suppress(UnavailableError):
+            await one.sync()
+        if lost:
+            break
+    one.network.fault = None
+    assert lost == [200]
+    world.time += (
+        25 * 3600 * 1000
+    )  # the object with the forgotten words is packed by itself now, and the rest without it
+
+    rounds = [await one.sync() for _ in range(3)]
+
+    assert [(done.synced, done.errors) for done in rounds] == [(True, ())] * 3
+    assert sum(done.packed for done in rounds) > 0
+    rows = await replica.sealed(one.store, one.member.home, one.member.device)
+    assert [row.n_from for row in rows[1:]] == [row.n_to + 1 for row in rows[:-1]]
+    two = await world.device()
+    await two.sync()
+    assert await one.digest() == await two.digest()
+    assert (await two.engine.verify()).whole
 
 
 async def test_what_was_forgotten_is_packed_away_within_a_day_on_every_device(world: World) -> None:
@@ -318,6 +360,51 @@ async def test_a_round_may_be_cancelled_anywhere(world: World) -> None:
     assert len(await two.contents()) == 20
     assert await one.digest() == await two.digest()
     assert (await one.engine.verify()).whole
+
+
+async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that_revoked_it(
+    world: World, tmp_path: Path
+) -> None:
+    one, two = await world.device(), await world.device()
+    store = await Store.open(tmp_path / "mine" / "memory.db", now=world.now, entropy=world.random.randbytes)
+    world.stack.push_async_callback(store.close)
+
+    async def last_moment(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.method == "DELETE":
+            network.fault = None
+            await two.note("at the last moment")
+            await two.sync()
+            await one.sync()
+        return await answer()
+
+    network = Network(world)
+    network.fault = last_moment
+    mine = Verbs(
+        store,
+        tmp_path / "mine",
+        environ={"SCRUBJAY_KEYCHAIN": "file"},
+        now=world.now,
+        entropy=world.random.randbytes,
+        sleep=asyncio.sleep,
+        transport=network,
+    )
+    world.stack.push_async_callback(mine.close)
+    joining = await mine.log_in(
+        verbs.LogInRequest(origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, device_name="mine")
+    )
+    await one.member.refresh(one.machine.cloud)
+    asked = (await one.machine.cloud.enrolments()).enrolments[-1]
+    await accounts.approve(one.member, one.machine.cloud, asked, joining.words)
+    await mine.poll(verbs.Nothing())
+
+    await mine.revoke(verbs.RefRequest(ref="device1"))
+    await one.sync()
+    await mine.sync(verbs.SyncRequest())
+
+    assert await one.contents() == ["at the last moment"]
+    assert await store.fetch("select content from memory") == [("at the last moment",)]
+    with pytest.raises(RevokedError):
+        await two.sync()
 
 
 async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> None:

@@ -602,6 +602,24 @@ async def test_a_cloned_store_becomes_a_device_of_its_own(world: World) -> None:
     await again.refresh(machine.cloud)
 
 
+async def test_a_store_older_than_its_keys_says_so_and_keeps_them(world: World) -> None:
+    machine, member = await world.signed_up()
+    before = machine.device
+    await machine.store.write(lambda tx: tx.reincarnate("ee" * 16, 0))
+    await member.refresh(machine.cloud)
+    kept = await machine.vault.load()
+
+    await machine.store.write(lambda tx: tx.reincarnate(before.hex(), 0))  # an older copy of the file was put back
+    for _ in range(2):
+        with pytest.raises(UnauthenticatedError, match="older than its keys") as told:
+            await (await machine.member()).refresh(machine.cloud)
+        assert "scrubjay login" in told.value.hint
+
+    assert await machine.vault.load() == kept
+    await accounts.log_out(machine, await machine.member())
+    assert (await (await world.asking(machine)).recover(world.code)).device == machine.device
+
+
 # --- limited devices --------------------------------------------------------------------------------------------------
 
 

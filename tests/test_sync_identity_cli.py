@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,10 @@ import uvicorn
 import scrubjay.cli
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
-from scrubjay_cloud.policy import DEFAULT
+from scrubjay_cloud.policy import DEFAULT, Bucket
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
-from scrubjay_sync import cli, keys, verbs
+from scrubjay_sync import cli, keys, reference, verbs
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 
@@ -55,7 +55,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         settings = Settings(data=folder, registration="open", pepper="p" * 32)
         opened = await database.open(settings, now=now, entropy=os.urandom)
         try:
-            policy = replace(DEFAULT, hash_memory_kib=64, hash_iterations=1)
+            rates = replace(DEFAULT.limits, register=Bucket(burst=20, rate=1))  # all tests come from one address
+            policy = replace(DEFAULT, hash_memory_kib=64, hash_iterations=1, limits=rates)
             app = create_app(opened, settings, now=now, entropy=os.urandom, policy=policy)
             config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", ws="none")
             running = uvicorn.Server(config)
@@ -96,7 +97,10 @@ class Home:
     def run(self, *words: str, stdin: str = "", fails: bool = False) -> dict:
         done = self.raw(*words, stdin=stdin)
         assert (done.returncode != 0) == fails, done.stderr
-        return json.loads((done.stderr if fails else done.stdout).splitlines()[-1])
+        answer = json.loads((done.stderr if fails else done.stdout).splitlines()[-1])
+        if not fails and words[0] in cli.COMMANDS:
+            assert set(answer) in [{one.name for one in fields(record)} for record in reference.prints(words)]
+        return answer
 
     def raw(self, *words: str, stdin: str = "") -> Done:
         """Run a command of the product in this process: starting Python takes longer than most of them."""
@@ -174,6 +178,32 @@ def test_an_account_from_sign_up_to_deletion(server: str, home: Callable[[str], 
     assert laptop.run("sync", fails=True)["code"] == "not_found"
     assert "green" in json.dumps(laptop.run("recall", "garden gate"))
     assert not list((laptop.path / "data").glob("sync.*"))
+
+
+def test_what_one_account_held_goes_to_another_only_when_that_is_said(server: str, home: Callable[[str], Home]) -> None:
+    work, desk = home("work"), home("desk")
+    work.run("add", "the merger is called bluebird")
+    code = signed_up(work, server, "at-work")
+    private = signed_up(desk, server, "private")
+    work.run("logout")
+
+    def login(username: str, code: RecoveryCode, *words: str, fails: bool = False) -> dict:
+        return work.run(
+            *("login", "--server", server, "--username", username, "--recovery", "--password-stdin", *words),
+            stdin=f"{PASSWORD}\n{code.text}\n",
+            fails=fails,
+        )
+
+    anew = ("login", "--server", server, "--username", "third", "--sign-up", "--password-stdin")
+    for refused in (work.run(*anew, stdin=f"{PASSWORD}\n", fails=True), login("private", private, fails=True)):
+        assert refused["code"] == "another_account"
+        assert "--bring-all" in refused["hint"]
+    assert "bluebird" not in json.dumps(desk.run("sync") and desk.run("recall", "merger"))
+
+    login("at-work", code)  # back to where it was needs no asking
+    work.run("logout")
+    login("private", private, "--bring-all")
+    assert "bluebird" in json.dumps(desk.run("sync") and desk.run("recall", "merger"))
 
 
 def test_a_machine_without_a_person_is_a_limited_device(server: str, home: Callable[[str], Home]) -> None:
@@ -308,6 +338,14 @@ class Terminal:
                 self.seen += part.decode()
         os.close(self.master)
         return self.process.wait(30)
+
+
+def test_docs_sync_cli_md_is_what_the_parsers_and_the_records_say() -> None:
+    page = Path(__file__).parent.parent / "docs" / "sync-cli.md"
+
+    assert page.read_text(encoding="utf-8") == reference.document(), (
+        "python -m scrubjay_sync.reference > docs/sync-cli.md"
+    )
 
 
 @pytest.mark.slow

@@ -490,8 +490,10 @@ def _vector(
         else:
             have += int(np.count_nonzero(side.seen & table["embedded"]))
             seen += int(np.count_nonzero(side.seen & (table["type"] != bare)))
-    if query.vector is None or not have:
-        return None, (f"{'no model' if query.vector is None else 'nothing embedded yet'}: lexical only",)
+    if query.vector is None:  # whoever asks knows why, and says so
+        return None, ()
+    if not have:
+        return None, ("nothing embedded yet: lexical only",)
     index.check_width(len(query.vector))
     row, scale = scoring.quantise(query.vector[None, :])
     part = f"partly embedded: {100 * have // max(seen, 1)}% of {seen} documents have a vector"

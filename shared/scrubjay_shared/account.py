@@ -283,6 +283,7 @@ def _genesis(new: Entry) -> AccountState:
     account, ask, rsk, recovery_pub = (_bytes(body, key) for key in (1, 2, 3, 4))
     _length(account, 16)
     _length(rsk, 32)
+    origin = _text(body, 6)  # before the signature: what a body must be comes first for every reader
     if new.signer != Signer.ASK:
         raise InvalidError("a genesis is signed by the account's key", hint="scrubjay sync verify")
     _verify(account, new, [ask])
@@ -295,7 +296,7 @@ def _genesis(new: Entry) -> AccountState:
         version=1,
         rsk=rsk,
         recovery_pub=recovery_pub,
-        origins=(_text(body, 6),),
+        origins=(origin,),
     )
 
 

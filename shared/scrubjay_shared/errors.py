@@ -162,6 +162,12 @@ class StaleEpochError(ConflictError):
     code = "stale_epoch"
 
 
+class AnotherAccountError(ConflictError):
+    """What the store holds was in another account before, and nobody has said that it may all go to this one."""
+
+    code = "another_account"
+
+
 class LogConflictError(ConflictError):
     """The account log has moved on since it was read."""
 
@@ -235,6 +241,7 @@ SYNC_KINDS: tuple[type[ScrubjayError], ...] = (
     ForkError,
     GapError,
     StaleEpochError,
+    AnotherAccountError,
     LogConflictError,
     WithheldError,
     RolledBackError,

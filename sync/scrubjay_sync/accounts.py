@@ -19,6 +19,7 @@ from scrubjay_shared.account import AccountState, Device, EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
+    AnotherAccountError,
     ConflictError,
     CredentialsError,
     DeniedError,
@@ -85,14 +86,17 @@ async def sign_up(
     recovery: RecoveryPublic,
     name: str,
     invite: str = "",
+    bring_all: bool = False,
 ) -> Member:
     """Make a new account with this machine as its first device, called `name`.
 
     The recovery code must have been shown before: from here on it is the only way back when this machine is lost.
-    Raises ConflictError when the machine is logged in already or the username is taken.
+    Raises ConflictError when the machine is logged in already or the username is taken, AnotherAccountError when its
+    store was in an account before and `bring_all` does not say that everything may go to the new one.
     """
     await _must_be_out(machine)
     account, home = machine.entropy(16), machine.entropy(16)
+    await _must_not_mix(machine, account, bring_all=bring_all)
     root, own = RootKey.new(machine.entropy, 1), DeviceKeys.new(machine.entropy)
     keyring = Keyring(
         scopes={home: ScopeKeys(name=HOME_NAME, keys={0: machine.entropy(keys.KEY_BYTES)})},
@@ -145,6 +149,26 @@ async def _must_be_out(machine: Machine) -> None:
         raise ConflictError("this store is logged in already", hint="scrubjay logout first")
 
 
+async def account_before(store: Store) -> bytes:
+    """Return the account that the store was in last; empty when there was none, or nobody knows what it still has."""
+    return await store.write(replica.left) or b""
+
+
+async def _must_not_mix(machine: Machine, account: bytes, *, bring_all: bool) -> None:
+    """Two accounts are often two people, or work and home: what one holds must not go to the other unasked."""
+    before = await account_before(machine.store)
+    if before and before != account and not bring_all:
+        raise mixing(before.hex())
+
+
+def mixing(before: str) -> AnotherAccountError:
+    """Return what is said to a store that was in account `before` (hex) and is about to enter another."""
+    return AnotherAccountError(
+        f"this store was in account {before[:8]} before: all that it holds would go to another one now",
+        hint="scrubjay login --bring-all does that; --home FOLDER keeps the two apart",
+    )
+
+
 async def _begun(machine: Machine, account: bytes, entries: Sequence[bytes]) -> Member:
     """Turn replication on, and return the member with all its keys.
 
@@ -166,13 +190,17 @@ async def _begun(machine: Machine, account: bytes, entries: Sequence[bytes]) -> 
 # --- another machine of an account ------------------------------------------------------------------------------------
 
 
-async def log_in(machine: Machine, *, username: str, auth_key: bytes, name: str, code: str = "") -> Joining:
+async def log_in(
+    machine: Machine, *, username: str, auth_key: bytes, name: str, code: str = "", bring_all: bool = False
+) -> Joining:
     """Prove the password and ask to be let in. `code` is the TOTP code, where the account has one.
 
-    Raises CredentialsError for whatever does not fit, ConflictError when the machine is logged in already.
+    Raises CredentialsError for whatever does not fit, ConflictError when the machine is logged in already,
+    AnotherAccountError as `sign_up` does.
     """
     await _must_be_out(machine)
     pending = await machine.cloud.login(Login(username=username, auth_key=auth_key, code=code))
+    await _must_not_mix(machine, pending.account, bring_all=bring_all)
     entries, _ = await whole_log(machine.cloud, pending=pending.token)
     states = log.extended((), entries, machine.now())
     _check_account(states, pending, machine.cloud.origin)
@@ -423,9 +451,13 @@ async def create_limited(
     return Bundle(origin=cloud.origin, account=member.account, genesis=member.state.genesis, device=device, keys=own)
 
 
-async def join_limited(machine: Machine, bundle: Bundle) -> Member:
-    """Make this store the limited device of a bundle. What was written here before goes on as that device's."""
+async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = False) -> Member:
+    """Make this store the limited device of a bundle. What was written here before goes on as that device's.
+
+    Raises AnotherAccountError as `sign_up` does.
+    """
     await _must_be_out(machine)
+    await _must_not_mix(machine, bundle.account, bring_all=bring_all)
     cloud = machine.cloud
     cloud.use(Credential(account=bundle.account, device=bundle.device, sign=keys.signer(bundle.keys.sign_seed)))
     entries, _ = await whole_log(cloud)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -34,6 +34,7 @@ from scrubjay.service import Service
 from scrubjay.store import holder
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    AnotherAccountError,
     ConflictError,
     CorruptError,
     DeniedError,
@@ -41,7 +42,7 @@ from scrubjay_shared.errors import (
     NotFoundError,
     UnavailableError,
 )
-from scrubjay_sync import keys, profile, verbs
+from scrubjay_sync import accounts, keys, profile, verbs
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.policy import IDENTITY, SYNC
 from scrubjay_sync.prompts import Prompts
@@ -247,6 +248,11 @@ def _login(parser: Parser) -> None:
     )
     parser.add_argument("--totp", action="store_true", help="ask for the code of the second factor")
     parser.add_argument("--bundle", action="store_true", help="be the limited device of a bundle, which is asked for")
+    parser.add_argument(
+        "--bring-all",
+        action="store_true",
+        help="let all that this store had in another account go to this one, without being asked",
+    )
     _stdin(parser)
 
 
@@ -265,10 +271,10 @@ def _sync(parser: Parser) -> None:
     add("log", "list the account log")
     add("acknowledge", "let go of alarms that you have seen")
     quiet = add("quiet", "send every quarter of an hour only, so that the server learns less of when you work")
-    quiet.add_argument("state", choices=("on", "off"))
+    quiet.add_argument("state", choices=("on", "off"), help="whether it is")
     search = add("search", "ask the server about a searchable scope; scrubjay recall asks nobody")
-    search.add_argument("ref", type=text, metavar="SCOPE")
-    search.add_argument("query", type=text, metavar="QUERY")
+    search.add_argument("ref", type=text, metavar="SCOPE", help="its name, or its id")
+    search.add_argument("query", type=text, metavar="QUERY", help="what to look for")
     search.add_argument("--limit", type=int, default=10, metavar="N", help="how many, up to 100")
     search.add_argument("--type", type=text, default="", help="only memories of this type")
     search.add_argument("--topic", type=text, default="", help="only memories of this topic")
@@ -276,15 +282,20 @@ def _sync(parser: Parser) -> None:
     below = _verbs_below(scopes)
     below("list", "list the scopes")
     create = below("create", "make a scope; what is first written about its projects from then on goes to it")
-    create.add_argument("name", type=text, metavar="NAME")
+    create.add_argument("name", type=text, metavar="NAME", help="what to call it")
     create.add_argument(
         "--project", dest="projects", action="append", default=[], type=text, metavar="ID", help="bind it; repeatable"
     )
-    create.add_argument("--mode", choices=verbs.MODES, default="sealed", help="sealed (the server cannot read it)")
+    create.add_argument(
+        "--mode",
+        choices=verbs.MODES,
+        default="sealed",
+        help="sealed (the default: the server cannot read it) or searchable (it can)",
+    )
     create.add_argument("--space", type=text, default="", metavar="ID", help="searchable: its embedding space")
     create.add_argument("--confirm", type=text, metavar="NAME", help="searchable: the name again, to confirm")
     delete = below("delete", "delete a scope at the server, and its keys everywhere; local memories stay")
-    delete.add_argument("ref", type=text, metavar="SCOPE")
+    delete.add_argument("ref", type=text, metavar="SCOPE", help="its name, or its id")
     delete.add_argument("--confirm", type=text, metavar="SCOPE", help="the same again, to confirm")
 
 
@@ -309,13 +320,13 @@ def _devices(parser: Parser) -> None:
     approve.add_argument("ref", nargs="?", default="", type=text, metavar="ID", help="which, when several ask")
     approve.add_argument("--words", nargs=6, type=text, metavar="WORD", help="the words that machine shows")
     revoke = add("revoke", "shut a device out, and replace every key that it knew")
-    revoke.add_argument("ref", type=text, metavar="DEVICE")
+    revoke.add_argument("ref", type=text, metavar="DEVICE", help="its name, or its id")
     revoke.add_argument("--confirm", type=text, metavar="DEVICE", help="the same again, to confirm")
     rename = add("rename", "give a device another name; the server does not see it")
-    rename.add_argument("ref", type=text, metavar="DEVICE")
-    rename.add_argument("name", type=text, metavar="NAME")
+    rename.add_argument("ref", type=text, metavar="DEVICE", help="its name, or its id")
+    rename.add_argument("name", type=text, metavar="NAME", help="its new name")
     create = add("create", "make a limited device for a machine without a person; prints its keys once")
-    create.add_argument("name", type=text, metavar="NAME")
+    create.add_argument("name", type=text, metavar="NAME", help="what to call it")
     create.add_argument(
         "--scope", dest="scopes", action="append", required=True, type=text, metavar="SCOPE", help="repeatable"
     )
@@ -335,7 +346,7 @@ def _account(parser: Parser) -> None:
     add = _verbs(parser)
     _stdin(add("password", "change the password; it opens no data, so nothing else changes"))
     totp = add("totp", "set or take away the second factor of logins")
-    totp.add_argument("state", choices=("on", "off"))
+    totp.add_argument("state", choices=("on", "off"), help="whether it is")
     _stdin(totp)
     add("rotate", "replace the root key and every scope's key for what is written from now on")
     delete = add("delete", "delete the account and all of it at the server; memories stay on your machines")
@@ -358,7 +369,10 @@ def login(command: Command) -> None:
     command.out.remark(f"{BETA}\n{ALL_OF_IT}")
     with way_of(command.chosen) as way:
         if line.bundle:
-            answer = way.call("join_limited", verbs.BundleRequest(bundle=prompts.secret("device bundle")))
+            bundle = prompts.secret("device bundle")
+            answer = _bringing(
+                command, lambda all_: way.call("join_limited", verbs.BundleRequest(bundle=bundle, bring_all=all_))
+            )
             _said(command, answer, f"in as a limited device of {answer.who.origin}")
             return
         server = _address(prompts.word("server", line.server))
@@ -368,6 +382,20 @@ def login(command: Command) -> None:
             _signs_up(command, way, username, before)
         else:
             _logs_in(command, way, username, before)
+
+
+def _bringing(command: Command, call: Callable[[bool], T]) -> T:
+    """Log in, and ask first where that would take what one account holds to another."""
+    try:
+        return call(command.line.bring_all)
+    except AnotherAccountError as error:
+        return call(_may_mix(command.prompts, error))
+
+
+def _may_mix(prompts: Prompts, refusal: AnotherAccountError) -> bool:
+    if not prompts.means_it(f"{refusal.message}. May it?"):
+        raise refusal
+    return True
 
 
 def _address(typed: str) -> str:
@@ -389,6 +417,10 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
     prompts = command.prompts
     if before.registration == "closed":
         raise DeniedError(f"{before.origin} takes no new accounts", hint="ask its operator")
+    bring_all = command.line.bring_all
+    if before.account_before and not bring_all:
+        # Before there is a recovery code to write down, not by the refusal that would come after it.
+        bring_all = _may_mix(prompts, accounts.mixing(before.account_before))
     password = prompts.new_password()
     invite = prompts.secret("invitation") if before.registration == "invite" else ""
     code = RecoveryCode.new(os.urandom)
@@ -404,6 +436,7 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
             recovery=code.public,
             device_name=_named(command),
             invite=invite,
+            bring_all=bring_all,
         ),
     )
     if written_down:
@@ -419,17 +452,15 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
 def _logs_in(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> None:
     line, prompts = command.line, command.prompts
     password = prompts.secret("password")
-    joining = way.call(
-        "log_in",
-        verbs.LogInRequest(
-            origin=before.origin,
-            username=username,
-            auth_key=keys.auth_key(password, before.kdf, before.origin),
-            kdf=before.kdf,
-            device_name=_named(command),
-            code=prompts.secret("code of the second factor").strip() if line.totp else "",
-        ),
+    asked = verbs.LogInRequest(
+        origin=before.origin,
+        username=username,
+        auth_key=keys.auth_key(password, before.kdf, before.origin),
+        kdf=before.kdf,
+        device_name=_named(command),
+        code=prompts.secret("code of the second factor").strip() if line.totp else "",
     )
+    joining = _bringing(command, lambda all_: way.call("log_in", replace(asked, bring_all=all_)))
     if line.recovery or line.void_from is not None:
         code = prompts.secret("recovery code")
         RecoveryCode.parse(code)  # a typing error is told before anything is sent

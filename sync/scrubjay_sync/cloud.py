@@ -380,6 +380,8 @@ class Cloud:
             other = UnavailableError if answer.status >= 500 else ScrubjayError
             kind = next((known for status, known in _BY_STATUS if status == answer.status), other)
         hint = problem.hint or "scrubjay sync status"
+        if issubclass(kind, TooManyError) and after:
+            hint = f"try again in {f'{after / 60:.0f} minutes' if after > 90 else f'{after:.0f} seconds'}"
         if issubclass(kind, UnavailableError):
             return kind(problem.detail or problem.title, hint=hint, retry_after=after)
         return kind(problem.detail or problem.title, hint=hint)

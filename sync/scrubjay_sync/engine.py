@@ -1206,7 +1206,10 @@ class Engine:
         if made is None:
             return gone  # what it stands for is as small as it can be
         result = (await self._cloud.pack([made]))[0]
-        if planning.outcome(result.status) is not Outcome.TAKEN:
+        outcome = planning.outcome(result.status)
+        if outcome is Outcome.RESEND and await self._took_over(lane, made.header.n_from, tally):
+            return gone  # and what stands there now is planned again, in the next round
+        if outcome is not Outcome.TAKEN:
             await self._refuse(tally, (lane.scope, lane.device), self._unsent(result))
             return gone
         low, high = (min(entries), max(entries)) if entries else (0, 0)
@@ -1234,6 +1237,40 @@ class Engine:
         self._on_progress(Progress(step="pack", done=len(covered), total=len(covered)))
         return gone
 
+    async def _took_over(self, lane: Lane, n: int, tally: _Tally) -> bool:
+        """Keep the pack that the server has at a place in the place of what we hold there; say whether there is one.
+
+        The answer to a pack of ours was lost, and ours was planned anew since, with other ends: a server never cuts one
+        object in two. Or somebody else packs this lane too.
+        """
+        served = await self._served_pack(lane, n, tally)
+        if served is None:
+            return False
+        header = served.envelope.header
+        rows = await replica.sealed(self._store, lane.scope, lane.device)
+        ends = {row.n_from for row in rows} & {header.n_from}, {row.n_to for row in rows} & {header.n_to}
+        if not all(ends):  # it would cut one of ours in two
+            return False
+        await self._store.write(lambda tx: self._keep(tx, [served]))
+        return True
+
+    async def _served_pack(self, lane: Lane, n: int, tally: _Tally) -> Opened | None:
+        """Return the pack that the server has at a place of a lane, checked; None when there is none that we know."""
+        page = await self._cloud.lane(lane.scope, lane.device, start=n, limit=1)
+        if not page or page[0].header.kind != ObjectKind.PACK or page[0].lane != (lane.scope, lane.device):
+            return None
+        pack = page[0]
+        known = await replica.link(self._store, lane.scope, lane.device, pack.header.n_to)
+        try:
+            self._expected(pack)
+            if known is not None and (known != pack.end or not signed_by(pack, self._keys_of(pack))):
+                raise self._split(lane.device, pack.header.n_to)
+            opened = packing.opened(pack, self._key(pack))
+        except _REFUSED as error:
+            await self._refuse(tally, (lane.scope, lane.device), error)
+            return None
+        return None if known is None else opened
+
     async def _repacked_by_owner(self, lane: Lane, rows: Sequence[Sealed], due: set[int], tally: _Tally) -> set[int]:
         """Take over what a lane's owner packed anew after a forget, so that no device gives the old words back.
 
@@ -1245,20 +1282,8 @@ class Engine:
             held = [seq for seq in due if row.seq_low <= seq <= row.seq_high]
             found.update(held)
             now_said = await self._store.write(partial(self._said_now, lane.device, held))
-            page = await self._cloud.lane(lane.scope, lane.device, start=row.n_from, limit=1)
-            if not page or page[0].header.kind != ObjectKind.PACK or page[0].lane != (lane.scope, lane.device):
-                continue
-            pack = page[0]
-            known = await replica.link(self._store, lane.scope, lane.device, pack.header.n_to)
-            try:
-                self._expected(pack)
-                if known is not None and (known != pack.end or not signed_by(pack, self._keys_of(pack))):
-                    raise self._split(lane.device, pack.header.n_to)
-                opened = packing.opened(pack, self._key(pack))
-            except _REFUSED as error:
-                await self._refuse(tally, (lane.scope, lane.device), error)
-                continue
-            if known is None:
+            opened = await self._served_pack(lane, row.n_from, tally)
+            if opened is None:
                 continue
             said = dict(opened.entries)
             clean = [seq for seq in held if seq not in said or said[seq] == now_said.get(seq)]

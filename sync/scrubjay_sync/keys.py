@@ -109,7 +109,7 @@ def auth_key(password: str, kdf: Kdf, origin: str, pinned: Kdf | None = None) ->
     check_kdf(kdf, pinned)
     words = unicodedata.normalize("NFKC", password)
     if not words:
-        raise InvalidError("the password is empty", hint="choose one of at least 12 characters")
+        raise InvalidError("the password is empty", hint="type the account's")
     stretched = Argon2id(
         salt=kdf.salt, length=KEY_BYTES, iterations=kdf.iterations, lanes=kdf.lanes, memory_cost=kdf.memory_kib
     ).derive(words.encode("utf-8", "surrogatepass"))

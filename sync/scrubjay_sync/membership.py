@@ -28,6 +28,7 @@ from scrubjay_shared.errors import (
     RevokedError,
     RolledBackError,
     SplitError,
+    UnauthenticatedError,
     UnavailableError,
     WithheldError,
 )
@@ -588,6 +589,12 @@ class Member:
         if former is None or known.device in self.state.devices:
             former = (known.device, known.keys)
         if known.device != self.device:
+            if self.device in self.state.devices:  # said before its keys here are replaced: there are no others
+                raise UnauthenticatedError(
+                    f"this store is older than its keys: it is device {self.device.hex()[:8]} again, which had become"
+                    f" {known.device.hex()[:8]}",
+                    hint="scrubjay logout --force, then scrubjay login; all memories stay",
+                )
             made = DeviceKeys.new(self._entropy)
             await self._save(
                 Secrets(account=self.account, device=self.device, keys=made, root=known.root, former=former)

@@ -79,11 +79,15 @@ class ServerRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KdfAnswer:
-    """How to derive the key that proves the password; `origin` in the one way it is written."""
+    """How to derive the key that proves the password; `origin` in the one way it is written.
+
+    `account_before` is the account that this store was in last, in hex.
+    """
 
     origin: str
     kdf: Kdf
     registration: str
+    account_before: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +101,15 @@ class SignUpRequest:
     recovery: RecoveryPublic
     device_name: str
     invite: str = field(default="", repr=False)
+    bring_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInRequest:
-    """Another machine of an account. `code` is the TOTP code."""
+    """Another machine of an account. `code` is the TOTP code.
+
+    `bring_all`, here and below: everything that the store had in another account may go to this one.
+    """
 
     origin: str
     username: str
@@ -109,6 +117,7 @@ class LogInRequest:
     kdf: Kdf
     device_name: str
     code: str = field(default="", repr=False)
+    bring_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +143,7 @@ class BundleRequest:
     """What `devices create` printed."""
 
     bundle: str = field(repr=False)
+    bring_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -650,7 +660,10 @@ class Verbs:
         finally:
             await cloud.aclose()
         check_kdf(found.kdf)
-        return KdfAnswer(origin=cloud.origin, kdf=found.kdf, registration=caps.registration)
+        before = await accounts.account_before(self._store)
+        return KdfAnswer(
+            origin=cloud.origin, kdf=found.kdf, registration=caps.registration, account_before=before.hex()
+        )
 
     async def sign_up(self, asked: SignUpRequest) -> WhoAnswer:
         """Make an account with this machine as its first device."""
@@ -665,6 +678,7 @@ class Verbs:
                 recovery=asked.recovery,
                 name=asked.device_name,
                 invite=asked.invite,
+                bring_all=asked.bring_all,
             )
         except BaseException:
             await cloud.aclose()
@@ -689,6 +703,7 @@ class Verbs:
                 auth_key=asked.auth_key,
                 name=asked.device_name,
                 code=asked.code,
+                bring_all=asked.bring_all,
             )
         except BaseException:
             await cloud.aclose()
@@ -727,7 +742,7 @@ class Verbs:
         bundle = Bundle.parse(asked.bundle)
         cloud = self._cloud(bundle.origin)
         try:
-            member = await accounts.join_limited(self._machine(cloud), bundle)
+            member = await accounts.join_limited(self._machine(cloud), bundle, bring_all=asked.bring_all)
         except BaseException:
             await cloud.aclose()
             raise
@@ -1059,7 +1074,10 @@ class Verbs:
         session = await self._in()
         await session.member.refresh(session.cloud)
         device = _device(session.member, asked.ref)
-        await self.round()  # what it has pushed so far is then held and verified here
+        if device != session.member.device:
+            # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
+            await session.cloud.delete_device(device)
+        await self.round()  # what it has pushed is then held and verified here
         await accounts.revoke(
             session.member,
             session.cloud,

@@ -51,6 +51,8 @@ An error is two lines on stderr, what is wrong and what to do about it. With JSO
 """
 
 SHARED = ("form", "data_dir", "home", "quiet")
+PAGES = {"sync": "sync-cli.md", "bench": "benchmarks.md"}
+"""Where the commands of other packages are written down, by the extra that brings them."""
 SILENT = "nothing: it is text either way"
 
 
@@ -62,29 +64,34 @@ def document() -> str:
 def _options() -> Iterator[str]:
     shared = argparse.ArgumentParser(add_help=False)
     parser.shared(shared, top=True)
-    table = _table(shared._actions)  # noqa: SLF001  # argparse offers no other way to walk a parser
-    yield f"## Options of every command\n\nThey stand before the command or after it.\n\n{table}\n\n## Commands\n"
+    rows = table(shared._actions)  # noqa: SLF001  # argparse offers no other way to walk a parser
+    yield f"## Options of every command\n\nThey stand before the command or after it.\n\n{rows}\n\n## Commands\n"
 
 
 def _section(command: parser.Command) -> str:
+    if command.name in parser.EXTENSIONS:
+        page = PAGES[parser.EXTENSIONS[command.name]]
+        return f"### {command.name}\n\n{command.summary[0].upper()}{command.summary[1:]}: see [{page}]({page}).\n"
     of = argparse.ArgumentParser(prog=f"scrubjay {command.name}", add_help=False)
     command.configure(of)
-    parts = [f"### {command.name}", f"{command.summary[0].upper()}{command.summary[1:]}.", _usage(of)]
-    parts.extend(part for part in (_table(_own(of)), *_verbs(of)) if part)
+    parts = [f"### {command.name}", f"{command.summary[0].upper()}{command.summary[1:]}.", usage(of)]
+    parts.extend(part for part in (table(own(of)), *verbs_of(of)) if part)
     parts.append(f"Example: `{command.example}`")
     parts.append(f"JSON: {f'[`{command.answer}`](#records)' if command.answer else SILENT}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _verbs(of: argparse.ArgumentParser) -> Iterator[str]:
+def verbs_of(of: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield what each verb of a parser takes."""
     for action in of._actions:  # noqa: SLF001  # argparse offers no other way to walk a parser
         if isinstance(action.choices, dict):
             for below in action.choices.values():
-                table = _table(_own(below))
-                yield f"{_usage(below)}: {below.description}." + (f"\n\n{table}" if table else "")
+                rows = table(own(below))
+                yield f"{usage(below)}: {below.description}." + (f"\n\n{rows}" if rows else "")
+                yield from verbs_of(below)
 
 
-def _own(of: argparse.ArgumentParser) -> list[argparse.Action]:
+def own(of: argparse.ArgumentParser) -> list[argparse.Action]:
     """Return a parser's own arguments: not its help, its verbs, or the options of every command."""
     return [
         action
@@ -93,9 +100,10 @@ def _own(of: argparse.ArgumentParser) -> list[argparse.Action]:
     ]
 
 
-def _usage(of: argparse.ArgumentParser) -> str:
+def usage(of: argparse.ArgumentParser) -> str:
+    """Return the line that shows what a parser takes."""
     words = [of.prog]
-    if any(action.option_strings for action in _own(of)):
+    if any(action.option_strings for action in own(of)):
         words.append("[options]")
     for action in of._actions:  # noqa: SLF001
         if action.option_strings:
@@ -108,7 +116,8 @@ def _usage(of: argparse.ArgumentParser) -> str:
     return f"`{' '.join(words)}`"
 
 
-def _table(actions: Sequence[argparse.Action]) -> str:
+def table(actions: Sequence[argparse.Action]) -> str:
+    """Return the table of some arguments; empty for none."""
     rows = [f"| {_escaped(_names(action))} | {_escaped(action.help or '')} |" for action in actions]
     return "\n".join(["| argument | meaning |", "|---|---|", *rows]) if rows else ""
 
@@ -131,23 +140,33 @@ def _escaped(text: str) -> str:
 
 
 def _exits() -> Iterator[str]:
-    found: tuple[type[errors.ScrubjayError], ...] = (errors.ScrubjayError, *errors.KINDS)
-    kinds = sorted(found, key=lambda kind: (kind.exit_code, kind.code))
+    rows = kinds((errors.ScrubjayError, *errors.KINDS))
+    yield EXITS + "\n".join([*rows, f"| {INTERRUPTED} | | Ctrl-C; what was acknowledged is kept |"]) + "\n"
+
+
+def kinds(of: Sequence[type[errors.ScrubjayError]]) -> list[str]:
+    """Return the row of each kind of error: exit code, code, meaning."""
     rows = []
-    for kind in kinds:
+    for kind in sorted(of, key=lambda kind: (kind.exit_code, kind.code)):
         meaning = (kind.__doc__ or "").strip().partition("\n")[0]
         if kind is errors.ScrubjayError:
             meaning = "A bug of ours: `SCRUBJAY_DEBUG=1` shows where."
         rows.append(f"| {kind.exit_code} | `{kind.code}` | {meaning} |")
-    yield EXITS + "\n".join([*rows, f"| {INTERRUPTED} | | Ctrl-C; what was acknowledged is kept |"]) + "\n"
+    return rows
 
 
 def _records() -> Iterator[str]:
     """Yield every record that a command prints, and those that these hold."""
     named = {command.answer for command in parser.COMMANDS if command.answer}
     homes: tuple[Any, ...] = (api, files, models, daemon, doctor)
-    wanted = [next(getattr(home, name) for home in homes if hasattr(home, name)) for name in sorted(named)]
-    seen: dict[str, type[Any]] = {}
+    yield from records_of(
+        [next(getattr(home, name) for home in homes if hasattr(home, name)) for name in sorted(named)]
+    )
+
+
+def records_of(printed: Sequence[type[Any]]) -> Iterator[str]:
+    """Yield the tables of some records, and of those that they hold."""
+    wanted, seen = list(printed), dict[str, type[Any]]()
     while wanted:
         record = wanted.pop(0)
         if record.__name__ not in seen:

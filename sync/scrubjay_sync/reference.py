@@ -1,0 +1,103 @@
+"""docs/sync-cli.md, made of the parsers, the error kinds and the records: it cannot say anything else than they do.
+
+`python -m scrubjay_sync.reference > docs/sync-cli.md` writes it; a test compares the two, and the tests of the command
+line hold what each command prints against `PRINTS`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scrubjay.cli import reference
+from scrubjay_shared import errors
+from scrubjay_sync import cli, verbs
+
+HEAD = """\
+# The command line of sync
+
+<!-- Written by `python -m scrubjay_sync.reference`; a test compares. Change the parser, not this file. -->
+
+These commands come with `pip install 'scrubjay[sync]'`. What holds for every command (options, JSON, exit codes) is in
+[cli.md](cli.md); what sync is and how to use it, in [sync.md](sync.md).
+
+With `--password-stdin` nothing is asked: passwords and codes are read from stdin, one a line, in the order in which
+they would be asked for. Nothing secret is ever an argument.
+"""
+
+EXITS = """\
+## Errors of sync
+
+Beside those of [every command](cli.md#exit-codes-and-errors):
+
+| exit code | `code` | meaning |
+|--:|---|---|
+"""
+
+PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
+    ("login", ""): (verbs.WhoAnswer, cli.SignedUp),
+    ("logout", ""): (verbs.LogOutAnswer,),
+    ("sync", ""): (verbs.SyncAnswer,),
+    ("sync", "status"): (verbs.StatusAnswer,),
+    ("sync", "verify"): (verbs.VerifyAnswer, verbs.CompareAnswer),
+    ("sync", "inspect"): (verbs.InspectAnswer,),
+    ("sync", "export-heads"): (verbs.HeadsAnswer,),
+    ("sync", "log"): (verbs.LogAnswer,),
+    ("sync", "acknowledge"): (verbs.WhoAnswer,),
+    ("sync", "quiet"): (verbs.WhoAnswer,),
+    ("sync", "search"): (verbs.FoundAnswer,),
+    ("sync", "scopes"): (verbs.ScopesAnswer, verbs.ScopeDeletedAnswer),
+    ("devices", "list"): (verbs.DevicesAnswer,),
+    ("devices", "approve"): (verbs.WhoAnswer,),
+    ("devices", "revoke"): (verbs.DevicesAnswer,),
+    ("devices", "rename"): (verbs.DevicesAnswer,),
+    ("devices", "create"): (verbs.BundleAnswer,),
+    ("recovery", "verify"): (verbs.RecoveryAnswer,),
+    ("recovery", "rotate"): (verbs.RecoveryAnswer, cli.SignedUp),
+    ("account", "password"): (verbs.WhoAnswer,),
+    ("account", "totp"): (verbs.WhoAnswer,),
+    ("account", "rotate"): (verbs.WhoAnswer,),
+    ("account", "delete"): (verbs.DeletedAnswer,),
+}
+"""What a command prints as JSON, by command and verb. `recovery show` prints nothing: there is nothing to show."""
+
+
+def prints(words: Sequence[str]) -> tuple[type[Any], ...]:
+    """Return what a command line prints; `words` begin with the command."""
+    return PRINTS.get((words[0], words[1] if len(words) > 1 else ""), ()) or PRINTS[words[0], ""]
+
+
+def document() -> str:
+    """Return the whole of docs/sync-cli.md."""
+    every = {record.__name__: record for records in PRINTS.values() for record in records}
+    return "\n".join(
+        [
+            HEAD,
+            *(_section(name) for name in cli.COMMANDS),
+            EXITS + "\n".join(reference.kinds(errors.SYNC_KINDS)) + "\n",
+            *reference.records_of([every[name] for name in sorted(every)]),
+        ]
+    )
+
+
+def _section(name: str) -> str:
+    summary, _, example = cli.COMMANDS[name]
+    of = cli.parser_of(name)
+    parts = [f"## scrubjay {name}", summary, reference.usage(of), reference.table(reference.own(of))]
+    parts.extend(reference.verbs_of(of))
+    parts.append(f"Example: `{example}`")
+    parts.append("\n".join(_prints(name)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _prints(name: str) -> Iterator[str]:
+    yield "JSON:\n"
+    for (command, verb), records in PRINTS.items():
+        if command == name:
+            named = " or ".join(f"[`{record.__name__}`](#records)" for record in records)
+            yield f"- `{f'scrubjay {command} {verb}'.rstrip()}`: {named}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())
