@@ -11,7 +11,8 @@ from simulation.merge_mutants import MERGE_MUTANTS
 from simulation.mutants import Mutant
 
 HISTORIES = 700
-MANY = 20_000
+MANY = 100_000
+"""As many as `make simulate` plays."""
 PLAYED_TWICE = range(0, HISTORIES, 100)
 FEW = 300
 """Histories within which a planted bug must be caught."""

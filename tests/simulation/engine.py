@@ -7,7 +7,6 @@ with copies of the same account, because signing up costs a second and says noth
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 import tempfile
@@ -18,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import httpx2
 
 from quick_disk import quick_folder
 from scrubjay.store import replica
@@ -37,10 +34,10 @@ from scrubjay_sync.engine import Engine, Round
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.membership import Member, Secrets
 from scrubjay_sync.policy import SYNC
-from simulation import laws
-from simulation.laws import BrokenLawError, require
+from simulation import inline, laws
+from simulation.laws import BrokenLawError, Faults, require
 from simulation.machine import CrashError, Failing, Machine
-from simulation.network import REFUSALS, Answer, Network, flipped, thinned, with_object, without_lane
+from simulation.network import REFUSALS, Answer, Ask, Network, flipped, thinned, with_object, without_lane
 from simulation.server import ORIGIN, Server
 
 START_MS = 1_800_000_000_000
@@ -72,6 +69,10 @@ FAULTS = (
 )  # fmt: skip
 
 
+LATER = ("meanwhile", "busy", "false fsync", "away")
+"""Faults that are drawn apart, so that a seed that has none of them plays what it played before there were any."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a seed chose for its history; printed with every failure."""
@@ -80,7 +81,7 @@ class Options:
     machines: int
     steps: int
     skews_ms: tuple[int, ...]
-    faults: frozenset[str]
+    faults: Faults
     rate: float
     step_ms: int
 
@@ -89,13 +90,15 @@ def options_of(seed: int, rng: random.Random) -> Options:
     """Draw what a history is like."""
     machines = rng.randint(2, MACHINES)
     faults = frozenset(rng.sample(FAULTS, rng.choice((0, 1, 2, 4, 8))))
+    apart = random.Random(f"later {seed}")
+    faults |= frozenset(apart.sample(LATER, apart.choice((0, 0, 0, 0, 1, 1, 2))))
     skews = (0, 1, -700, 400_000, 10 * DAY_MS, -10 * DAY_MS)
     return Options(
         seed=seed,
         machines=machines,
         steps=rng.choice((20, 30, 40, 60)),
         skews_ms=tuple(rng.choice(skews) if "clock" in faults else 0 for _ in range(machines)),
-        faults=faults,
+        faults=Faults(faults),
         rate=rng.choice((0.05, 0.15, 0.3)),
         step_ms=rng.choice((100, 5_000, 120_000)),
     )
@@ -146,8 +149,10 @@ class Station:
     cloud: Cloud | None = None
     member: Member | None = None
     revoked: bool = False
-    split: bool = False
-    """It had to log in again because the account log was split: what only the lost end had stays on it alone."""
+    adopted: bool = False
+    """It logged in again: what it held goes to the account as its own, the counts of others as one count of its own."""
+    written: list[str] = field(default_factory=list)
+    """What its person did while rounds were under way."""
     latest: int = 0
     """The latest time that its own clock ever said."""
     refused: list[str] = field(default_factory=list)
@@ -165,7 +170,9 @@ class World:
             skews = tuple(
                 self.rng.choice((0, 400_000, 10 * DAY_MS)) if "clock" in faults else 0 for _ in range(MACHINES)
             )
-            self.options = replace(self.options, faults=faults, skews_ms=skews[: self.options.machines], rate=0.2)
+            self.options = replace(
+                self.options, faults=Faults(faults), skews_ms=skews[: self.options.machines], rate=0.2
+            )
             self.bent = 3.0
         self.folder = folder
         self.clock = START_MS
@@ -176,6 +183,8 @@ class World:
         self.backups: list[tuple[Station, Path, Secrets | None, bytes | None]] = []
         self.lying: list[tuple[int, Station]] = []
         self.settling = False
+        self.under_way: Station | None = None
+        """The machine whose round waits while another does something."""
         self.ended: dict[tuple[bytes, bytes], int] = {}
         """Where the lanes of revoked devices stood when they were shut out."""
         self.rotated: list[tuple[int, int]] = []
@@ -204,15 +213,16 @@ class World:
             fault=lambda: self.fault(made[0]),
             ask=lambda: self.asked(made[0]),
             change=lambda path, answer: made[0].lie(path, answer) if made[0].lie else answer,
+            meanwhile=lambda: self.meanwhile(made[0]),
         )
         made.append(Station(machine=machine, safe=Safe(due=machine.due), network=network))
         return made[0]
 
-    def asked(self, station: Station) -> httpx2.AsyncBaseTransport:
+    def asked(self, station: Station) -> Ask:
         """Return the way into the server that a machine is connected to."""
         self.tallies["requests"] += 1
         self.clock += 1
-        return (station.server or self.server).transport
+        return (station.server or self.server).answer
 
     def fault(self, station: Station) -> str:
         """Choose what happens to a machine's next request."""
@@ -228,6 +238,29 @@ class World:
             self.note("fault", station.machine.name, how)
             self.tallies[f"request: {how}"] += 1
         return how
+
+    async def meanwhile(self, station: Station) -> None:
+        """Let another machine do something whole while a machine's request is under way: packs, keys, revocations."""
+        if (
+            "meanwhile" not in self.options.faults
+            or self.settling
+            or self.under_way
+            or self.rng.random() >= 0.06 * self.bent
+        ):
+            return
+        others = [one for one in self.stations if one is not station and one.engine is not None]
+        if others:
+            other, (move,) = (
+                self.rng.choice(others),
+                self.rng.choices((self.sync, self.rotate, self.revoke), (6, 3, 0.5)),
+            )
+            self.note("meanwhile", other.machine.name, move.__name__)
+            self.tallies["meanwhile"] += 1
+            self.under_way = station
+            try:
+                await self.guarded(other, move)
+            finally:
+                self.under_way = None
 
     async def up(self, station: Station) -> None:
         """Open the store and start the engine over it."""
@@ -254,14 +287,14 @@ class World:
         station.engine = station.cloud = station.member = None
         await station.machine.close()
 
-    async def crashed(self, station: Station) -> None:
+    async def crashed(self, station: Station, *, kept: float = 1.0) -> None:
         """Bring a machine back that lost power."""
         self.note("crashed", station.machine.name)
         self.tallies["crashes"] += 1
         station.machine.failing = None
         if station.cloud is not None:
             await station.cloud.aclose()
-        await station.machine.crash()
+        await station.machine.crash(kept=kept)
         await self.up(station)
         await self.tables(station)
 
@@ -341,7 +374,7 @@ class World:
             "skipping": (self.skip, 0.5), "forged": (self.forge, 0.7),
             "corrupt": (self.corrupt, 0.5), "clone": (self.clone, 0.3), "restore": (self.restore, 0.6),
             "owner lost": (self.lose, 0.15), "revoke": (self.revoke, 0.2), "rotate": (self.rotate, 0.4),
-            "late joiner": (self.join, 0.4),
+            "late joiner": (self.join, 0.4), "false fsync": (self.lose_power, 0.4), "away": (self.stay_away, 0.3),
         }  # fmt: skip
         return found + [
             (move, weight * self.bent) for name, (move, weight) in sorted(extra.items()) if name in self.options.faults
@@ -363,7 +396,13 @@ class World:
         assert station.engine is not None
         self.tallies["rounds"] += 1
         shown = await (station.server or self.server).heads()
-        done = await station.engine.sync()
+        written = len(station.written)
+        if "busy" in self.options.faults and not self.settling:
+            station.machine.meanwhile = lambda: self.busy(station)
+        try:
+            done = await station.engine.sync()
+        finally:
+            station.machine.meanwhile = None
         station.refused += [error.code for error in done.errors]
         self.note(
             "synced" if done.synced else "not synced", done.ops_sent, done.ops_received, done.healed, done.packed,
@@ -373,14 +412,36 @@ class World:
             self.tallies[name] += getattr(done, name)
         self.tallies["reincarnations"] += done.reincarnated
         if done.synced:
-            await self.said_synced(station, shown)
+            await self.said_synced(station, shown, all_sent=len(station.written) == written)
         return done
 
-    async def said_synced(self, station: Station, shown: dict[tuple[bytes, bytes], tuple[int, bytes]]) -> None:
-        """I7: what a machine calls synced, the server has, and the machine has what the server had before."""
+    async def busy(self, station: Station) -> None:
+        """Let the person at a machine do something while a round is under way there, between two of its reads."""
+        if self.rng.random() >= 0.03 * self.bent:
+            return
+        station.machine.meanwhile, held = None, station.machine.meanwhile
+        try:
+            what = await station.machine.act(self.rng)
+        except ScrubjayError as error:
+            self.refused(station, error)
+        else:
+            self.note("busy", station.machine.name, what)
+            station.written.append(what)
+            self.tallies["actions in a round"] += 1
+        finally:
+            station.machine.meanwhile = held
+
+    async def said_synced(
+        self, station: Station, shown: dict[tuple[bytes, bytes], tuple[int, bytes]], *, all_sent: bool
+    ) -> None:
+        """I7: what a machine calls synced, the server has, and the machine has what the server had before.
+
+        Not `all_sent` when its person wrote while the round was under way: that may be for the next one.
+        """
         store = station.machine.store
         state = await replica.state(store)
-        require("I7 synced means sent", "", holds=state is not None and state.sealed_seq >= store.last_seq)
+        sent = state is not None and (state.sealed_seq >= store.last_seq or not all_sent)
+        require("I7 synced means sent", "", holds=sent)
         there = await (station.server or self.server).heads()
         held = {lane_id: lane.n for lane_id, lane in (await replica.lanes(store)).items()}
         for lane_id, (n, _) in shown.items():
@@ -400,6 +461,15 @@ class World:
         await self.crashed(station)
         require("I6 a crash changes nothing", station.machine.name, holds=await station.machine.digest() == before)
 
+    async def lose_power(self, station: Station) -> None:
+        """Lose power on a disk that only said that it wrote: some of the last writes are gone, sent or not."""
+        self.note("lost writes", station.machine.name)
+        await self.crashed(station, kept=self.rng.random())
+
+    async def stay_away(self, _station: Station) -> None:
+        """Nobody does anything for half a year: every token has run out when a machine returns."""
+        self.clock += 200 * DAY_MS
+
     async def cut(self, station: Station) -> None:
         station.way = "" if station.way else self.rng.choice(("one-way out", "one-way in"))
 
@@ -407,6 +477,7 @@ class World:
         await self.server.fill(full=self.rng.random() < 0.5)
 
     async def step_clock(self, station: Station) -> None:
+        station.latest = max(station.latest, station.machine.now())  # what it has synced by, even if nobody acted there
         station.machine.skew_ms += self.rng.choice((-1, 1)) * self.rng.choice((1, 5_000, 700_000, 10 * DAY_MS))
 
     async def roll_back(self, _station: Station, *, noticed: bool = True) -> None:
@@ -544,6 +615,12 @@ class World:
             return
         gone = self.rng.choice(others)
         device = bytes.fromhex(gone.machine.store.device)
+        await station.cloud.delete_device(device)
+        done = await self.sync(station)  # what it has pushed is then held here: nothing of it is cut off
+        if gone is not self.under_way and self.rng.random() < 0.5:
+            await self.pushing(gone)
+        if done is None or not done.synced:
+            return
         ends = await accounts.ends_of(station.machine.store, device)
         await accounts.revoke(station.member, station.cloud, device, ends=ends, entropy=station.machine.entropy)
         gone.revoked = True
@@ -551,6 +628,15 @@ class World:
         self.ended |= {lane: n for lane, (n, _) in heads.items() if lane[1] == device} | {
             (station.member.home, device): heads.get((station.member.home, device), (0, b""))[0]
         }
+
+    async def pushing(self, station: Station) -> None:
+        """Let a machine sync in the middle of what another one does to the account."""
+        try:
+            await self.sync(station)
+        except CrashError:
+            await self.crashed(station)
+        except ScrubjayError as error:
+            self.refused(station, error)
 
     async def rotate(self, station: Station) -> None:
         """Replace every key for what is written from now on."""
@@ -562,6 +648,7 @@ class World:
     async def log_in_again(self, station: Station) -> None:
         """Do what a machine's person is told to do when its keys are those of the past: leave, and log in again."""
         self.note("logs in again", station.machine.name)
+        station.adopted = True
         await self.down(station)
         await station.machine.open()
         await accounts.leave(station.machine.store, station.safe, station.machine.entropy)
@@ -588,10 +675,21 @@ class World:
 
     # --- laws ---------------------------------------------------------------------------------------------------------
 
-    async def tables(self, station: Station) -> None:
-        """I1, I2, I3, I5: what a machine shows follows from the ops that it holds."""
+    async def tables(self, station: Station) -> dict[tuple[str, int], Op | None]:
+        """I1, I2, I3, I5: what a machine shows follows from the ops that it holds. Returns those."""
         log = await station.machine.log()
         laws.check_tables([op for op in log.values() if op is not None], await station.machine.shown())
+        return log
+
+    async def once(self, station: Station) -> None:
+        """I8: in every lane ops stand once, and in their order."""
+        ends: dict[tuple[bytes, bytes], int] = {}
+        for scope, device, low, high in await station.machine.store.fetch(
+            "select scope, device, seq_low, seq_high from sealed where seq_high > 0 order by scope, device, n_from"
+        ):
+            before = ends.get((scope, device), 0)
+            require("I8 an op stands once in its lane", f"{low} of {device.hex()[:8]}", holds=low > before)
+            ends[scope, device] = high
 
     async def truth(self) -> None:
         """Check what must hold after every step of the server."""
@@ -607,8 +705,21 @@ class World:
         """Return the codes of what a machine must tell its person."""
         return {alarm.code for alarm in await replica.alarms(station.machine.store)}
 
-    async def settle(self) -> None:
-        """Turn every fault off and let every machine sync until nothing moves."""
+    def must_leave(self, code: str, round_: int) -> bool:
+        """Say whether the person at a machine that was told this has to leave and log in again.
+
+        A server that lost the end of the account log, and took another end before it was healed, has split the account.
+        A disk that went back to before a machine's newest id has an id without keys. A lane in which both its owner and
+        the server went back, and the owner wrote on, stands elsewhere as it was: nobody can tell which of the two counts.
+        """
+        server = {"rollback", "quiet rollback", "fork"} & self.options.faults
+        disk = {"restore", "clone", "false fsync"} & self.options.faults
+        if code in {"split", "unauthenticated"}:
+            return bool(round_ >= HEALING and (server or "false fsync" in disk))
+        return code == "wrong_key" or bool(code == "broken_chain" and round_ >= HEALING and server and disk)
+
+    async def turn_off(self) -> None:
+        """End every fault."""
         self.note("settling")
         self.settling = True
         await self.server.fill(full=False)
@@ -618,6 +729,10 @@ class World:
             if station.server is not None:
                 await station.server.close()
                 station.server = None
+
+    async def settle(self) -> None:
+        """Let every machine sync without faults until nothing moves."""
+        await self.turn_off()
         self.living = [one for one in self.stations if one.machine.alive]
         self.before = [(station, await station.machine.log()) for station in self.living]
         for round_ in range(ROUNDS):
@@ -630,16 +745,14 @@ class World:
                     self.refused(station, error)
                     if error.code == "revoked":
                         continue
-                    # A server that lost the end of the account log, and took another end before it was healed, has
-                    # split the account: the devices of one end are told so, and their people log in again.
-                    lost = {"rollback", "quiet rollback", "fork"} & self.options.faults and round_ >= HEALING
-                    if error.code == "wrong_key" or (error.code in {"split", "unauthenticated"} and lost):
-                        station.split = error.code != "wrong_key"
+                    if self.must_leave(error.code, round_):
                         await self.log_in_again(station)
                     calm = False
                 else:
-                    quiet = done is not None and done.synced and not (done.ops_sent or done.ops_received or done.healed)
-                    calm = calm and quiet
+                    assert done is not None
+                    if "broken_chain" in {one.code for one in done.errors} and self.must_leave("broken_chain", round_):
+                        await self.log_in_again(station)
+                    calm = calm and done.synced and not (done.ops_sent or done.ops_received or done.healed)
             self.note("round", round_, calm)
             if calm and round_:
                 break
@@ -653,23 +766,28 @@ class World:
             for epoch, newest in self.rotated:
                 stale = await self.server.stale(epoch, newest)
                 require("I12 nothing new under an old key", f"{stale} objects", holds=not stale)
-        members = [one for one in self.living if not one.split and (not one.refused or one.refused[-1] != "revoked")]
-        digests = {}
+        members = [one for one in self.living if not one.refused or one.refused[-1] != "revoked"]
+        digests, after = {}, {}
         for station in members:
-            await self.tables(station)
+            after[station.machine.name] = await self.tables(station)
+            await self.once(station)
             digests[station.machine.name] = await station.machine.digest()
             self.note("shows", station.machine.name, digests[station.machine.name])
         require("I1 equal views", repr(digests), holds=len(set(digests.values())) <= 1)
-        quiet = {"restore", "clone", "owner lost", "revoke"} & self.options.faults
+        quiet = {"restore", "clone", "owner lost", "revoke", "false fsync"} & self.options.faults
         if self.owed and not quiet:
             told = "rolled_back" in {code for one in members for code in await self.alarms(one)}
             require("I12 a rollback is told", repr(sorted(self.owed)), holds=told)
         roots = {one.safe.secrets.root for one in members if one.safe.secrets is not None}
         require("I9 one root key", str(len(roots)), holds=len(roots) <= 1)
-        after = {station.machine.name: await station.machine.log() for station in members}
-        for station, before in self.before:
+        for station, held in self.before:
             if station not in members:
                 continue
+            before = {
+                place: op
+                for place, op in held.items()
+                if not (station.adopted and op is not None and op.type == OpType.COUNT)
+            }
             for other in members:
                 _kept(before, after[other.machine.name], f"{station.machine.name} in {other.machine.name}")
 
@@ -713,7 +831,7 @@ def _template() -> Template:
     """Make the account, once in a process."""
     held = tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=quick_folder())
     _held.append(held)
-    return asyncio.run(_made(Path(held.name)))
+    return inline.run(_made(Path(held.name)))
 
 
 async def _made(folder: Path) -> Template:
@@ -777,11 +895,15 @@ def _small() -> Any:
 
 def run(seed: int, *, tracing: bool = False, faults: frozenset[str] | None = None) -> World:
     """Play the history of a seed, with other faults than its own when told. A broken law comes with the options and the last steps that led there."""
-    with _small(), tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=quick_folder()) as folder:
+    with (
+        _small(),
+        inline.inline(),
+        tempfile.TemporaryDirectory(prefix="scrubjay-simulation-", dir=quick_folder()) as folder,
+    ):
         _template()
         world = World(seed, Path(folder), tracing=tracing, faults=faults)
         try:
-            asyncio.run(world.run())
+            inline.run(world.run())
         except Exception as error:
             error.add_note(f"{world.options!r}")
             if world.trace is not None:

@@ -238,6 +238,40 @@ def _unsettled_alarm(original: Any) -> Any:
     return alarm
 
 
+def _last_of_now(original: Any) -> Any:
+    """Count what was written between two reads of a reincarnation as shared with the other copy."""
+
+    async def unshared(self: Engine, common: Any, theirs: Any) -> int:
+        ours = await replica.op_ids(self._store, self._device)
+        found: int = await original(self, common, theirs)
+        return self._store.last_seq if found >= max(ours, default=0) else found
+
+    return unshared
+
+
+def _written_meanwhile_is_sealed(original: Any) -> Any:
+    async def pushed(self: Engine, tally: Any) -> None:
+        await original(self, tally)
+        await replica.state(self._store)
+        last = self._store.last_seq
+        await self._store.write(lambda tx: replica.set_state(tx, sealed_seq=last))
+
+    return pushed
+
+
+def _sealed_again(original: Any) -> Any:
+    async def pushed(self: Engine, tally: Any) -> None:
+        last = self._store.last_seq
+        state = await replica.state(self._store)
+        held = state.sealed_seq if state is not None else 0
+        await original(self, tally)
+        if self._store.last_seq > last:
+            await self._store.write(lambda tx: replica.set_state(tx, sealed_seq=held))
+            await original(self, tally)
+
+    return pushed
+
+
 def _root_not_wrapped(original: Any) -> Any:
     def wraps(before: Any, after: Any, **asked: Any) -> Any:
         found = original(before, after, **asked)
@@ -348,5 +382,20 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         "a new root key is wrapped for somebody else",
         (membership, "wraps_after", _root_not_wrapped),
         faults=_under("rotate"),
+    ),
+    mutant(
+        "what is written while a round runs is taken for sealed",
+        (Engine, "_pushed", _written_meanwhile_is_sealed),
+        faults=_under("busy"),
+    ),
+    mutant(
+        "what is written while a round runs has its ops sealed again",
+        (Engine, "_pushed", _sealed_again),
+        faults=_under("busy"),
+    ),
+    mutant(
+        "what is written while a new id is taken is taken for shared",
+        (Engine, "_unshared", _last_of_now),
+        faults=_under("busy", "restore", "clone"),
     ),
 )

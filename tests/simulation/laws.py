@@ -10,13 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from scrubjay_shared import clock, ops
+from scrubjay_shared import clock, ops, records
 from scrubjay_shared.ops import Counter, Field, OpType, Stamp, State, View
 from scrubjay_shared.records import Op
 
 ulid_text = functools.lru_cache(maxsize=4096)(clock.ulid_text)
 """The text of an id, remembered: half the time of a history would go into writing the same ids again."""
-ops.ulid_text = ulid_text  # a pure function, only remembered
+ops.ulid_text = ulid_text  # a pure function, only remembered, as are those that follow
+ops.ulid_bytes = functools.lru_cache(maxsize=4096)(clock.ulid_bytes)
+ops.content_hash = functools.lru_cache(maxsize=4096)(records.content_hash)
+
+
+class Faults(frozenset[str]):
+    """The faults of a history. They are told in one order, so that a seed says the same in every process."""
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(map(repr, sorted(self)))}}}"
 
 
 class BrokenLawError(AssertionError):

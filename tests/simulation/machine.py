@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +50,8 @@ class Machine:
         self.skew_ms = skew_ms
         self.alive = True
         self.failing: Failing | None = None
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        """What happens on this machine after a read of its store, before who asked gets the answer."""
         self.store: Store
         self._now = now
 
@@ -82,6 +85,15 @@ class Machine:
             return done
 
         self.store.write = write  # type: ignore[method-assign] # the one place where a disk can fail
+        read = self.store.fetch
+
+        async def fetch(sql: str, params: Sequence[Any] = ()) -> list[Any]:
+            found = await read(sql, params)
+            if self.meanwhile is not None:
+                await self.meanwhile()
+            return found
+
+        self.store.fetch = fetch  # type: ignore[method-assign] # where a person's write falls between two reads
 
     def due(self) -> str:
         """Say what goes wrong at the write that comes now: "", or how."""
@@ -98,12 +110,18 @@ class Machine:
         self.failing = None
         await self.store.close()
 
-    async def crash(self) -> None:
-        """Lose power and come back: what was not committed is gone, and the log of the file is read again."""
+    async def crash(self, *, kept: float = 1.0) -> None:
+        """Lose power and come back: what was not committed is gone, and the log of the file is read again.
+
+        Of a log less than all is `kept` when the disk had only said that it wrote it.
+        """
         self.failing = None
         image = self.folder / "image"
         shutil.rmtree(image, ignore_errors=True)
         self.copy_to(image)
+        log = image / (NAME + "-wal")
+        if kept < 1 and log.exists():
+            os.truncate(log, int(log.stat().st_size * kept))
         await self.store.close()
         self.take(image)
         shutil.rmtree(image)

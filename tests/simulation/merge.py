@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid, uuid7
@@ -18,7 +20,9 @@ from scrubjay_shared.ops import Counter as Counted
 from scrubjay_shared.ops import Field, OpType, Stamp, State
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role
 from simulation import laws
-from simulation.laws import require, ulid_text
+from simulation.laws import Faults, require, ulid_text
+
+T = TypeVar("T")
 
 START = Millis(1_800_000_000_000)
 DAY_MS = 86_400_000
@@ -41,7 +45,7 @@ class Options:
     steps: int
     memories: int
     skews_ms: tuple[int, ...]
-    faults: frozenset[str]
+    faults: Faults
     step_ms: int
 
 
@@ -62,7 +66,7 @@ def options_of(seed: int, rng: random.Random) -> Options:
         steps=rng.choice((20, 30, 40, 60, 80, 120, 160)),
         memories=rng.randint(1, 4),
         skews_ms=tuple(rng.choice(skews) if "skew" in faults else 0 for _ in range(devices)),
-        faults=faults,
+        faults=Faults(faults),
         step_ms=rng.choice((0, 1, 5_000, 3_600_000)),
     )
 
@@ -163,30 +167,31 @@ class Device:
         """
         ready: list[tuple[Place, Op | None]] = []
         for (lane, seq), op in found:
-            self.waiting.setdefault(lane, {})[seq] = op
-            following = min(seq, self.heads.get(lane, 0) + 1)
-            while following in self.waiting[lane]:
-                ready.append(((lane, following), self.waiting[lane].pop(following)))
-                self.heads[lane] = max(following, self.heads.get(lane, 0))
+            waiting, head = self.waiting.setdefault(lane, {}), self.heads.get(lane, 0)
+            waiting[seq] = op
+            following = min(seq, head + 1)
+            while following in waiting:
+                ready.append(((lane, following), waiting.pop(following)))
                 following += 1
+            self.heads[lane] = max(following - 1, head)
+        wall = self.wall(now)
         for place, op in ready:
             self.sealed.setdefault(place, op)
-            if place[0] != self.lane and op is not None:
-                self.hear(op, now)
+            if op is not None and place[0] != self.lane:
+                self.clock = clock.receive(self.clock, op.hlc, wall)
         self.keep(ready)
 
     def keep(self, found: list[tuple[Place, Op | None]]) -> None:
         """Put ops into the log and fold them."""
+        forgotten = []
         for place, op in found:
             self.log.setdefault(place, op)
-        self.state = ops.fold([op for _, op in found if op is not None], self.state)
-        for _, op in found:
-            if op is not None and op.type == OpType.FORGET:
-                self.erase(ulid_text(op.body[1]))
-
-    def hear(self, op: Op, now: int) -> None:
-        """Let the clock follow an op of another device."""
-        self.clock = clock.receive(self.clock, op.hlc, self.wall(now))
+            if op is not None and not ops.problem(op):
+                ops._apply(self.state, op)  # as `fold` does, but without a copy of the state for each op
+                if op.type == OpType.FORGET:
+                    forgotten.append(ulid_text(op.body[1]))
+        for entity in forgotten:
+            self.erase(entity)
 
     def erase(self, entity: str) -> None:
         """Drop the contents of the ops about something forgotten. What is sealed stays as it is; the rest is never sent."""
@@ -293,16 +298,18 @@ class History:
         """Play the steps, then turn the faults off and check the laws."""
         rng, choices = self.rng, self.options
         moves, weights = zip(*self.moves(), strict=True)
+        summed = list(accumulate(weights))
         half = choices.steps // 2
         for step in range(choices.steps):
             self.now += rng.randint(0, choices.step_ms)
-            (move,) = rng.choices(moves, weights)
+            (move,) = rng.choices(moves, cum_weights=summed)
             device = rng.choice([one for one in self.devices if one.alive])
             self.note(step, device.lane[:6], move.__name__)
             move(device)
             self.deliver(step)
             if step == half:
-                self.glimpse = ({place for place, op in device.log.items() if op is not None}, device.state)
+                held = {place for place, op in device.log.items() if op is not None}
+                self.glimpse = (held, ops.merge(device.state, State()))
                 self.check_now(device)
         self.settle()
         self.check_end()
@@ -367,11 +374,15 @@ class History:
 
     def decide(self, device: Device) -> None:
         """Settle what is in conflict: a write that has seen every version there is."""
-        view = ops.view(device.state)
-        if view.conflicts:
-            memory_id, key = self.rng.choice(sorted(view.conflicts))
+        conflicts = {
+            at: found
+            for at, versions in device.state.registers.items()
+            if at[0] not in device.state.forgotten and (found := ops.open_conflicts(versions))
+        }
+        if conflicts:
+            memory_id, key = self.rng.choice(sorted(conflicts))
             versions = device.state.registers[memory_id, key]
-            base, also = ops.winner(versions), view.conflicts[memory_id, key]
+            base, also = ops.winner(versions), conflicts[memory_id, key]
             fields = {Field(key): versions[self.rng.choice(sorted(versions))][0]}
             body = ops.memory_body(memory_id, fields, {Field(key): base}, {Field(key): also})
             self.write(device, OpType.MEMORY, body, max(hlc for hlc, _ in (base, *also)))
@@ -658,11 +669,39 @@ class History:
         self.note("view", sorted(view.memories), len(view.events), len(view.conflicts))
 
 
+def _remembered(original: Callable[[Op], T]) -> Callable[[Op], T]:
+    """Return a pure function of an op that works out once what it says of each."""
+    known: dict[int, tuple[Op, T]] = {}
+
+    def remembered(op: Op) -> T:
+        found = known.get(id(op))
+        if found is None:
+            found = known[id(op)] = (op, original(op))  # with the op, so that its id stays its own
+        return found[1]
+
+    return remembered
+
+
+@contextmanager
+def _remembering() -> Iterator[None]:
+    """Have the core read an op once, however many devices fold it, and fold it again."""
+    names = ("problem", "event_of", "_grip_of")
+    before = [getattr(ops, name) for name in names]
+    for name, original in zip(names, before, strict=True):
+        setattr(ops, name, _remembered(original))
+    try:
+        yield
+    finally:
+        for name, original in zip(names, before, strict=True):
+            setattr(ops, name, original)
+
+
 def run(seed: int, *, tracing: bool = False) -> History:
     """Play the history of a seed. A broken law comes with the options and the last steps that led there."""
     history = History(seed, tracing=tracing)
     try:
-        history.run()
+        with _remembering():
+            history.run()
     except laws.BrokenLawError as error:
         error.add_note(f"{history.options!r}")
         if history.trace is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import httpx2
@@ -25,6 +25,10 @@ class Answer:
     body: bytes
 
 
+Ask = Callable[[httpx2.Request], Awaitable[Answer]]
+"""The way into a server: it answers a request whose body was read."""
+
+
 class _Once(httpx2.AsyncByteStream):
     """A body that is read once, in pieces."""
 
@@ -40,17 +44,19 @@ class Network(httpx2.AsyncBaseTransport):
     """The way from a machine to the server.
 
     `fault` chooses what happens to a request, `ask` gives the way into the server that the machine is connected to, and
-    `change` is what a lying server does to the answer. Nothing that passes may hold what a person wrote (I11).
+    `change` is what a lying server does to the answer. `meanwhile` is what others do before a request arrives. Nothing that passes may hold what a person wrote (I11).
     """
 
     def __init__(
         self,
         *,
         fault: Callable[[], str],
-        ask: Callable[[], httpx2.AsyncBaseTransport],
+        ask: Callable[[], Ask],
         change: Callable[[str, Answer], Answer],
+        meanwhile: Callable[[], Awaitable[None]],
     ) -> None:
         self._fault = fault
+        self._meanwhile = meanwhile
         self._ask = ask
         self._change = change
         self.late: list[httpx2.Request] = []
@@ -59,7 +65,8 @@ class Network(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Carry one request."""
         body = await request.aread()
-        _private(body + str(request.url).encode() + str(request.headers).encode())
+        _private(b"\n".join([body, str(request.url).encode(), *(b"%s: %s" % one for one in request.headers.raw)]))
+        await self._meanwhile()
         how = self._fault()
         if how in REFUSALS:
             return _response(
@@ -72,9 +79,9 @@ class Network(httpx2.AsyncBaseTransport):
         if how == "late":
             self.late.append(request)
             raise httpx2.ReadTimeout("late")
-        answer = await self._carried(request, body)
+        answer = await self._carried(request)
         if how == "duplicate":
-            answer = await self._carried(request, body)
+            answer = await self._carried(request)
         if how == "crash after":
             raise CrashError
         if how in {"lose answer", "one-way in"}:
@@ -84,20 +91,16 @@ class Network(httpx2.AsyncBaseTransport):
             answer = Answer(status=answer.status, headers=answer.headers, body=answer.body[: len(answer.body) // 2])
         return _response(answer)
 
-    async def _carried(self, request: httpx2.Request, body: bytes) -> Answer:
-        again = httpx2.Request(request.method, request.url, headers=request.headers, content=body)
-        response = await self._ask().handle_async_request(again)
-        got = await response.aread()
-        await response.aclose()
-        _private(got)
-        headers = tuple((key, value) for key, value in response.headers.multi_items())
-        return Answer(status=response.status_code, headers=headers, body=got)
+    async def _carried(self, request: httpx2.Request) -> Answer:
+        answer = await self._ask()(request)
+        _private(answer.body)
+        return answer
 
     async def deliver(self) -> int:
         """Bring the late requests to the server; nobody waits for the answers. Returns how many."""
         waiting, self.late = self.late, []
         for request in waiting:
-            await self._carried(request, request.content)
+            await self._carried(request)
         return len(waiting)
 
 

@@ -12,20 +12,24 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Protocol
 
-from simulation.laws import BrokenLawError
+from simulation.laws import BrokenLawError, require
 from simulation.mutants import Mutant
 
 
 class Told(Protocol):
     """A history that was played to its end."""
 
+    trace: list[str] | None
+
     def tally(self) -> Counter[str]:
         """Return what it adds to the figures."""
 
 
-Play = Callable[[int], Told]
-"""Plays the history of a seed; raises when a law is broken."""
+Play = Callable[..., Told]
+"""Plays the history of a seed, and traces it when told (`tracing=True`); raises when a law is broken."""
 
+TWICE = 100
+"""One seed of so many is played twice, and must take the same course byte for byte."""
 CHUNK = 50
 """Seeds that a process plays between two reports."""
 
@@ -71,7 +75,12 @@ def play_some(play: Play, seeds: Iterable[int]) -> Played:
     for seed in seeds:
         played.histories += 1
         try:
-            played.tally += play(seed).tally()
+            if seed % TWICE:
+                played.tally += play(seed).tally()
+            else:
+                first, second = (play(seed, tracing=True) for _ in range(2))
+                require("a seed plays one history", f"seed {seed}", holds=first.trace == second.trace)
+                played.tally += first.tally()
         except Exception as error:  # noqa: BLE001 - a history may fail in any way; all of it is reported
             played.failures.append(Failure(seed=seed, report="".join(traceback.format_exception(error))))
     return played

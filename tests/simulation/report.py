@@ -42,8 +42,9 @@ the code, `tests/simulation/laws.py` a second, independent reading of the merge 
 each other through a server that loses, repeats, delays and reorders, and must show the same in the end.
 
 **Engine histories** (`tests/simulation/engine.py`) drive everything: real stores on disk, the real sync engine, real
-encryption, and the real cloud application over its own database, in one process. Clock, randomness, sleep and network
-are the simulation's, which runs one step of one device at a time.
+encryption, and the real cloud application over its own database, in one thread. Clock, randomness, sleep and network
+are the simulation's, which runs one step of one device at a time; others act between its requests and its reads. One
+history of a hundred is played twice, and takes the same course byte for byte.
 
 **Kill rounds** (`tests/kill_rounds.py`) run real daemons, a real service and its litestream as processes, and kill them;
 what dies when is the seed's choice, what happens then is the system's.
@@ -60,7 +61,7 @@ LAWS = """## What must hold
 | I5 | counters are exact |
 | I6 | after a crash, a device shows what it showed before |
 | I7 | "synced" is never said of what the server does not have |
-| I8 | no lane ever holds two different objects at one place |
+| I8 | no lane ever holds two different objects at one place, nor an op twice |
 | I9 | clocks only rise and do not run away; no second root key for an account |
 | I11 | no plaintext in anything the server holds or the network carries |
 | I12 | a server that rolls back, forks or withholds is reported |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Header
 from simulation.laws import require
 from simulation.machine import CANARY
+from simulation.network import Answer
 
 ORIGIN = "http://127.0.0.1:8377"
 FILES = ("server.db", "server.db-wal")
@@ -32,13 +34,51 @@ class Server:
         self.settings = Settings(data=folder, origin=ORIGIN, registration="open")
         self._now = now
         self.database: Any
-        self.transport: httpx2.ASGITransport
+        self._app: Any
 
     async def open(self) -> None:
         """Open the database and the application over it."""
         self.database = await database.open(self.settings, now=self.now, entropy=self.rng.randbytes, inline=True)
-        app = create_app(self.database, self.settings, now=self.now, entropy=self.rng.randbytes, offload=_at_once)
-        self.transport = httpx2.ASGITransport(app=app)
+        self._app = create_app(self.database, self.settings, now=self.now, entropy=self.rng.randbytes, offload=_at_once)
+
+    async def answer(self, request: httpx2.Request) -> Answer:
+        """Answer a request, as a web server asks the application to."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "headers": [(key.lower(), value) for key, value in request.headers.raw],
+            "scheme": request.url.scheme,
+            "path": request.url.path,
+            "raw_path": request.url.raw_path.split(b"?")[0],
+            "query_string": request.url.query,
+            "server": (request.url.host, request.url.port),
+            "client": ("127.0.0.1", 123),
+            "root_path": "",
+        }
+        asked = [{"type": "http.request", "body": request.content, "more_body": False}]
+        told: list[Any] = []
+        over = asyncio.Event()
+
+        async def receive() -> Any:
+            if asked:
+                return asked.pop()
+            await over.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            told.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                over.set()
+
+        await self._app(scope, receive, send)
+        start, *rest = told
+        return Answer(
+            status=start["status"],
+            headers=tuple((key.decode("latin-1"), value.decode("latin-1")) for key, value in start["headers"]),
+            body=b"".join(one.get("body", b"") for one in rest),
+        )
 
     def now(self) -> Millis:
         """Return the time by the server's clock."""
