@@ -55,7 +55,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         settings = Settings(data=folder, registration="open", pepper="p" * 32)
         opened = await database.open(settings, now=now, entropy=os.urandom)
         try:
-            rates = replace(DEFAULT.limits, register=Bucket(burst=20, rate=1))  # all tests come from one address
+            often = Bucket(burst=100, rate=1)  # all tests come from one address
+            rates = replace(DEFAULT.limits, register=often, login_address=often)
             policy = replace(DEFAULT, hash_memory_kib=64, hash_iterations=1, limits=rates)
             app = create_app(opened, settings, now=now, entropy=os.urandom, policy=policy)
             config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", ws="none")
