@@ -381,7 +381,7 @@ class Cloud:
             kind = next((known for status, known in _BY_STATUS if status == answer.status), other)
         hint = problem.hint or "scrubjay sync status"
         if issubclass(kind, TooManyError) and after:
-            hint = f"try again in {f'{after / 60:.0f} minutes' if after > 90 else f'{after:.0f} seconds'}"
+            hint = f"try again in {f'{after / 60:.0f} minutes' if after > 90 else f'{max(after, 1):.0f} seconds'}"
         if issubclass(kind, UnavailableError):
             return kind(problem.detail or problem.title, hint=hint, retry_after=after)
         return kind(problem.detail or problem.title, hint=hint)
