@@ -24,7 +24,7 @@ import base64
 import binascii
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -69,6 +69,9 @@ class CleanedJson:
 
 def clean(text: str, policy: RedactPolicy = DEFAULT.redact) -> Cleaned:
     """Everything that must happen to a text before its first write. `clean` of a cleaned text changes nothing."""
+    if not _may_hold_tag(text):
+        redaction = redact(text, policy)
+        return Cleaned(text=redaction.text, redactions=redaction.found)
     removed_injected = removed_private = 0
     found: Counter[str] = Counter()
     for _ in range(policy.passes):
@@ -170,19 +173,21 @@ def redact(text: str, policy: RedactPolicy = DEFAULT.redact) -> Redaction:
     `redact` of a redacted text changes nothing. Kinds are `secret_rules.KINDS`. Total: any `str` is accepted, lone
     surrogates and NUL too.
     """
+    if not _may_hold_credential(text):
+        return Redaction(text=text)
     found: Counter[str] = Counter()
     for _ in range(policy.passes):
         spans = _merged(_spans(text, policy), text)
         if not spans:
             break
-        found.update(span.kind for span in spans)
         parts: list[str] = []
-        end = 0
-        for span in spans:
-            parts += (text[end : span.start], _marker(span.kind))
-            end = span.end
-        text = "".join([*parts, text[end:]])
-    return Redaction(text=text, found=tuple(sorted(found.items())))
+        kept = 0
+        for start, end, _, kind in spans:
+            found[kind] += 1
+            parts += (text[kept:start], _marker(kind))
+            kept = end
+        text = "".join([*parts, text[kept:]])
+    return Redaction(text=text, found=tuple(sorted(found.items())) if found else ())
 
 
 def strip_private(text: str) -> str:
@@ -233,6 +238,10 @@ class _Cut(NamedTuple):
     end: int
 
 
+def _may_hold_tag(text: str) -> bool:
+    return "<" in text or "\\u003" in text or "\\U003" in text
+
+
 def _strip(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
     """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so."""
     count = 0
@@ -272,7 +281,7 @@ def _outermost(spans: Iterable[_Cut]) -> list[_Cut]:
 
 def _private_spans(text: str) -> Iterator[_Cut]:
     opened: list[int] = []
-    for tag in _PRIVATE_TAG.finditer(text):
+    for tag in _scan(_PRIVATE_TAG, text, 32) if _may_hold_tag(text) else ():
         if not tag["close"]:
             opened.append(tag.start())
         elif opened:
@@ -286,7 +295,7 @@ def _injected_spans(text: str) -> list[_Cut]:
     hosts: list[_Cut] = []
     own_open: list[re.Match[str]] = []
     host_open: list[int] = []
-    for tag in _INJECTED_TAG.finditer(text):
+    for tag in _scan(_INJECTED_TAG, text, 48) if _may_hold_tag(text) else ():
         if tag["host"]:
             host_open.append(tag.start())
         elif tag["closed_host"]:
@@ -317,6 +326,9 @@ def _any_within(starts: list[int], host: _Cut) -> bool:
 # ---------------------------------------------------------------------------------------------------- credentials
 
 
+_PlainSpan = tuple[int, int, int, str]  # a _Span without names: the collector of garbage need not walk over millions
+
+
 class _Span(NamedTuple):
     start: int
     end: int
@@ -325,8 +337,18 @@ class _Span(NamedTuple):
 
 
 _MARKER = re.compile(r"\[REDACTED:(?:" + "|".join(sorted(KINDS, key=len, reverse=True)) + r")\]")
-_DENSE = re.compile(r"(?<![A-Za-z0-9_.+/=:~$@%&?;-])[A-Za-z0-9_.+/=:~$@%&?;-]{20,}")
-_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{32,}")
+_DENSE_CHARS = 20  # the shortest of the anchored shapes
+_DENSE = re.compile(r"(?<![A-Za-z0-9_.+/=:~$@%&?;-])[A-Za-z0-9_.+/=:~$@%&?;-]{20}")
+_DENSE_MORE = re.compile(r"[A-Za-z0-9_.+/=:~$@%&?;-]*")
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{32}")
+_RUN_MORE = re.compile(r"[A-Za-z0-9+/_=-]*")
+_RULES_OF: dict[str, list[Rule]] = {}
+_ANCHORS: dict[str, list[str]] = {}  # by a sign that each holds, "" for none: without it the others are not looked for
+for _rule in RULES:
+    for _anchor in _rule.anchors:
+        if _anchor not in _RULES_OF:
+            _ANCHORS.setdefault(next((sign for sign in "$~:=_-/." if sign in _anchor), ""), []).append(_anchor)
+        _RULES_OF.setdefault(_anchor, []).append(_rule)
 
 
 def _marker(kind: str) -> str:
@@ -334,41 +356,135 @@ def _marker(kind: str) -> str:
 
 
 def _spans(text: str, policy: RedactPolicy) -> Iterator[_Span]:
-    lowered = text.replace("İ", "i").lower()  # U+0130 alone changes length in lower case, and would shift all offsets
-    dense = tuple(_DENSE.finditer(text))
+    lowered = _lowered(text)
+    dense = [*_long_runs(text, _DENSE, _DENSE_MORE, 0, len(text))]
     if dense:
-        yield from _anchored(text, lowered, "\n".join(run[0] for run in dense), policy)
+        yield from _anchored(text, lowered, "\n".join([text[start:end] for start, end in dense]), policy)
         yield from _runs(text, dense, policy)
-    yield from _private_keys(text, policy)
-    yield from _urls(text)
+    if "-----begin " in lowered or "private-lines: " in lowered:
+        yield from _private_keys(text, policy)
+    if "://" in text:
+        yield from _urls(text)
     yield from _headers(text, lowered, policy)
+    yield from _commands(text, lowered)
     yield from _assigned(text, lowered, policy)
     yield from _cards(text)
 
 
-def _merged(spans: Iterable[_Span], text: str) -> list[_Span]:
+# What is looked for first, and how far one call may go.
+
+_STRETCH = 65_536  # characters that one call into `re` walks over: it holds the interpreter's lock all the while
+_SHORT = 2_048  # a text up to here is worth a look whether anything may be found; a longer one nearly always has it
+_SIGNS = (
+    # Of these one stands, in lower case, in every text without a long run of characters that any rule below fires on.
+    "pass", "pw", "key", "token", "secret", "://", "credential", "authorization", "bearer", "cookie", "-----begin ",
+    "private-lines: ", "curl", "mysql", "mariadb", "redis-cli", "mongo", " login ", "ldap", "identified", ":5432:",
+    ":5433:", ":6432:", ":*:", "kennwort", "wachtwoord", "contrasena", "senha", "haslo", "heslo", "salasana",
+)  # fmt: skip
+
+
+def _may_hold_credential(text: str) -> bool:
+    """Whether `redact` may change the text: False is certain, True is not."""
+    if len(text) > _SHORT:
+        return True
+    if max(map(len, text.split()), default=0) >= _DENSE_CHARS:
+        return True
+    lowered = _lowered(text)
+    for sign in _SIGNS:
+        if sign in lowered:
+            return True
+    if not text.isascii() and any(word in lowered for word in _FOREIGN_WORDS):
+        return True
+    return _CARD.search(text) is not None
+
+
+def _lowered(text: str) -> str:
+    """Return the text in lower case, every character where it was."""
+    if text.isascii():
+        return text.lower()
+    text = text.replace("İ", "i")  # U+0130 alone changes length in lower case, and would shift all offsets
+    return "".join([text[at : at + _STRETCH].lower() for at in range(0, len(text), _STRETCH)])
+
+
+def _scan(
+    pattern: re.Pattern[str], text: str, reach: int, start: int = 0, end: int | None = None
+) -> Iterator[re.Match[str]]:
+    """Do what `pattern.finditer` does, a stretch at a time. No match, with all it looks ahead to, exceeds `reach`."""
+    end = len(text) if end is None else end
+    while True:
+        edge = start + _STRETCH
+        for match in pattern.finditer(text, start, min(end, edge + reach)):
+            if match.start() >= edge:
+                break
+            yield match
+            start = match.end()
+        if edge >= end:
+            return
+        start = max(start, edge)
+
+
+def _long_runs(
+    text: str, least: re.Pattern[str], more: re.Pattern[str], start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """Spans of unbroken runs: of at least what `least` matches, going on as long as `more` does."""
+    while start < end:
+        edge = min(end, start + _STRETCH)
+        first = least.search(text, start, min(end, edge + 64))
+        if first:
+            start = _end_of(more, text, first.end(), end)
+            yield first.start(), start
+        else:
+            start = edge
+
+
+def _end_of(run: re.Pattern[str], text: str, at: int, end: int) -> int:
+    """Where the run that goes on at `at` ends; `run` matches any number of its characters."""
+    while at < end:
+        match = run.match(text, at, min(end, at + _STRETCH))
+        if not match or match.end() == at:
+            return at
+        at = match.end()
+    return at
+
+
+def _in_order(spans: Iterable[_Span], text: str) -> Iterator[_PlainSpan]:
+    """Sort by start, a stretch of the text at a time: sorting half a million holds the interpreter's lock too long."""
+    stretches: dict[int, list[_PlainSpan]] = {}
+    for start, end, rank, kind in spans:
+        escape = _ESCAPE.match(text, start) if text[start - 1 : start] == "\\" else None
+        if escape and escape.end() < end:
+            start = escape.end()  # noqa: PLW2901 - behind the n of a line break in JSON: JSON must stay JSON
+        stretches.setdefault(start // _STRETCH, []).append((start, end, rank, kind))
+    for stretch in sorted(stretches):
+        yield from sorted(stretches.pop(stretch))
+
+
+def _merged(spans: Iterable[_Span], text: str) -> list[_PlainSpan]:
     """Disjoint spans in order; those that only touch a marker of an earlier pass are gone."""
-    result: list[_Span] = []
-    for span in sorted(_outside_escape(span, text) for span in spans):
-        if result and span.start < result[-1].end:
-            last = result[-1]
-            best = min(last, span, key=lambda one: one.rank)
-            result[-1] = _Span(last.start, max(last.end, span.end), best.rank, best.kind)
+    result: list[_PlainSpan] = []
+    for span in _in_order(spans, text):
+        if result and span[0] < result[-1][1]:
+            start, end, rank, kind = result[-1]
+            best = (rank, kind) if rank <= span[2] else span[2:]
+            result[-1] = (start, max(end, span[1]), *best)
         else:
             result.append(span)
-    if "[REDACTED:" not in text:
+    if not result or "[REDACTED:" not in text:
         return result
-    markers = [marker.span() for marker in _MARKER.finditer(text)]
-    return [span for span in result if not any(start <= span.start and span.end <= end for start, end in markers)]
+    ends = {marker.start(): marker.end() for marker in _scan(_MARKER, text, _MARKER_CHARS)}
+    starts = [*ends]
+    return [span for span in result if not _is_within(span, starts, ends)]
+
+
+_MARKER_CHARS = 64
+
+
+def _is_within(span: _PlainSpan, starts: list[int], ends: dict[int, int]) -> bool:
+    at = bisect_right(starts, span[0]) - 1
+    return at >= 0 and span[1] <= ends[starts[at]]
 
 
 _ESCAPE = re.compile(r"(?<=\\)(?:[nrtbf]|u[0-9a-fA-F]{4})")
-
-
-def _outside_escape(span: _Span, text: str) -> _Span:
-    """Move the start behind an escape's letter (the n of a line break in JSON): JSON must stay JSON."""
-    escape = _ESCAPE.match(text, span.start)
-    return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
 
 
 def _hits(text: str, needle: str) -> Iterator[int]:
@@ -379,14 +495,12 @@ def _hits(text: str, needle: str) -> Iterator[int]:
 
 
 def _anchored(text: str, lowered: str, dense: str, policy: RedactPolicy) -> Iterator[_Span]:
-    for rule in RULES:
-        for anchor in rule.anchors:
-            if anchor in dense:
+    for sign, anchors in _ANCHORS.items():
+        if sign not in dense:
+            continue
+        for anchor in [anchor for anchor in anchors if anchor in dense]:
+            for rule in _RULES_OF[anchor]:
                 yield from _tried(rule, anchor, text, lowered, policy)
-    for kind, pattern in SCANS:
-        for match in pattern.finditer(text):
-            if _bits(match[0]) >= policy.prefixed_bits:
-                yield _Span(match.start(), match.end(), 0, kind)
 
 
 def _tried(rule: Rule, anchor: str, text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
@@ -494,12 +608,19 @@ _BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=|-]{16,4096})", re.
 _COOKIE = re.compile(
     r"cookie(?:\\{0,3}[\"'])?:[ \t]{0,4}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'`\\<>{}()]{1,4096})", re.IGNORECASE
 )
-_CURL_USER = re.compile(r"curl [^\n]{0,400}?(?:-u|--user)[ =][\"']?[^\s:\"'$]{1,64}:(?P<s>[^\s\"'$]{4,256})")
-_SSHPASS = re.compile(r"sshpass -p[ ]?[\"']?(?P<s>[^\s\"'$]{4,256})")
 _NETRC = re.compile(r"machine[ \t\n]{1,4}\S{1,128}\s{1,8}login\s{1,4}\S{1,128}\s{1,8}password\s{1,4}(?P<s>\S{4,256})")
 
 
 def _headers(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
+    if "authorization" in lowered or "bearer" in lowered or "cookie" in lowered:
+        yield from _authorized(text, lowered, policy)
+    for at in _hits(text, "machine") if "password" in text else ():
+        match = _NETRC.match(text, at)
+        if match and not _is_template(match["s"]):
+            yield _Span(*match.span("s"), 1, "password")
+
+
+def _authorized(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
     for at in _hits(lowered, "authorization"):
         match = _AUTHORIZATION.match(text, at)
         if match and _is_authorization(match["scheme"], match["s"], policy):
@@ -512,15 +633,6 @@ def _headers(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
         match = _COOKIE.match(text, at)
         if match and "=" in match["s"]:
             yield from _cookies(text, match.start("s"))
-    for kind, anchor, pattern in (
-        ("password", "curl ", _CURL_USER),
-        ("password", "sshpass -p", _SSHPASS),
-        ("password", "machine", _NETRC),
-    ):
-        for at in _hits(text, anchor):
-            match = pattern.match(text, at)
-            if match and not _is_template(match["s"]):
-                yield _Span(*match.span("s"), 1, kind)
 
 
 def _is_authorization(scheme: str | None, value: str, policy: RedactPolicy) -> bool:
@@ -547,15 +659,66 @@ def _cookies(text: str, at: int) -> Iterator[_Span]:
             return
 
 
+# Commands that take a password as an argument, and other places without a name.
+
+_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    # what the command is called, and what leads to the password, up to an opening quote
+    (anchor, re.compile(lead))
+    for anchor, lead in (
+        ("curl", r"""\s(?:-u|-U|--user|--proxy-user)[ =]?["']?[^\s:"'$]{1,64}:"""),
+        ("mysql", r"""\s-p(?=[^\s-])["']?(?!\d[\d.]{1,14}(?:[:\s"']|\Z))"""),  # but `-p3306:3306` is docker's
+        ("mariadb", r"""\s-p(?=[^\s-])["']?(?!\d[\d.]{1,14}(?:[:\s"']|\Z))"""),
+        ("redis-cli", r"""\s-a[ ]["']?"""),
+        ("sshpass", r"""\s-p[ ]?["']?"""),
+        ("mongo", r"""\s-p[ ]["']?"""),
+        (" login ", r"""\s-p[ ]["']?"""),
+        ("ldap", r"""\s-w[ ]["']?"""),
+        ("openssl", r"""\s-pass(?:in|out)?[ ]["']?pass:"""),
+        ("identified by", r"""(?i:\s(?:password\s)?)["']"""),
+        ("identified with ", r"""(?i:\S{1,64}\sby\s)["']"""),
+    )
+)
+_COMMAND_CHARS = 400  # how far into a command's line its password is looked for
+_ARGUMENT = re.compile(r"""[^\s"'`$<>-][^\s"'`$<>]{3,255}""")
+_PGPASS = re.compile(r"(?m)^[^\s:#]{1,128}:(?:\d{2,5}|\*):[^\s:]{1,64}:[^\s:]{1,64}:(?P<s>\S{4,256})$")
+_PGPASS_PORTS = (":5432:", ":5433:", ":6432:", ":*:")
+
+
+def _commands(text: str, lowered: str) -> Iterator[_Span]:
+    for anchor, lead in _COMMANDS:
+        at = lowered.find(anchor)
+        while at >= 0:
+            following = lowered.find(anchor, at + 1)
+            limit = at + _COMMAND_CHARS
+            line_end = text.find("\n", at, limit)
+            stop = min(end for end in (following, limit, line_end) if end >= 0)
+            led = lead.search(text, at + len(anchor) - anchor.endswith(" "), stop)
+            value = _ARGUMENT.match(text, led.end()) if led else None
+            if value and anchor.startswith("identified") and "user" not in lowered[max(0, at - 200) : at]:
+                value = None  # "identified by 'x'" is English as well
+            if value and not _is_template(value[0]):
+                yield _Span(*value.span(), 1, "password")
+            at = following
+    for port in _PGPASS_PORTS:
+        for at in _hits(text, port) if port in text else ():
+            start = text.rfind("\n", max(0, at - 130), at) + 1 or max(0, at - 130)
+            match = _PGPASS.match(text, start)
+            if match and not _is_template(match["s"]):
+                yield _Span(*match.span("s"), 1, "password")
+
+
 # Assignments: a key whose name says what it holds, an operator, a value that looks the part.
 
-_PASSWORD_WORDS = (
-    "pass", "pwd", "contraseña", "senha", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호",
+_PASSWORD_WORDS = ("pass", "pwd", "pw", "kennwort", "wachtwoord", "contrasena", "senha", "haslo", "heslo", "salasana")
+_FOREIGN_WORDS = (
+    "contraseña", "hasło", "lösenord", "şifre", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호",
 )  # fmt: skip
 _SECRET_WORDS = ("secret", "token", "key", "credential")
 _NAME = re.compile(
-    r"(?:(?P<password>(?:(?<![A-Za-z])pass|(?<=[_.-])pass|(?-i:(?<=[a-z])Pass)|(?-i:(?<=[A-Z])PASS))(?:phrase|code|wort)?"
-    r"|passw(?:or)?d|passphrase|passcode|pwd|contraseña|senha|пароль|密码|密碼|口令|パスワード|비밀번호)"
+    r"(?:(?P<password>(?:(?<![A-Za-z])pass|(?<=[_.-])pass|(?-i:(?<=[a-z])Pass)|(?-i:(?<=[A-Z])PASS))"
+    r"(?:phrase|code|wort|ord)?|(?<=mot[_ -]de[_ -])passe|passw(?:or)?d|passphrase|passcode|pwd|(?<![A-Za-z])pw"
+    r"|(?-i:(?<=[a-z])Pw)|kennwort|wachtwoord|contrase[ñn]a|senha|(?<![A-Za-z])(?:has[lł]o|heslo|[sş]ifre)|salasana|lösenord"
+    r"|пароль|密码|密碼|口令|パスワード|비밀번호)"
     r"|(?P<secret>secret)|(?P<token>token)|(?P<credential>credential)|(?P<key>key))"
     r"s?(?:[_-]?(?:value|base64|b64|production|prod|staging|live|dev|\d{1,2}))?(?![A-Za-z0-9_-])",
     re.IGNORECASE,
@@ -579,12 +742,15 @@ _OPERATOR = re.compile(
     r""",\s{0,40}\\{0,3}["']?[Vv]alue\\{0,3}["']?\s{0,4}[:=]\s{0,4}"""  # {"name": "X", "value": "…"}
     r"""|[ \t]{0,4}\r?\n[ \t]{0,32}value:[ \t]{1,4}"""  # - name: X, and its value on the next line
     r"""|[ \t]value=(?=["'])"""  # <add key="X" value="…"/>
+    r"""|(?P<call>\([ \t]?(?=["']))"""  # setPassword("…"), and SQL's PASSWORD('…')
     r"""|[ \t]{0,8}:[ \t]{0,4}(?:str|String|string|Optional\[str\]|str \| None)[ \t]{0,4}=[ \t]{0,4}"""
     r"""|[ \t]{0,12}(?P<op>:=|=>|->|==|!=|=|:|：|\||>)[ \t]{0,12}(?:\*\*[ \t]{0,2})?"""
-    r"""|[ \t]{1,4}(?P<verb>is now|is|was|to|是)[ \t:]{1,3}"""
+    r"""|(?:[ \t](?:for|of|on|to|in|at)(?:[ \t]the)?[ \t][\w.-]{1,32})?"""
+    r"""[ \t]{1,4}(?P<verb>is now|is|was|to|是)[ \t:]{1,3}"""
     r"""|(?<=[Ww][Oo][Rr][Dd])[ \t]{1,4}(?=["'][^"'\s]{1,256}["'])"""  # SQL: password 'x'
     r"""|(?P<verb2>是|为))"""
 )
+_ENV_INSTRUCTION = re.compile(r"(?:\A|\n)ENV [A-Z0-9_]{0,40}\Z")  # a Dockerfile's: ENV NAME value
 _FLAG = re.compile(r"--[A-Za-z][A-Za-z-]{0,40}$")
 _QUOTED = re.compile(r"""(?:[rbfuRBFU]{0,2})(?P<q>\\{0,3}["'`])(?P<v>(?:(?!(?P=q))[^\r\n]){1,4096})(?P=q)""")
 _BARE_RUN = re.compile(r"""[^\s"'`<>,;(){}\[\]\\&|，。、；]*""")
@@ -618,6 +784,8 @@ def _kind_of_name(name: str) -> str:
 
 def _kind_of_key(text: str, match: re.Match[str]) -> str:
     family = match.lastgroup or ""
+    if family == "password":
+        return family
     before = text[max(0, match.start() - 32) : match.start()]
     if family in {"token", "key"}:
         trimmed = before[:-1] if before[-1:] in ("_", "-", ".", " ") else before
@@ -631,11 +799,13 @@ def _kind_of_key(text: str, match: re.Match[str]) -> str:
     if family in {"secret", "credential"} and match[0][0].islower() and before[-1:].isalpha() and before[-1:].islower():
         return ""
     owner = re.split(r"[^\w.\- ]", before)[-1].lower()
-    if family != "password":
-        for word, kind in SERVICE_KINDS:
-            if word in owner:
-                return kind
+    for word, kind in SERVICE_KINDS:
+        if word in owner:
+            return kind
     return _FAMILY_KIND[family]
+
+
+_MAY_FOLLOW_NAME = frozenset("\"'`\\*],\r\n\t :=-!|>(：是为")  # what an operator begins with
 
 
 class _Place(NamedTuple):
@@ -645,6 +815,7 @@ class _Place(NamedTuple):
     op: str
     verb: bool = False
     flag: bool = False
+    block: bool = False  # on a line of its own, below the name
 
 
 class _BareRuns:
@@ -668,16 +839,16 @@ class _BareRuns:
         return self._end
 
     def _run_end(self, at: int) -> int:
-        run = _BARE_RUN.match(self.text, at)
-        return run.end() if run else at
+        return _end_of(_BARE_RUN, self.text, at, len(self.text))
 
 
 def _assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
     runs = _BareRuns(text)
-    for word in _PASSWORD_WORDS + _SECRET_WORDS:
-        for at in _hits(lowered, word):
+    words = _PASSWORD_WORDS + _SECRET_WORDS
+    for word in words if text.isascii() else words + _FOREIGN_WORDS:
+        for at in _hits(lowered, word) if word in lowered else ():
             name = _NAME.match(text, at)
-            place = _place(text, name) if name else None
+            place = _place(text, name) if name and text[name.end() : name.end() + 1] in _MAY_FOLLOW_NAME else None
             if name and place and (kind := _kind_of_key(text, name)):
                 span = _value_span(text, name, place, runs, policy)
                 if span:
@@ -686,21 +857,27 @@ def _assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[_Span]:
 
 def _place(text: str, name: re.Match[str]) -> _Place | None:
     """Find where the value after `name` begins; None when nothing is assigned."""
-    before = text[max(0, name.start() - 48) : name.start()]
+    before = _before(text, name.start(), 48)
     flag = "--" in before and bool(_FLAG.search(before + name[0]))
-    if flag and text.startswith(" ", name.end()):
+    instruction = name[0].isupper() and bool(_ENV_INSTRUCTION.search(before))
+    if (flag or instruction) and text.startswith(" ", name.end()):
         return _Place(name.end() + 1, "=", flag=True)
-    operator = _OPERATOR.match(text, name.end())
+    operator = None if text.startswith("=[REDACTED:", name.end()) else _OPERATOR.match(text, name.end())
     if not operator:
         return None
     verb = bool(operator["verb"] or operator["verb2"])
     if verb and name[0].lower() == "pass":  # "to pass x to y"
         return None
-    if before.rfind("arn:") > max(map(before.rfind, " \n\t\"'")):  # the name of a secret, not the secret
+    if operator["call"] and not (before.endswith("set") or name[0].isupper()):
+        return None
+    if "arn:" in before and before.rfind("arn:") > max(
+        map(before.rfind, " \n\t\"'")
+    ):  # the name of a secret, not the secret
         return None
     op = operator["op"] or ""
-    compares = op in {"==", "!=", "->"} or (op == "|" and not text[operator.end() : operator.end() + 1].isalnum())
-    return None if compares else _Place(operator.end(), op, verb, flag)
+    cell = text[operator.end() : operator.end() + 1]
+    compares = op in {"==", "!=", "->"} or (op == "|" and not cell.isalnum() and cell != "`")
+    return None if compares else _Place(operator.end(), op, verb, flag, "\n" in operator[0])
 
 
 def _value_span(
@@ -708,22 +885,144 @@ def _value_span(
 ) -> tuple[int, int] | None:
     """Start and end of the value, if it looks like what its name promises."""
     family = name.lastgroup or ""
+    password = family == "password"
     if place.op == ">":
-        inner = _XML_VALUE.match(text, place.at)
-        in_tag = "<" in text[max(0, name.start() - 48) : name.start()]
-        return inner.span() if inner and in_tag and _is_value(inner[0], family, policy, loose=True) else None
+        return _element_span(text, name, place, policy)
+    env = place.op == "=" and text.startswith("=", name.end()) and _is_shouted(text, name)
     if quoted := _QUOTED.match(text, place.at):
-        return quoted.span("v") if _is_value(quoted["v"], family, policy, loose=True) else None
+        value = quoted["v"]
+        worded = (password or (env and family == "secret")) and _is_words(value, policy, phrase=env)
+        return quoted.span("v") if worded or _is_value(value, family, policy, loose=True) else None
     end = runs.end(place.at)
     if not 0 < end - place.at < policy.secret_max_chars or runs.judged[end] > policy.names_per_value:
         return None
     value = text[place.at : end].rstrip(".:!?*" if place.verb else ".:*")
-    env = place.op == "=" and text.startswith("=", name.end()) and _is_shouted(text, name)
+    end = place.at + len(value)
     stands_bare = env or place.flag or place.verb
-    if _is_expression(value, text[end : end + 1], stands_bare=stands_bare):
+    if not _is_expression(value, text[end : end + 1], stands_bare=stands_bare) and _is_value(
+        value, family, policy, loose=env or place.flag
+    ):
+        return place.at, end
+    worded = (password or (env and family == "secret")) and _is_words(value, policy)
+    stands = worded and (_is_passphrase(value) or _stands_for_words(text, name, place, end, env=env))
+    return (place.at, end) if stands else None
+
+
+def _element_span(text: str, name: re.Match[str], place: _Place, policy: RedactPolicy) -> tuple[int, int] | None:
+    """Do what `_value_span` does, where the name stands in a tag of XML."""
+    inner = _XML_VALUE.match(text, place.at)
+    before = text[max(0, name.start() - 48) : name.start()]
+    if not inner or "<" not in before:
         return None
-    good = _is_value(value, family, policy, loose=env or place.flag)
-    return (place.at, place.at + len(value)) if good else None
+    names_element = name.lastgroup == "password" and _IN_ELEMENT.search(before)
+    good = _is_value(inner[0], name.lastgroup or "", policy, loose=True)
+    return inner.span() if good or (names_element and _is_words(inner[0], policy)) else None
+
+
+# Passwords that are words. Nothing about them looks secret: only where they stand tells.
+
+_IN_ELEMENT = re.compile(r"<[\w.:-]{0,40}\Z")
+_LINE_HEAD = re.compile(r"(?:\A|[\r\n]|\\n)[+-]?(?P<indent>[ \t]*)(?:[-*>][ \t]+)?(?:\*\*|[\"'])?[\w.-]{0,60}[ ]?\Z")
+_LINE_REST = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?:[\r\n]|\\[rn]|\Z)")
+_PAIR_BEFORE = re.compile(r"(?:\A|[\s;&?\"'`])[\w.-]{1,40}=[^\s;&,()\"'`]{0,80}(?:[ ]|;[ ]?|&)(?:[A-Za-z]\w*[_.-])?\Z")
+_PAIR_AFTER = re.compile(r"(?:[ ]|;[ ]?|&)[A-Za-z][\w. -]{0,40}=[^=\s]")
+_QUOTE_BEFORE = re.compile(r"([\"'`])[\w.-]{0,40}\Z")
+_ARGUMENT_AFTER = re.compile(r"(?:[\"'`\\|;&>)]|[ \t]*(?:\\n|[\r\n]|\Z)|[ \t]+(?:-|[|&;>\\#]))")
+_FLAG_BEFORE = re.compile(r"(?:\A|[\s\"'`])--?[a-z][\w-]*[ =]\S+[ ]|[$#>] ")
+_PASSPHRASE = re.compile(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){2,}")
+_SEGMENT = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+_WORD_SIGNS = re.compile(r"[^\s\"'`<>{}()\[\]=,;|\\/]+")
+_NAMES_ONE = frozenset(
+    ["pass", "password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "credentials"]
+)
+# Words that tell of a password what it is, where it is or what to do with it; or that name a type. None is one.
+_SAYS_WHAT = frozenset(
+    """
+    pass password passwords passwd passphrase passcode pwd pw passwort kennwort secret token credential credentials key
+    str string text bytes byte int integer bool boolean float number object any optional varchar char type array
+    none null nil undefined nullable true false yes no not empty blank unset missing default
+    required require requires mandatory needed must may can should valid invalid incorrect correct wrong weak strong
+    hidden masked stored hashed hash encrypted plain plaintext cleartext raw encoded protected redacted sensitive
+    changed unchanged change reset forgot forgotten expired updated update set get new old current previous
+    same different provided given supplied generated expected actual unknown disabled enabled allowed forbidden
+    enter choose repeat confirm confirmation again please prompt ask only too short long
+    self this arg args argument param params parameter value values var variable input output config conf settings
+    options option opts env environ environment form data field fields props state request req response result
+    user username name email login auth account flag instead before after because when where which from with
+    strict error errors failed failure success validation validator policy rule rules min max length
+    obligatoire requis erforderlich falsch ungültig vergessen oublié obligatoria obligatorio requerida olvidada
+    """.split()  # noqa: SIM905 - as a list of seventy lines nobody could read it
+)
+
+
+def _before(text: str, at: int, count: int) -> str:
+    """Return what stands before `at`; an ellipsis in front where it was cut, so that nothing takes it for the start."""
+    return text[:at] if at <= count else "…" + text[at - count : at]
+
+
+def _stands_for_words(text: str, name: re.Match[str], place: _Place, end: int, *, env: bool) -> bool:
+    """Whether an unquoted value stands where files and shells hold literals, and code would hold no bare word."""
+    after = text[end : end + 1]
+    before = _before(text, name.start(), 160)
+    if after and after in "([{<":
+        return False
+    if env or place.block:
+        return not (after == ")" and env and "(" in before[-64:])
+    if place.flag:
+        line = before[before.rfind("\n") + 1 :]
+        glued = place.op == "=" and text[place.at - 1] == "="
+        return glued or bool(_ARGUMENT_AFTER.match(text, end) or _FLAG_BEFORE.search(line))
+    return not place.verb and (_is_setting(text, before, place, end) or _is_pair(text, before, place, end))
+
+
+def _is_setting(text: str, before: str, place: _Place, end: int) -> bool:
+    """Whether name and value fill a line, as in YAML and other files of settings."""
+    head = _LINE_HEAD.search(before) if place.op in {":", "：", "="} else None
+    if not head or not _LINE_REST.match(text, end, end + 256):
+        return False
+    if _MIXED_WORD.search(text, place.at, end):
+        return True
+    # In code, an assignment is hardly ever so far to the left, and what begins with a capital letter is a type.
+    return not head["indent"] if place.op == "=" else not text[place.at].isupper()
+
+
+def _is_pair(text: str, before: str, place: _Place, end: int) -> bool:
+    """Whether it is one of several `name=value`, as in connection strings, query strings and logs, or quoted as one."""
+    if place.op != "=" or text[place.at - 1] != "=":
+        return False
+    quote = _QUOTE_BEFORE.search(before)
+    if (quote and text[end : end + 1] == quote[1]) or _PAIR_BEFORE.search(before):
+        return True
+    return bool(_PAIR_AFTER.match(text, end))
+
+
+_MIXED_WORD = re.compile(r"[a-z][-+!][a-z]")
+
+
+def _is_passphrase(value: str) -> bool:
+    """Whether it is of three words or more joined by hyphens: even in a sentence hardly anything else is."""
+    return len(value) >= 14 and bool(_PASSPHRASE.fullmatch(value))
+
+
+def _is_words(value: str, policy: RedactPolicy, *, phrase: bool = False) -> bool:
+    """Whether `value` may be a password made of words: it is no path, no reference, and says nothing of a password.
+
+    `phrase`: blanks may stand in it.
+    """
+    value = _MARKER.sub("", value) if "[REDACTED:" in value else value
+    if not policy.password_chars <= len(value) <= policy.password_max_chars or _is_template(value):
+        return False
+    words = value.split(" ") if phrase else [value]
+    if not all(_WORD_SIGNS.fullmatch(word) for word in words) or _PATH_OR_URL.match(value) or not value[0].isalnum():
+        return False
+    if not any(map(str.isalpha, value)) or _DOTTED.fullmatch(value) or value.endswith(":"):
+        return False
+    segments = [segment.lower() for segment in _SEGMENT.findall(value)]
+    said = sum(segment in _SAYS_WHAT for segment in segments)
+    return 2 * said < max(1, len(segments)) and _NAMES_ONE.isdisjoint(segments)
+
+
+_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+")
 
 
 def _is_expression(value: str, after: str, *, stands_bare: bool) -> bool:
@@ -744,7 +1043,7 @@ def _is_shouted(text: str, name: re.Match[str]) -> bool:
 
 def _is_value(text: str, family: str, policy: RedactPolicy, *, loose: bool) -> bool:
     """Whether `text` looks like a `family`. `loose`: its form (quoted, shouted) already speaks for it."""
-    value = _MARKER.sub("", text)
+    value = _MARKER.sub("", text) if "[REDACTED:" in text else text
     if _is_template(value):
         return False
     return _is_password(value, policy, loose=loose) if family == "password" else _is_assigned_secret(value, policy)
@@ -798,27 +1097,37 @@ _HARMLESS_RUN = re.compile(
 _NAMED_HASH = re.compile(
     r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|(?<![A-Za-z0-9])[0-9a-f]{32,}(?![A-Za-z0-9])"
 )
-_RUN_PIECE = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
+_RUN_PIECE = re.compile(r"[A-Za-z0-9+/_-]{32}")
+_RUN_PIECE_MORE = re.compile(r"[A-Za-z0-9+/_-]*")
 
 
-def _runs(text: str, dense: tuple[re.Match[str], ...], policy: RedactPolicy) -> Iterator[_Span]:
+def _runs(text: str, dense: list[tuple[int, int]], policy: RedactPolicy) -> Iterator[_Span]:
     previous_end = -1
-    long = (span for span in map(re.Match.span, dense) if span[1] - span[0] >= policy.token_chars)
-    for run in chain.from_iterable(_RUN.finditer(text, *span) for span in long):
-        for kind, pattern in RUN_RULES:
-            for match in pattern.finditer(text, *run.span()):
-                if _bits(match[0]) >= policy.prefixed_bits:
-                    yield _Span(match.start(), match.end(), 0, kind)
-        wrapped = previous_end >= 0 and text[previous_end : run.start()].strip("\r\n\t \"'\\+>|#*") in {"", "n"}
-        previous_end = run.end()
-        if wrapped or _wraps_on(text, run.end()):
+    long = [span for span in dense if span[1] - span[0] >= policy.token_chars]
+    for start, end in long:
+        yield from _shaped(SCANS, text, (start, min(len(text), end + 1)), policy)
+    for start, end in chain.from_iterable(_long_runs(text, _RUN, _RUN_MORE, *span) for span in long):
+        yield from _shaped(RUN_RULES, text, (start, end), policy)
+        wrapped = previous_end >= 0 and text[previous_end:start].strip("\r\n\t \"'\\+>|#*") in {"", "n"}
+        previous_end = end
+        if wrapped or _wraps_on(text, end):
             continue
-        for piece in _RUN_PIECE.finditer(text, *run.span()):
-            if _is_nameless_secret(text, piece, policy):
-                yield _Span(piece.start(), piece.end(), 2, "high-entropy")
+        for piece in _long_runs(text, _RUN_PIECE, _RUN_PIECE_MORE, start, end):
+            if _is_nameless_secret(text, *piece, policy):
+                padding = next((count for count in (2, 1) if text.startswith("=" * count, piece[1], end)), 0)
+                yield _Span(piece[0], piece[1] + padding, 2, "high-entropy")
 
 
 _NEXT_LINE_OF_DATA = re.compile(r"(?:\\[nr]|[\"'\\+\s>|#*])*(?:\n|\\n)[\s\"'>|#*+]{0,80}[A-Za-z0-9+/_=-]{32}")
+
+
+def _shaped(
+    rules: tuple[tuple[str, re.Pattern[str]], ...], text: str, within: tuple[int, int], policy: RedactPolicy
+) -> Iterator[_Span]:
+    for kind, pattern in rules:
+        for match in _scan(pattern, text, 128, *within):
+            if _bits(match[0]) >= policy.prefixed_bits:
+                yield _Span(match.start(), match.end(), 0, kind)
 
 
 def _wraps_on(text: str, at: int) -> bool:
@@ -826,22 +1135,27 @@ def _wraps_on(text: str, at: int) -> bool:
     return bool(_NEXT_LINE_OF_DATA.match(text, at, at + 256))
 
 
-def _is_nameless_secret(text: str, piece: re.Match[str], policy: RedactPolicy) -> bool:
-    value = piece[0].rstrip("=")
-    if not policy.token_chars <= len(value) <= policy.token_max_chars or _HARMLESS_RUN.match(value):
+def _is_nameless_secret(text: str, start: int, end: int, policy: RedactPolicy) -> bool:
+    if not policy.token_chars <= end - start <= policy.token_max_chars:
+        return False
+    value = text[start:end]
+    if _HARMLESS_RUN.match(value):
         return False
     if sum(map(str.isdigit, value)) < policy.token_digits or value.islower() or value.isupper():
         return False
     value = _NAMED_HASH.sub("", value)
     if _turns(value) < policy.token_turns or _bits(value) < policy.token_bits:
         return False
-    before = text[max(0, piece.start() - 300) : piece.start()]
-    if text.startswith(("...", "…"), piece.end()):
-        return False
+    return not text.startswith(("...", "…"), end) and not _is_explained(text, start) and not _is_placeholder(value)
+
+
+def _is_explained(text: str, start: int) -> bool:
+    """Whether what stands before says that the run is a hash, an address or other data."""
+    before = text[max(0, start - 300) : start]
     if _HASH_BEFORE.search(before) or "base64," in before[-8:]:
-        return False
+        return True
     word = before[max(map(before.rfind, " \n\t\"'<>`")) + 1 :]
-    return "://" not in word and "arn:" not in word and not _is_placeholder(value)
+    return "://" in word or "arn:" in word
 
 
 # Cards: grouped as they are printed, of a known issuer, with a valid check digit.
@@ -855,7 +1169,7 @@ _CARD = re.compile(
 
 
 def _cards(text: str) -> Iterator[_Span]:
-    for match in _CARD.finditer(text):
+    for match in _scan(_CARD, text, 64):
         digits = [int(char) for char in match[0] if char.isdigit()]
         doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
         if (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0:
@@ -864,25 +1178,41 @@ def _cards(text: str) -> Iterator[_Span]:
 
 # What a value looks like.
 
-_PLACEHOLDER = re.compile(
-    r"x{4}|\*{3}|\.{3}|…|•{3}|_{4}|-{6}|<[^<>]{0,64}>|your|example|placeholder|change.?me|change.?it|replace|redacted|dummy"
-    r"|insert|goes.?here|todo|not.?set|not.?a.?real|sample|0{8}|1{8}",
+_PLACEHOLDER_SIGNS = (
+    "xxxx", "***", "...", "…", "•••", "____", "------", "your", "example", "placeholder", "replace", "redacted",
+    "dummy", "insert", "todo", "sample", "00000000", "11111111",
+    *(first + between + then
+      for first, then in (("change", "me"), ("change", "it"), ("goes", "here"), ("not", "set"))
+      for between in ("", "-", "_", " ", ".")),
+    *("not" + first + "a" + then + "real" for first in ("", "-", "_", " ") for then in ("", "-", "_", " ")),
+)  # fmt: skip
+_IN_ANGLES = re.compile(r"<[^<>]{0,64}>")
+_TEMPLATE_PART = re.compile(
+    r"[$%{<#@](?:(?<=\$)[{(]|(?<=\$)\$?[A-Za-z_]\w*\}?\Z|(?<=\{)\{|(?<=%)[(sdrv]|(?<=\{)[\w.:!]{0,64}\}"
+    r"|(?<=<)%|(?<=#)\{|(?<=@)@)",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(
-    r"\$\{|\$\(|\$\$?[A-Za-z_]\w*\}?\Z|\{\{|%\(|%[sdrv]|\{[\w.:!]{0,64}\}|<%|#\{|\A<|@@|\A%\w+%\Z|\A\$\d\Z|\A\*+\Z|\A:\w+\Z"
-    r"|\A(?:user|my|the)?_?(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)s?\Z"
-    r"|\A(?:none|null|nil|true|false|string|str|undefined)\Z",
+_TEMPLATE_WHOLE = re.compile(
+    r"<|%\w+%\Z|\$\d\Z|\*+\Z|:\w+\Z"
+    r"|(?:user|my|the)?_?(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)s?\Z"
+    r"|!(?:vault|secret|env|ref|sub|getatt|reference|include|importvalue)|\*[a-z_]+\Z|(?:required|nullable|string)[|:]"
+    r"|(?:none|null|nil|true|false|string|str|undefined)\Z",
     re.IGNORECASE,
 )
 
 
 def _is_placeholder(value: str) -> bool:
-    return bool(_PLACEHOLDER.search(value, 0, 256))
+    """Whether it says that a secret would stand here, within its first 256 characters."""
+    value = value[:256].lower()
+    for sign in _PLACEHOLDER_SIGNS:
+        if sign in value:
+            return True
+    return "<" in value and _IN_ANGLES.search(value) is not None
 
 
 def _is_template(value: str) -> bool:
-    return bool(_TEMPLATE.search(value[:256])) or _is_placeholder(value)
+    value = value[:256]
+    return bool(_TEMPLATE_WHOLE.match(value) or _TEMPLATE_PART.search(value)) or _is_placeholder(value)
 
 
 def _looks_random(value: str, policy: RedactPolicy) -> bool:

@@ -145,6 +145,7 @@ RULES: tuple[Rule, ...] = (
         glued=True,
         random=True,
     ),
+    _rule("slack-token", "xoxb- xoxp- xoxa- xoxe-", r"xox[abpe](?:-\d{9,14}){1,3}-[A-Za-z0-9]{20,64}", glued=True),
     _rule(
         "slack-webhook",
         "hooks.slack.com/",
@@ -204,6 +205,12 @@ RULES: tuple[Rule, ...] = (
         "sentry-dsn",
         "://",
         r"://(?P<s>[0-9a-f]{32}(?::[0-9a-f]{32})?)(?=@[\w.-]{0,200}/\d)",
+        glued=True,
+    ),
+    _rule(
+        "sentry-dsn",
+        "://",
+        r"://(?P<s>[A-Za-z0-9]{8,64}(?::[A-Za-z0-9]{8,64})?)(?=@[\w.-]{0,60}sentry[\w.-]{0,60}/\d)",
         glued=True,
     ),
     _rule("datadog-key", "ddp_ ddapp_ ddapi_", r"dd(?:p|app|api)_[A-Za-z0-9]{32,64}", random=True),
