@@ -342,7 +342,7 @@ LOOK_ALIKES: tuple[str, ...] = (
     "Password: required", "The password is wrong.", "the password is case-sensitive", "my password is out-of-date",
     "Please pass the --password flag.", "Use --password or --token.", "Change the password to something better.",
     "I forgot the password.", "The password was changed yesterday", "password is required", "Enter password:", "Password:",
-    "- password: optional", "| password | string | required |", "| user | password | host |", "Passwort vergessen?",
+    "- password: optional", "请输入密码：这是一个秘密的句子", "| password | string | required |", "| user | password | host |", "Passwort vergessen?",
     "Das Passwort ist falsch.", "mot de passe oublié", "la contraseña es obligatoria", "Password reset: done", "password policy: strict",
     "The secret to good bread is patience.", "The token is invalid.", "tokens: 4096", "api_key: str", "key: value",
     # data of other kinds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import random
 import string
@@ -15,16 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planted_secrets
-from scrubjay import redact as redact_module
 from scrubjay.redact import (
     INJECTED_CLOSE,
     INJECTED_OPEN,
     Cleaned,
     Redaction,
+    blocks,
     clean,
     clean_json,
     injected,
+    pipeline,
     redact,
+    spans,
+    stretches,
     strip_injected,
     strip_private,
 )
@@ -725,17 +729,17 @@ def test_a_password_of_words_goes_where_it_is_assigned(line: str, secret: str) -
 
 
 def whole(text: str) -> Redaction:
-    """Redact without the look beforehand, and with every stretch as long as the text."""
+    """Redact without the look beforehand, and with every stretch longer than the text."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redact_module, "_STRETCH", len(text) + 1_000_000)
-        patch.setattr(redact_module, "_may_hold_credential", lambda _: True)
-        patch.setattr(redact_module, "_may_hold_tag", lambda _: True)
+        patch.setattr(stretches, "STRETCH", len(text) + 1_000_000)
+        patch.setattr(pipeline, "_may_hold_credential", lambda _: True)
         return redact(text)
 
 
 def in_stretches(text: str, stretch: int) -> Redaction:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redact_module, "_STRETCH", stretch)
+        patch.setattr(stretches, "STRETCH", stretch)
+        patch.setattr(spans, "STRETCH", stretch)
         return redact(text)
 
 
@@ -746,13 +750,23 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_look_beforehand_never_skips_what_the_rules_would_change(text: str) -> None:
     assert redact(text) == whole(text)
 
 
+@given(PIECES)
+def test_without_an_opening_angle_bracket_or_its_escape_there_is_no_passage_to_take_out(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "may_hold_tag", lambda _: True)
+        patch.setattr(pipeline, "may_hold_tag", lambda _: True)
+        looked = clean(text)
+
+    assert clean(text) == looked
+
+
 @given(PIECES, st.sampled_from([128, 131, 150, 257]))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_text_read_in_stretches_loses_the_same_as_one_read_whole(text: str, stretch: int) -> None:
     assert in_stretches(text, stretch) == whole(text)
 
@@ -766,7 +780,7 @@ def test_a_secret_across_the_edge_of_a_stretch_is_hidden(offset: int) -> None:
 
 
 @given(PIECES)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_cleaning_planted_texts_twice_is_cleaning_them_once(text: str) -> None:
     once = clean(text).text
 
@@ -788,14 +802,16 @@ def test_cleaning_planted_metadata_twice_is_cleaning_it_once(texts: list[str], n
 def test_no_single_step_over_a_large_text_keeps_other_threads_waiting(unit: str) -> None:
     text = unit * (2_000_000 // len(unit))
     worker = threading.Thread(target=clean, args=(text,))
-    gaps = []
     worker.start()
-    last = time.perf_counter()
+    clock = time.pthread_getcpuclockid(worker.ident or 0)
+    held, last = [], 0.0
     while worker.is_alive():
         time.sleep(0.001)
-        now = time.perf_counter()
-        gaps.append(now - last)
-        last = now
+        with contextlib.suppress(OSError):  # it may end in between
+            now = time.clock_gettime(clock)
+            held.append(now - last)
+            last = now
+    worker.join()
 
-    # One stall of a busy machine is allowed for; a single scan of the text takes longer than all of these.
-    assert sorted(gaps)[-3:][0] < 0.1
+    # What the worker computed between two turns of this thread: unlike the time by the clock, that of a busy machine too.
+    assert max(held) < 0.1

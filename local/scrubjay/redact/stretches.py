@@ -1,0 +1,67 @@
+"""Looking through a text a stretch at a time, so that other threads get their turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# What is looked for first, and how far one call may go.
+
+STRETCH = 65_536  # characters that one call into `re` walks over: it holds the interpreter's lock all the while
+
+
+def lower_case(text: str) -> str:
+    """Return the text in lower case, every character where it was."""
+    if text.isascii():
+        return text.lower()
+    text = text.replace("İ", "i")  # U+0130 alone changes length in lower case, and would shift all offsets
+    return "".join([text[at : at + STRETCH].lower() for at in range(0, len(text), STRETCH)])
+
+
+def scan(
+    pattern: re.Pattern[str], text: str, reach: int, start: int = 0, end: int | None = None
+) -> Iterator[re.Match[str]]:
+    """Do what `pattern.finditer` does, a stretch at a time. No match, with all it looks ahead to, exceeds `reach`."""
+    end = len(text) if end is None else end
+    while True:
+        edge = start + STRETCH
+        for match in pattern.finditer(text, start, min(end, edge + reach)):
+            if match.start() >= edge:
+                break
+            yield match
+            start = match.end()
+        if edge >= end:
+            return
+        start = max(start, edge)
+
+
+def long_runs(
+    text: str, least: re.Pattern[str], more: re.Pattern[str], start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """Spans of unbroken runs: of at least what `least` matches, going on as long as `more` does."""
+    while start < end:
+        edge = min(end, start + STRETCH)
+        first = least.search(text, start, min(end, edge + 64))
+        if first:
+            start = end_of(more, text, first.end(), end)
+            yield first.start(), start
+        else:
+            start = edge
+
+
+def end_of(run: re.Pattern[str], text: str, at: int, end: int) -> int:
+    """Where the run that goes on at `at` ends; `run` matches any number of its characters."""
+    while at < end:
+        match = run.match(text, at, min(end, at + STRETCH))
+        if not match or match.end() == at:
+            return at
+        at = match.end()
+    return at
+
+
+def hits(text: str, needle: str) -> Iterator[int]:
+    """Every place where `needle` stands."""
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + 1)
