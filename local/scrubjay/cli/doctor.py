@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +20,7 @@ from scrubjay.cli import reach, render
 from scrubjay.cli.daemon import report_of
 from scrubjay.cli.output import Output
 from scrubjay.daemon import control
+from scrubjay.settings import Settings
 from scrubjay.store import check as damage
 from scrubjay.store import migrations
 from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
@@ -27,8 +28,6 @@ from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-
-    from scrubjay.settings import Settings
 
 LOW_SPACE_BYTES = 500_000_000
 """Free space below which a warning is due: a migration and a backup each need room for one more copy of the store."""
@@ -95,15 +94,9 @@ def doctor(line: Namespace) -> int:
 
 
 def examined(chosen: Settings) -> Iterator[Check]:
-    """Yield the checks, in the order in which one thing needs another."""
-    yield from folders(chosen)
-    yield from disk(chosen)
-    yield sqlite()
-    yield from store(chosen)
-    yield from model(chosen)
-    yield from reranker(chosen)
-    yield from daemon(chosen)
-    yield from token(chosen)
+    """Yield what each of `CHECKS` found, in that order."""
+    for check in CHECKS:
+        yield from check(chosen)
 
 
 def ok(name: str, found: str) -> Check:
@@ -173,12 +166,13 @@ def file_system(path: Path) -> str:
     return max(under, key=lambda mount: len(mount.mountpoint)).fstype.lower() if under else ""
 
 
-def sqlite() -> Check:
+def sqlite(_: Settings) -> Iterator[Check]:
     """Look at the SQLite that is used."""
     if version_info >= SAFE_VERSION:
-        return ok("SQLite", version)
+        yield ok("SQLite", version)
+        return
     safe = ".".join(map(str, SAFE_VERSION))
-    return warn(
+    yield warn(
         "SQLite",
         f"{version}: older than {safe}, in which a rare corruption of the log was fixed",
         "pip install pysqlite3",
@@ -277,3 +271,16 @@ def token(chosen: Settings) -> Iterator[Check]:
         yield fail("token", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
     else:
         yield ok("token", "readable by you alone")
+
+
+CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
+    folders,
+    disk,
+    sqlite,
+    store,
+    model,
+    reranker,
+    daemon,
+    token,
+)
+"""What `doctor` looks at, in the order in which one thing needs another. Each yields `ok`, `warn` or `fail`."""
