@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from scrubjay import api
 from scrubjay import service as module
 from scrubjay.service import Service
+from scrubjay.store import save_index, saved_index
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 from scrubjay_shared.scoring import encode_vector
@@ -267,3 +269,23 @@ async def test_a_copy_that_cannot_be_written_is_done_without(opened: Opener, cop
         await service.add(MemoryDraft(content="a lighthouse"))
 
     assert not copy.exists()
+
+
+def test_a_copy_written_while_vectors_come_in_passes_its_own_check(tmp_path: Path) -> None:
+    vectors = np.zeros(16_000_000, np.int8)
+    ended = threading.Event()
+
+    def embed_on() -> None:
+        while not ended.is_set():
+            vectors[:] += 1
+
+    embedding = threading.Thread(target=embed_on)
+    embedding.start()
+    try:
+        for _ in range(5):
+            assert save_index(tmp_path / "memory.db", {"of": "this"}, {}, {"vectors": vectors}, stop=lambda: False)
+
+            assert saved_index(tmp_path / "memory.db", {"of": "this"}) is not None
+    finally:
+        ended.set()
+        embedding.join()

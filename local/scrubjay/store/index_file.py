@@ -28,6 +28,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 _END = b"jayindx1"  # its last character is raised when the layout of the file or of the index changes
 _TAIL = struct.Struct("<QI8s")  # length of the JSON, its check sum, `_END`
 
+_STEP = 1 << 20
+"""Bytes of an array that are copied, checked and written at a time: one pass, and no second copy of a large index."""
+
 
 def index_path(store: Path) -> Path:
     """Return where the copy of a store's index lies."""
@@ -71,8 +74,12 @@ def _write(part: Path, identity: Mapping[str, Any], rest: Any, arrays: Arrays, s
             if stop():
                 return False
             data = memoryview(np.ascontiguousarray(array).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
-            listed.append((name, array.dtype.str, array.shape, zlib.crc32(data)))
-            file.write(data)
+            check = 0
+            for at in range(0, len(data), _STEP):
+                step = bytes(data[at : at + _STEP])  # vectors change meanwhile: what is written is what is checked
+                check = zlib.crc32(step, check)
+                file.write(step)
+            listed.append((name, array.dtype.str, array.shape, check))
         head = msgspec.json.encode({"identity": identity, "rest": rest, "arrays": listed})
         file.write(head)
         file.write(_TAIL.pack(len(head), zlib.crc32(head), _END))
