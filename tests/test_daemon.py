@@ -69,6 +69,7 @@ def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
         assert client.portal is not None
         open_service = partial(Service.open, folder / "memory.db", models_dir=folder / "models", model="none")
         service = client.portal.call(open_service)
+        client.app_state["service"] = service
         late.app = create_app(service, token=TOKEN, version="1.2.3", instance="this-run", **changes)
         try:
             yield client
@@ -313,6 +314,21 @@ def test_the_probes_answer_without_a_token(door: TestClient, path: str) -> None:
     answer = door.get(path, headers={"Authorization": ""})
 
     assert answer.status_code == 200
+
+
+def test_readyz_says_that_the_store_stopped_writing_after_the_disk_failed(tmp_path: Path) -> None:
+    with opened_door(tmp_path) as door:
+        assert door.get("/readyz").json() == {"ready": True}
+        assert door.portal is not None
+        with pytest.raises(UnavailableError):
+            door.portal.call(door.app_state["service"].store.write, lambda tx: tx._connection.close())
+
+        answer = door.get("/readyz", headers={"Authorization": ""})
+
+        assert answer.status_code == 503
+        assert answer.json()["ready"] is False
+        assert "stopped writing memory.db after the disk failed" in answer.json()["reason"]
+        assert_problem(door.post("/v1/memories", json={"content": "late"}), 503, "unavailable")
 
 
 def test_health_says_which_run_this_is(door: TestClient) -> None:

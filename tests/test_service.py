@@ -1056,3 +1056,20 @@ async def test_a_copy_in_memory_that_fails_does_not_stop_the_writer(service: Ser
     await ingest(service, said("second"))
 
     assert (await service.stats(NOTHING)).events == 2
+
+
+NO_COUNTS = "create trigger no_counts before insert on access begin select raise(abort, 'no'); end"
+
+
+async def test_counts_of_recalls_survive_a_write_that_fails(service: Service) -> None:
+    entry = await service.add(MemoryDraft(content="the harbour opens at six"))
+    await service.recall(api.RecallRequest(query="harbour"))
+    await service.store.write(lambda tx: tx._run(NO_COUNTS))
+
+    with pytest.raises(ScrubjayError):
+        await service.flush_accesses()
+    await service.recall(api.RecallRequest(query="harbour"))
+    await service.store.write(lambda tx: tx._run("drop trigger no_counts"))
+    await service.flush_accesses()
+
+    assert (await service.store.memory(entry.memory.id)).access_count == 2

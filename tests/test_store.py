@@ -534,6 +534,48 @@ async def test_a_system_that_stops_taking_bytes_costs_no_acknowledged_event(open
     assert check(store_path) == []
 
 
+async def disconnect(service: Service) -> None:
+    """Take the file away from under the writer: its commit fails, and so does the rollback after it."""
+    await service.store.write(lambda tx: tx._connection.close())
+
+
+async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_for_ever(service: Service) -> None:
+    await tell(service, "before")
+    waiting = [disconnect(service), *(tell(service, f"text {n}") for n in range(300))]
+
+    async with asyncio.timeout(10):
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        with pytest.raises(UnavailableError, match="stopped writing") as refused:
+            await tell(service, "later")
+
+    assert {type(outcome) for outcome in outcomes} == {UnavailableError}
+    assert "check the disk" in refused.value.hint
+    assert "scrubjay daemon stop" in refused.value.hint
+    assert await told(service) == ["before"]
+
+
+async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: Opener, store_path: Path) -> None:
+    service = await Service.open(store_path, models_dir=store_path.parent, model="none")
+    await tell(service, "before")
+    with pytest.raises(UnavailableError):
+        await disconnect(service)
+
+    async with asyncio.timeout(10):
+        await service.close()
+
+    async with opened() as again:
+        assert await told(again) == ["before"]
+
+
+async def test_status_says_that_the_store_stopped_writing(service: Service) -> None:
+    assert service.failure is None
+    with pytest.raises(UnavailableError):
+        await disconnect(service)
+
+    assert service.failure is not None
+    assert any("stopped writing" in warning for warning in (await service.status(api.Nothing())).warnings)
+
+
 async def test_a_caller_that_goes_away_does_not_take_its_write_back(service: Service) -> None:
     task = asyncio.create_task(tell(service, "said and gone"))
     await asyncio.sleep(0)

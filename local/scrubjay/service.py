@@ -202,11 +202,17 @@ class Service:
         """Let background work end after the step it is at; what is left is found again when the store is opened."""
         self._stopping.set()
 
+    @property
+    def failure(self) -> ScrubjayError | None:
+        """Why nothing can be stored any more until this is opened again; None while all is well."""
+        return self.store.failure
+
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the models. Closing twice is fine."""
         try:
-            await self.flush_accesses()
-            await self._save_index()
+            if self.failure is None:
+                await self.flush_accesses()
+                await self._save_index()
             await asyncio.gather(*self._dropping)
         finally:
             await self.store.close()
@@ -680,7 +686,15 @@ class Service:
         """Write how often memories were recalled since the last time. Returns how many memories that were."""
         counted, self._accessed = self._accessed, {}
         if counted:
-            await self.store.write(lambda tx: tx.count_accesses(counted, log_after_ms=self.policy.work.count_log_ms))
+            try:
+                await self.store.write(
+                    lambda tx: tx.count_accesses(counted, log_after_ms=self.policy.work.count_log_ms)
+                )
+            except Exception:
+                for memory_id, (count, last) in counted.items():
+                    more, later = self._accessed.get(memory_id, (0, last))
+                    self._accessed[memory_id] = (count + more, later)
+                raise
         return len(counted)
 
     # --- the layers that are always loaded ----------------------------------------------------------------------------
@@ -933,6 +947,8 @@ class Service:
     async def status(self, _: api.Nothing) -> api.StatusAnswer:
         """Return how this process is."""
         warnings = []
+        if self.failure is not None:
+            warnings.append(f"{self.failure.message}: {self.failure.hint}")
         if version_info < SAFE_VERSION:
             warnings.append(
                 f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is;"

@@ -47,8 +47,8 @@ def create_app(
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
     `instance` names this run to clients, `warnings` are added to the answer of `status`, `workers` answer the requests
-    of other packages' commands. `app.state.ready` is what /readyz tells; the caller takes it back when it begins to
-    stop.
+    of other packages' commands. `app.state.ready` is what /readyz tells, unless the store stopped writing; the caller
+    takes it back when it begins to stop.
     """
     by_path: dict[str, dict[str, Verb]] = {}
     for verb in VERBS:
@@ -82,6 +82,9 @@ def create_app(
         return _json({"ok": True, "pid": os.getpid(), "version": version, "instance": instance})
 
     async def readyz(request: Request) -> Response:
+        failure = service.failure
+        if failure is not None:
+            return _json({"ready": False, "reason": failure.message}, status=503)
         ready = bool(request.app.state.ready)
         return _json({"ready": ready}, status=200 if ready else 503)
 

@@ -134,10 +134,14 @@ def _beside() -> dict[str, Schema]:
             "required": ["ok", "pid", "version", "instance"],
         },
     )
-    readiness: Schema = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"]}
+    readiness: Schema = {
+        "type": "object",
+        "properties": {"ready": {"type": "boolean"}, "reason": {"type": "string"}},
+        "required": ["ready"],
+    }
     ready = plain("readyz", "Whether requests are served. Needs no token.", "application/json", readiness)
     ready["responses"]["503"] = {
-        "description": "It is stopping.",
+        "description": "It is stopping, or the disk failed and nothing can be stored any more; `reason` then says so.",
         "content": {"application/json": {"schema": readiness}},
     }
     export = plain(

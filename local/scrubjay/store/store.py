@@ -24,12 +24,14 @@ from scrubjay.store.transaction import ENDS, Position, Transaction
 from scrubjay.store.writer import Writer
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
-from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, ScrubjayError, UnavailableError
 from scrubjay_shared.ops import OpType, Stamp
 from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
 
 # aiosqlite logs statements with their parameters at DEBUG; memory text never goes to a log.
 logging.getLogger("aiosqlite").setLevel(logging.WARNING)
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 READERS = 3
@@ -205,17 +207,31 @@ class Store:
         self.last_hlc, self.last_seq, self.device = held
 
     async def close(self) -> None:
-        """Finish the writes under way, put the log into the file, and give the lock back. Closing twice is fine."""
+        """Finish the writes under way, put the log into the file, and give the lock back. Closing twice is fine.
+
+        The lock is given back even when the disk fails meanwhile.
+        """
         if self._closed:
             return
         self._closed = True
-        await self._writer.close()
-        await self._disconnect()
-        self._lock.release()
+        try:
+            await self._writer.close()
+        finally:
+            await self._disconnect()
+            self._lock.release()
+
+    @property
+    def failure(self) -> ScrubjayError | None:
+        """Why nothing can be written any more until the store is opened again; None while all is well."""
+        return self._writer.failure
 
     async def _disconnect(self) -> None:
+        """Close every connection. One that fails to close is logged: what was acknowledged is durable already."""
         for connection in reversed(self._open):
-            await connection.close()
+            try:
+                await connection.close()
+            except Exception:
+                log.exception("a connection to the store could not be closed")
         self._open.clear()
 
     async def write(self, work: Callable[[Transaction], T]) -> T:

@@ -2,6 +2,9 @@
 
 Each write runs in a savepoint of its own, so that one that fails takes nobody else's with it. Nothing is acknowledged
 before the commit that holds it is durable.
+
+When the disk fails so badly that a transaction can be neither committed nor rolled back, nobody knows any more what the
+connection holds. The writer then stops for good: what waits fails, and so does every later write.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from scrubjay.store.sqlite import Connection, driver, translate
-from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +57,19 @@ class Writer:
         self._restore = restore
         self._committed = committed
         self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
+        self._taken: list[_Pending[Any]] = []
         self._closed = False
+        self.failure: ScrubjayError | None = None
         self._after: list[Any] = []
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
     async def submit(self, work: Callable[[Any], T]) -> T:
         """Run `work(connection)` in the next transaction, in the connection's thread; return its result once durable.
 
-        Raises what `work` raised; then nothing of it was written. Raises UnavailableError after `close`.
+        Raises what `work` raised; then nothing of it was written. Raises UnavailableError after `close`, and after the
+        disk failed: what was under way then was not confirmed, and may or may not be there after the next start.
         """
-        if self._closed:
-            raise UnavailableError("the store is closed", hint="open it again")
+        self._refuse_stopped()
         pending = _Pending(work, asyncio.get_running_loop().create_future())
         self._queue.put_nowait(pending)
         # A caller that goes away does not take its write back: the transaction may already hold it.
@@ -72,9 +77,7 @@ class Writer:
 
     async def outside(self, sql: str) -> list[Any]:
         """Run a statement that may not stand in a transaction, between two groups, and return its rows."""
-        if self._closed:
-            raise UnavailableError("the store is closed", hint="open it again")
-
+        self._refuse_stopped()
         pending = _Pending(
             lambda connection: connection.execute(sql).fetchall(),
             asyncio.get_running_loop().create_future(),
@@ -95,17 +98,38 @@ class Writer:
             self._queue.put_nowait(None)
         await self._task
 
+    def _refuse_stopped(self) -> None:
+        if self.failure is not None:
+            raise _again(self.failure)
+        if self._closed:
+            raise UnavailableError("the store is closed", hint="open it again")
+
     async def _run(self) -> None:
+        try:
+            await self._serve()
+        except Exception as error:
+            log.exception("the store stopped writing")
+            self.failure = _stopped(self._path, error)
+        finally:
+            self._closed = True
+            ended = self.failure or UnavailableError("the store is closed", hint="open it again")
+            while not self._queue.empty():
+                if (pending := self._queue.get_nowait()) is not None:
+                    self._taken.append(pending)
+            for pending in self._taken:
+                _fail(pending, _again(ended))
+
+    async def _serve(self) -> None:
         open_ = True
         while open_:
-            group: list[_Pending[Any]] = []
+            group = self._taken = []
             first = await self._queue.get()
             if first is None:
                 return
+            group.append(first)
             if first.alone:
                 await self._alone(first)
                 continue
-            group.append(first)
             alone = None
             while len(group) < MAX_GROUP and alone is None and not self._queue.empty():
                 more = self._queue.get_nowait()
@@ -116,6 +140,7 @@ class Writer:
                     alone = more
                 else:
                     group.append(more)
+            self._taken = group if alone is None else [*group, alone]
             await self._commit(group)
             if alone is not None:
                 await self._alone(alone)
@@ -151,7 +176,10 @@ class Writer:
     def _run_group(
         self, connection: Any, group: list[_Pending[Any]]
     ) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], list[Any], Exception | None]:
-        """Run a group in the connection's thread: each work in a savepoint, all in one transaction."""
+        """Run a group in the connection's thread: each work in a savepoint, all in one transaction.
+
+        Raises only when the transaction could be neither committed nor rolled back.
+        """
         outcomes: list[tuple[_Pending[Any], Any, Exception | None]] = []
         told: list[Any] = []
         before = self._save()
@@ -184,6 +212,20 @@ class Writer:
 
     def _ours(self, error: Exception) -> Exception:
         return translate(error, self._path) if isinstance(error, driver.Error | sqlite3.Error) else error
+
+
+def _stopped(path: Path, error: Exception) -> UnavailableError:
+    """Return what everybody is told once the disk failed in a way that the writer cannot undo."""
+    why = str(error) if isinstance(error, driver.Error | sqlite3.Error) else type(error).__name__
+    return UnavailableError(
+        f"scrubjay stopped writing {path.name} after the disk failed ({why})",
+        hint=f"check the disk that holds {path}, then run scrubjay daemon stop and scrubjay daemon start",
+    )
+
+
+def _again(error: ScrubjayError) -> ScrubjayError:
+    """Return an error of the same words: one raised in many places at once would mix up their tracebacks."""
+    return type(error)(error.message, hint=error.hint)
 
 
 def _fail(pending: _Pending[Any], error: Exception) -> None:
