@@ -1073,3 +1073,15 @@ async def test_counts_of_recalls_survive_a_write_that_fails(service: Service) ->
     await service.flush_accesses()
 
     assert (await service.store.memory(entry.memory.id)).access_count == 2
+
+
+async def test_stats_and_rebuild_say_the_same_number_of_memories(service: Service) -> None:
+    await service.add(MemoryDraft(content="the harbour opens at six"))
+    await service.set_identity(api.SlotRequest(key="name", value="Ada"))
+    await service.set_active(api.SlotRequest(key="task", value="the quay"))
+
+    stats = await service.stats(api.Nothing())
+    rebuilt = await service.rebuild(api.RebuildRequest())
+
+    assert (stats.memories, stats.identity_keys, stats.active_keys) == (1, 1, 1)
+    assert rebuilt.memories == stats.memories == sum(stats.by_type.values()) == sum(stats.by_kind.values())

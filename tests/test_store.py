@@ -945,6 +945,53 @@ async def test_a_restore_brings_what_stands_in_the_log_of_the_copy(
 # --- reading ------------------------------------------------------------------------------------------------------------
 
 
+async def free_bytes(service: Service) -> int:
+    free, page = (await service.store.fetch("select * from pragma_freelist_count, pragma_page_size"))[0]
+    return int(free * page)
+
+
+async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, store_path: Path) -> None:
+    async with opened() as service:
+        ids = await tell(service, *(f"{n} " + "about the harbour " * 2_000 for n in range(150)))
+        await service.maintain()
+        large = store_path.stat().st_size
+        for event_id in ids[10:]:
+            await service.forget(api.ForgetRequest(ref=event_id))
+        held = await free_bytes(service)
+
+        await service.maintain()
+
+        assert held > large // 2
+        assert await free_bytes(service) <= file.SPARE_PAGES * 4096
+        assert store_path.stat().st_size < large // 2
+        assert len(await told(service)) == 10
+    assert check(store_path) == []
+
+
+async def test_writes_go_on_while_the_file_is_made_smaller(service: Service) -> None:
+    ids = await tell(service, *(f"{n} " + "about the harbour " * 2_000 for n in range(150)))
+    for event_id in ids:
+        await service.forget(api.ForgetRequest(ref=event_id))
+    steps = 0
+    outside = service.store._writer.outside
+
+    async def counted(sql: str) -> list[Any]:
+        nonlocal steps
+        steps += "incremental_vacuum" in sql
+        return await outside(sql)
+
+    service.store._writer.outside = counted  # type: ignore[method-assign]
+    shrinking = asyncio.create_task(service.maintain())
+    while not steps:
+        await asyncio.sleep(0)
+    seen = steps
+    await tell(service, "in between")
+
+    assert steps <= seen + 1
+    await shrinking
+    assert steps > seen + 1
+
+
 async def test_reading_writes_nothing(opened: Opener, store_path: Path) -> None:
     await full_store(opened, store_path)
     async with opened() as service:

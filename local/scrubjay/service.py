@@ -1029,6 +1029,8 @@ class Service:
         """Keep the file small and quick, and the process too: let an idle model go."""
         await self.unload_idle()
         await self.store.write(Transaction.tidy)
+        if given := await self.store.shrink(self._stopping.is_set):
+            log.info("gave back pages=%d", given)
         await self.store.checkpoint(truncate=True)
         await self._save_index()
 

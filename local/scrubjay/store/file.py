@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ from scrubjay.store.sqlite import driver, translated
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, UnavailableError
 
+log = logging.getLogger(__name__)
+
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
 PROJECTED = "2"
 """Which projections the tables of a store hold (meta `projected`); one of an older version makes them again."""
@@ -26,6 +29,11 @@ _FILES = ("", "-wal", "-shm")
 _STAGED = ".restored"
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """Files up to this size are checked whole when opened (about 0.1 s); larger ones by `scrubjay doctor`."""
+
+SPARE_PAGES = 256
+"""Empty pages (1 MiB) that stay in the file, for what is written next: giving them back would only make it grow again."""
+SHRINK_PAGES = 256
+"""Empty pages given back in one step: about 10 ms, in which writes wait."""
 
 RESTORE_HINT = "scrubjay restore FILE brings back a backup; this file is untouched"
 
@@ -75,6 +83,7 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
             copy_to(connection, path, snapshot_path(path, version))
             for step in pending:
                 _migrate(connection, step)
+            _make_shrinkable(path, connection)
     return steps[-1].version
 
 
@@ -188,8 +197,8 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
             f"{path} cannot be created: {error.strerror}", hint="choose another folder with --data-dir"
         ) from error
     with translated(path), _opened(part) as connection:
+        connection.execute("pragma auto_vacuum = incremental")  # before anything is written: later it needs a vacuum
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
-        connection.execute("pragma auto_vacuum = incremental")
         connection.execute("pragma secure_delete = on")
         for step in steps:
             _migrate(connection, step)
@@ -224,6 +233,20 @@ def _migrate(connection: Any, step: Migration) -> None:
         if connection.in_transaction:
             connection.execute("rollback")
         raise
+
+
+def _make_shrinkable(path: Path, connection: Any) -> None:
+    """Let a store of an older version give empty pages back: SQLite then writes the whole file anew, once.
+
+    A disk without the room for that leaves the store as it was: whole, and of the size it has.
+    """
+    if connection.execute("pragma auto_vacuum").fetchone()[0]:
+        return
+    connection.execute("pragma auto_vacuum = incremental")
+    try:
+        connection.execute("vacuum")
+    except driver.OperationalError as error:
+        log.warning("%s cannot be made smaller later: %s", path.name, error)
 
 
 def _statements(sql: str) -> list[str]:

@@ -33,6 +33,9 @@ _Found = tuple[int, bytes, ops.Wire]
 _AT_ONCE = 512
 """Events of a run whose rows are in memory at one time: few enough for a processor's cache, and to die young."""
 
+_READDRESSED = 64
+"""Ops whose bytes are in memory at one time while they change hands: one may be megabytes long."""
+
 _EVENT = int(OpType.EVENT)
 
 
@@ -395,13 +398,14 @@ class Peers(Projection):
         )
         self._run("update op set body = null where device <> ? and type = ?", (own, int(OpType.COUNT)))
         self._run("insert or ignore into unlearned (n) select n from event where device <> ?", (own,))
-        for device, seq, body in self.fetch("select device, seq, body from op where device = ? order by seq", (own,)):
-            self._readdress(device, seq, body, own, seq)
-            at = seq
-        found = self.fetch("select device, seq, body from op where device <> ? order by hlc, device, seq", (own,))
-        for device, seq, body in found:
-            at += 1
-            self._readdress(device, seq, body, own, at)
+        while found := self.fetch(
+            "select device, seq, body from op where device = ? and seq > ? order by seq limit ?",
+            (own, at, _READDRESSED),
+        ):
+            for device, seq, body in found:
+                self._readdress(device, seq, body, own, seq)
+            at = found[-1][1]
+        adopted = self._adopt_others(own, at)
         self._run(
             "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
             " and o.type = ? order by o.seq limit 1) where device <> ?",
@@ -409,9 +413,32 @@ class Peers(Projection):
         )
         self._run("delete from heard")
         self._rewrote()
-        self._store.last_seq = at
+        self._store.last_seq = at + adopted
         self.project_all()
-        return len(found)
+        return adopted
+
+    def _adopt_others(self, own: str, last: int) -> int:
+        """Put the ops of all other devices after `last` in this one's log. Returns how many.
+
+        Their order is written down first, as it is by times that no index follows, and then a page is held at a time.
+        """
+        self._run("create temp table adopting (place integer primary key, device text, seq integer)")
+        self._run(
+            "insert into temp.adopting select row_number() over (order by hlc, device, seq), device, seq"
+            " from main.op where device <> ?",
+            (own,),
+        )
+        place = 0
+        while found := self.fetch(
+            "select a.place, o.device, o.seq, o.body from temp.adopting a join main.op o on o.device = a.device"
+            " and o.seq = a.seq where a.place > ? order by a.place limit ?",
+            (place, _READDRESSED),
+        ):
+            for at, device, seq, body in found:
+                self._readdress(device, seq, body, own, last + at)
+            place = found[-1][0]
+        self._run("drop table temp.adopting")
+        return place
 
     def _readdress(self, device: str, seq: int, body: bytes | None, own: str, at: int) -> None:
         new = None if body is None else ops.encode(ops.adopted(ops.decode(body, device=device, seq=seq), own, at))

@@ -544,7 +544,7 @@ class Projection:
     # --- rebuilding ---------------------------------------------------------------------------------------------------
 
     def rebuild(self, *, vectors: bool) -> tuple[int, int]:
-        """Make every projection again from events and ops. Returns (memories, events).
+        """Make every projection again from events and ops. Returns (memories, events), counted as `stats` does.
 
         With `vectors`, drops them all too, to be embedded again; else keeps those whose text has not changed.
         """
@@ -564,7 +564,7 @@ class Projection:
             last = found[-1][13]
         self.project_all()
         events = self.fetch("select count(*) from event where not forgotten")[0][0]
-        memories = self.fetch("select count(*) from memory")[0][0]
+        memories = self.fetch(f"select count(*) from memory where {rows.LISTED}")[0][0]
         return memories, events
 
     def project_all(self) -> None:

@@ -34,6 +34,9 @@ MEMORY_COLUMNS = (
 GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
 
+LISTED = "layer not in ('identity', 'active')"
+"""Which memories are counted as memories: the lines of the always-loaded layers are counted as keys of those."""
+
 COVERED = (
     "select e.id from event e, event a, event b where a.id = ? and b.id = ? and a.session_id = b.session_id"
     " and e.session_id = a.session_id and (e.ts, e.seq, e.id) between (a.ts, a.seq, a.id) and (b.ts, b.seq, b.id)"

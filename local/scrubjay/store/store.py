@@ -516,7 +516,7 @@ class Store:
         """Return how many of each there are."""
         types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
         names = {
-            "memories": "select count(*) from memory where layer not in ('identity', 'active')",
+            "memories": f"select count(*) from memory where {rows.LISTED}",
             "identity_keys": "select count(*) from memory where layer = 'identity'",
             "active_keys": "select count(*) from memory where layer = 'active'",
             "events": "select count(*) from event where not forgotten",
@@ -536,7 +536,9 @@ class Store:
             raise InvalidError(f"memories are not counted by {column}")
         return {
             str(key): int(count)
-            for key, count in await self.fetch(f"select {column}, count(*) from memory group by 1 order by 1")
+            for key, count in await self.fetch(
+                f"select {column}, count(*) from memory where {rows.LISTED} group by 1 order by 1"
+            )
         }
 
     async def bounds(self) -> tuple[Millis | None, Millis | None]:
@@ -765,6 +767,25 @@ class Store:
         rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
         busy, log, done = rows_[0]
         return not busy and log == done
+
+    async def shrink(self, stop: Callable[[], bool]) -> int:
+        """Give pages that hold nothing back to the disk, some at a time, so that a write waits for one step at most.
+
+        Returns how many. The file gets smaller with the next checkpoint. A store of a file made without `auto_vacuum`
+        keeps them.
+        """
+        given = 0
+        while not stop():
+            free = int((await self._writer.outside("pragma freelist_count"))[0][0])
+            step = min(free - file.SPARE_PAGES, file.SHRINK_PAGES)
+            if step <= 0:
+                break
+            await self._writer.outside(f"pragma incremental_vacuum({step})")
+            left = int((await self._writer.outside("pragma freelist_count"))[0][0])
+            if left >= free:
+                break
+            given += free - left
+        return given
 
     def clock(self) -> Millis:
         """Return the time that the store goes by, in UTC milliseconds."""
