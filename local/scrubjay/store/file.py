@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from scrubjay.store import seals
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.sqlite import driver, translated
 from scrubjay_shared.clock import Millis
@@ -203,6 +204,7 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
         for step in steps:
             _migrate(connection, step)
         connection.executemany("insert into meta (key, value) values (?, ?)", sorted(seed.items()))
+        seals.fill(connection)
         connection.execute(
             "insert into event_fts (event_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None
@@ -227,6 +229,7 @@ def _migrate(connection: Any, step: Migration) -> None:
     try:
         for statement in _statements(step.sql):
             connection.execute(statement)
+        seals.fill(connection)
         connection.execute(f"pragma user_version = {step.version}")
         connection.execute("commit")
     except BaseException:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scrubjay.index import EventDoc, MemoryDoc
-from scrubjay.store import file, rows, sqlite
+from scrubjay.store import file, rows, seals, sqlite
 from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.transaction import ENDS, Position, Transaction
@@ -160,6 +160,7 @@ class Store:
     async def _connect(self) -> None:
         with sqlite.translated(self.path):
             self._connection = await self._attach(read_only=False)
+            await self._connection.call(seals.install)
             for _ in range(READERS):
                 self._readers.put_nowait(await self._attach(read_only=True))
             meta = {row[0]: row[1] for row in await self._connection.execute_fetchall("select key, value from meta")}

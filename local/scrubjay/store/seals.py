@@ -1,0 +1,97 @@
+"""A check sum in every row that cannot be derived again, so that a bit that flips on the disk does not go unseen.
+
+SQLite checks its own structure, not what stands in it. So each row of `SEALED` carries the CRC-32 of its other columns,
+four bytes, in `crc`. Triggers of the one connection that may write compute it: no statement can forget to. `damage.py`
+compares. A migration that gives one of these tables another column must set `crc` to null in its rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+SEALED = (
+    "event",
+    "op",
+    "embedding",
+    "space",
+    "access",
+    "learned",
+    "unlearned",
+    "job",
+    "meta",
+    "parked",
+    "heard",
+    "sync_state",
+    "lane",
+    "sealed",
+    "link",
+    "part",
+    "placed",
+    "bound",
+    "account_log",
+    "seen",
+    "alarm",
+    "erased",
+)
+"""The tables whose rows say something that nothing else in the file says."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def seal_of(*values: Any) -> int:
+    """Return the check sum of the values of a row: a CRC-32 that SQLite stores in four bytes.
+
+    >>> seal_of("a", 1) == seal_of("a", 1), seal_of("a", 1) == seal_of("a", 2)
+    (True, False)
+    """
+    return zlib.crc32(_ENCODER.encode(values)) - (1 << 31)
+
+
+def columns_of(connection: Any, table: str) -> tuple[str, ...]:
+    """Return the columns that the check sum of a table's rows covers, in order."""
+    found = connection.execute("select name from pragma_table_info(?, 'main')", (table,)).fetchall()
+    return tuple(row[0] for row in found if row[0] != "crc")
+
+
+def key_of(connection: Any, table: str) -> tuple[str, ...]:
+    """Return the columns that tell the rows of a table apart."""
+    found = connection.execute(
+        "select name from pragma_table_info(?, 'main') where pk > 0 order by pk", (table,)
+    ).fetchall()
+    return tuple(row[0] for row in found)
+
+
+def install(connection: Any) -> None:
+    """Have a connection seal every row that it writes from now on."""
+    _teach(connection)
+    for table in SEALED:
+        columns, key = columns_of(connection, table), key_of(connection, table)
+        seal = (
+            f"begin update {table} set crc = seal_of({_of('new', columns)})"
+            f" where {' and '.join(f'{column} = new.{column}' for column in key)}; end"
+        )
+        connection.execute(f"create temp trigger seal_{table} after insert on main.{table} {seal}")
+        connection.execute(
+            f"create temp trigger reseal_{table} after update of {', '.join(columns)} on main.{table} {seal}"
+        )
+
+
+def fill(connection: Any) -> None:
+    """Seal the rows that have no check sum, as a migration leaves them. Does nothing in a file of an older schema."""
+    _teach(connection)
+    for table in SEALED:
+        if connection.execute("select 1 from pragma_table_info(?) where name = 'crc'", (table,)).fetchone():
+            columns = columns_of(connection, table)
+            connection.execute(f"update {table} set crc = seal_of({', '.join(columns)}) where crc is null")
+
+
+def _teach(connection: Any) -> None:
+    connection.create_function("seal_of", -1, seal_of, deterministic=True)
+
+
+def _of(row: str, columns: Iterable[str]) -> str:
+    return ", ".join(f"{row}.{column}" for column in columns)
