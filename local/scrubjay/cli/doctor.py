@@ -21,13 +21,17 @@ from scrubjay.cli.daemon import report_of
 from scrubjay.cli.output import Output
 from scrubjay.daemon import control
 from scrubjay.settings import Settings
+from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations
 from scrubjay.store import check as damage
-from scrubjay.store import migrations
 from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from rich.progress import Progress
+
+    from scrubjay.store.damage import Watch
 
 LOW_SPACE_BYTES = 500_000_000
 """Free space below which a warning is due: a migration and a backup each need room for one more copy of the store."""
@@ -86,17 +90,20 @@ def doctor(line: Namespace) -> int:
     """Check everything. Exits 0 when nothing failed, 7 when the store is damaged, 6 for anything else."""
     out = Output.of(line)
     chosen = reach.settings_of(line)
-    checks = tuple(examined(chosen))
+    with out.progress() as bar:
+        checks = tuple(examined(chosen, watching(bar) if line.deep else None))
     failed = [check for check in checks if check.state is State.FAIL]
     report = DoctorReport(healthy=not failed, checks=checks)
     out.answer(report, lambda: render.examined(report))
     return max((check.code for check in failed), default=0)
 
 
-def examined(chosen: Settings) -> Iterator[Check]:
-    """Yield what each of `CHECKS` found, in that order."""
+def examined(chosen: Settings, watch: Watch | None = None) -> Iterator[Check]:
+    """Yield what each of `CHECKS` found, in that order, then with `watch` what `contents` did."""
     for check in CHECKS:
         yield from check(chosen)
+    if watch is not None:
+        yield from contents(chosen, watch)
 
 
 def ok(name: str, found: str) -> Check:
@@ -191,7 +198,9 @@ def store(chosen: Settings) -> Iterator[Check]:
         yield warn("store", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
     if wrong := damage(path):
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        yield fail("integrity", f"{wrong[0]}{more}", "scrubjay restore FILE brings back a backup", CorruptError)
+        derived = all(map(is_derived, wrong))
+        todo = "scrubjay rebuild makes the index again" if derived else "scrubjay restore FILE brings back a backup"
+        yield fail("integrity", f"{wrong[0]}{more}", todo, CorruptError)
         return
     yield ok("integrity", f"tables and full-text index whole, {render.size(path.stat().st_size)}")
     newest, found = migrations()[-1].version, version_of(path)
@@ -201,6 +210,46 @@ def store(chosen: Settings) -> Iterator[Check]:
         yield warn("schema", f"{found}, this scrubjay has {newest}", "the next start upgrades it, after a snapshot")
     else:
         yield ok("schema", str(found))
+
+
+TOLD = 3
+"""How many of the damaged things are named: enough to see what kind they are of."""
+
+_TODO = {
+    Remedy.RESTORE: "scrubjay restore FILE brings back a backup from before; nothing else holds it",
+    Remedy.REBUILD: "scrubjay rebuild derives it again; nothing is lost",
+    Remedy.VECTORS: "scrubjay rebuild --vectors computes it again; nothing is lost",
+}
+
+
+def contents(chosen: Settings, watch: Watch) -> Iterator[Check]:
+    """Look at every row of the store: against its check sum, or against what it is derived from."""
+    path = chosen.store_path
+    if not path.exists() or version_of(path) != migrations()[-1].version:
+        yield warn("contents", "not checked: that takes a store of this version", "scrubjay stats upgrades the store")
+        return
+    found: dict[Remedy, list[Damage]] = {}
+    for one in find_damage(path, watch):
+        found.setdefault(one.remedy, []).append(one)
+    for remedy, damages in found.items():
+        said = "; ".join(f"{one.what}: {one.wrong}" for one in damages[:TOLD])
+        more = f"; and {len(damages) - TOLD:,} more" if len(damages) > TOLD else ""
+        if remedy is Remedy.NOTHING:
+            yield warn("contents", f"{said}{more}", "nothing: the next start makes it anew")
+        else:
+            yield fail("contents", f"{said}{more}", _TODO[remedy], CorruptError)
+    if not found:
+        yield ok("contents", "every row is as it was written, and what is derived is as its ops say")
+
+
+def watching(bar: Progress) -> Watch:
+    """Return what shows on a progress bar how far `contents` is."""
+    task = bar.add_task("checking", total=None)
+
+    def watch(what: str, done: int, total: int) -> None:
+        bar.update(task, description=f"checking {what}", completed=done, total=total or None)
+
+    return watch
 
 
 def version_of(path: Path) -> int:

@@ -1,6 +1,8 @@
 """The SQLite file: schema, migrations, transactions, full text, vectors. All SQL of the product is in this package."""
 
-from scrubjay.store.file import check, migrations, restore, snapshots
+from scrubjay.store.damage import Damage, Remedy
+from scrubjay.store.damage import find as find_damage
+from scrubjay.store.file import check, is_derived, migrations, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import holder
 from scrubjay.store.peers import Outgoing, Received
@@ -10,17 +12,21 @@ from scrubjay.store.transaction import MemoryWrite, Position, Transaction
 
 __all__ = [
     "Changes",
+    "Damage",
     "Disputed",
     "MemoryWrite",
     "Outgoing",
     "Parked",
     "Position",
     "Received",
+    "Remedy",
     "Store",
     "Transaction",
     "check",
     "drop_index",
+    "find_damage",
     "holder",
+    "is_derived",
     "migrations",
     "restore",
     "save_index",

@@ -93,6 +93,14 @@ def saved_index(store: Path, identity: Mapping[str, Any]) -> tuple[Any, Arrays] 
     """
     try:
         _part(store).unlink(missing_ok=True)
+    except OSError:
+        return None
+    return _read(store, identity)
+
+
+def _read(store: Path, identity: Mapping[str, Any] | None) -> tuple[Any, Arrays] | None:
+    """Return what was saved under an identity, or under any; None when there is nothing whole."""
+    try:
         with index_path(store).open("rb") as file:
             file.seek(-_TAIL.size, os.SEEK_END)
             length, check, end = _TAIL.unpack(file.read(_TAIL.size))
@@ -103,7 +111,7 @@ def saved_index(store: Path, identity: Mapping[str, Any]) -> tuple[Any, Arrays] 
             if zlib.crc32(head) != check:
                 return None
             found = msgspec.json.decode(head)
-            if found["identity"] != identity:
+            if identity is not None and found["identity"] != identity:
                 return None
             file.seek(0)
             arrays: Arrays = {}
@@ -115,6 +123,13 @@ def saved_index(store: Path, identity: Mapping[str, Any]) -> tuple[Any, Arrays] 
             return found["rest"], arrays
     except (OSError, struct.error, msgspec.DecodeError):
         return None
+
+
+def index_is_whole(store: Path) -> bool | None:
+    """Return whether the copy passes its own check sums, whoever's it is; None when there is none."""
+    if not index_path(store).exists():
+        return None
+    return _read(store, None) is not None
 
 
 def _part(store: Path) -> Path:

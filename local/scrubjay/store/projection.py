@@ -8,6 +8,7 @@ not. Only arrival numbers (`n`) depend on the order, and no reader sees them.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from scrubjay_shared.records import EventType, Grip, Memory, Op
 
 if TYPE_CHECKING:
     from scrubjay.store.store import Changes, Store
+
+log = logging.getLogger(__name__)
 
 TITLE_CHARS = 80
 """How much of the first words of a session serves as its title."""
@@ -548,8 +551,13 @@ class Projection:
 
         With `vectors`, drops them all too, to be embedded again; else keeps those whose text has not changed.
         """
-        for table in ("memory_fts", "event_fts", "tombstone"):
-            self._run(f"delete from {table}")
+        self._run("reindex")
+        self._run("delete from tombstone")
+        for table in ("memory_fts", "event_fts"):  # made anew: of a damaged one nothing can be deleted
+            self._run(f"drop table {table}")
+            self._run(f"create virtual table {table} using fts5 (tokens, tokenize = 'ascii')")
+            if fts_erases():
+                self._run(f"insert into {table} ({table}, rank) values ('secure-delete', 1)")
         self._run(
             "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
             (int(OpType.FORGET),),
@@ -586,12 +594,19 @@ class Projection:
         self.set_meta("projected", PROJECTED)
 
     def view_digest(self) -> str:
-        """Return a digest (hex) of everything that is derived: what `state_digest` reads, and the full text."""
-        return self._digest(
-            *_SHOWN,
-            "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
-            "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
-        )
+        """Return a digest (hex) of everything that is derived: what `state_digest` reads, and the full text.
+
+        Of tables that cannot be read, which a rebuild makes again, it is "unreadable".
+        """
+        try:
+            return self._digest(
+                *_SHOWN,
+                "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
+                "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
+            )
+        except sqlite.driver.DatabaseError as error:
+            log.warning("before the rebuild: %s", type(error).__name__)
+            return "unreadable"
 
     def state_digest(self) -> str:
         """Return a digest (hex) of what every device shows that holds the same ops."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from scrubjay.index import EventDoc, MemoryDoc
 from scrubjay_shared.clock import Millis, ulid_bytes
+from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import (
     Event,
     EventType,
@@ -25,6 +27,9 @@ from scrubjay_shared.records import (
     speaker_of,
 )
 from scrubjay_shared.text import ASKS, analysed, asks
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
 MEMORY_COLUMNS = (
@@ -75,6 +80,46 @@ MAX_INDEXED_CHARS = 20_000
 
 MAX_EMBEDDED_CHARS = 4_000
 """How much of one text is given to the model, whose window is 512 tokens."""
+
+
+_TEXT, _INT, _REAL = (str,), (int,), (float, int)
+_MAYBE_TEXT, _MAYBE_INT = (str, type(None)), (int, type(None))
+_Types = tuple[tuple[type, ...], ...]
+
+_EVENT: _Types = (*[_TEXT] * 4, _MAYBE_TEXT, _INT, _INT, *[_TEXT] * 6)
+_MEMORY: _Types = (
+    *(_TEXT, _MAYBE_TEXT, *[_TEXT] * 4, _MAYBE_TEXT, _TEXT, _REAL, _REAL, _MAYBE_TEXT, _TEXT),
+    *(_MAYBE_INT, _MAYBE_INT, _MAYBE_TEXT, _INT, _INT, _TEXT, _TEXT, _MAYBE_INT, _MAYBE_INT),
+)
+_GRIP: _Types = (*[_TEXT] * 4, _INT, _INT, _TEXT, _TEXT, _INT)
+_SESSION: _Types = (_TEXT, _TEXT, _MAYBE_TEXT, _INT, _MAYBE_INT, _TEXT, _INT)
+_EVENT_DOC: _Types = (*[_TEXT] * 3, _INT, _INT, *[_TEXT] * 3, _MAYBE_TEXT, _MAYBE_TEXT)
+_MEMORY_DOC: _Types = (
+    *(*[_TEXT] * 5, _REAL, _INT, _INT, _TEXT, _MAYBE_TEXT, _MAYBE_TEXT, _MAYBE_INT, _MAYBE_INT, _INT, _MAYBE_TEXT),
+)
+
+DAMAGED_HINT = "scrubjay doctor --deep says what is damaged, and what brings it back"
+
+
+def _reads(
+    what: str, types: _Types
+) -> Callable[[Callable[Concatenate[tuple[Any, ...], P], T]], Callable[Concatenate[tuple[Any, ...], P], T]]:
+    """Have a function that reads a row refuse a damaged one: the one place where that becomes a CorruptError."""
+
+    def wrap(read: Callable[Concatenate[tuple[Any, ...], P], T]) -> Callable[Concatenate[tuple[Any, ...], P], T]:
+        @wraps(read)
+        def checked(row: tuple[Any, ...], /, *args: P.args, **named: P.kwargs) -> T:
+            try:
+                for value, allowed in zip(row, types, strict=False):
+                    if type(value) not in allowed:
+                        raise TypeError  # noqa: TRY301 - it is what the reading below would come to
+                return read(row, *args, **named)
+            except (ValueError, TypeError, LookupError, ArithmeticError, msgspec.MsgspecError, RecursionError) as error:
+                raise CorruptError(f"{what} in the store is damaged", hint=DAMAGED_HINT) from error
+
+        return checked
+
+    return wrap
 
 
 def placeholders(columns: str) -> str:
@@ -148,6 +193,7 @@ def event_body(row: Sequence[Any]) -> dict[int, Any]:
     return body
 
 
+@_reads("an event", _EVENT)
 def event_of(row: tuple[Any, ...]) -> Event:
     """Return the event of a row of `EVENT_COLUMNS`."""
     return Event(
@@ -192,6 +238,7 @@ def memory_row(memory: Memory) -> tuple[Any, ...]:
     )
 
 
+@_reads("a memory", _MEMORY)
 def memory_of(row: tuple[Any, ...]) -> Memory:
     """Return the memory of a row of `MEMORY_COLUMNS`, then `total, last` of its accesses (both may be None)."""
     return Memory(
@@ -234,6 +281,7 @@ def grip_row(grip: Grip) -> tuple[Any, ...]:
     )
 
 
+@_reads("a citation", _GRIP)
 def grip_of(row: tuple[Any, ...]) -> Grip:
     """Return the grip of a row of `GRIP_COLUMNS`."""
     return Grip(
@@ -249,6 +297,7 @@ def grip_of(row: tuple[Any, ...]) -> Grip:
     )
 
 
+@_reads("a session", _SESSION)
 def session_of(row: tuple[Any, ...]) -> Session:
     """Return the session of a row of `SESSION_COLUMNS`."""
     return Session(
@@ -283,6 +332,7 @@ def event_words(event: Event) -> str:
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
+@_reads("an event", _EVENT)
 def event_doc(row: tuple[Any, ...], seq: int) -> EventDoc | None:
     """Return the event of a row of `EVENT_COLUMNS` as the index holds it; None for one that recall never returns.
 
@@ -322,6 +372,7 @@ def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryD
     )
 
 
+@_reads("an event", _EVENT_DOC)
 def event_doc_of(row: tuple[Any, ...]) -> EventDoc:
     """Return the event of a row that begins with the fields of an `EventDoc`, but with the role for the speaker.
 
@@ -339,6 +390,7 @@ DOC_COLUMNS = (
 """The fields of a `MemoryDoc`, but the metadata for where it was learned, from memory m and memory_fts_content f."""
 
 
+@_reads("a memory", _MEMORY_DOC)
 def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
     """Return the memory of a row of `DOC_COLUMNS`, as the index holds it."""
     where = {} if row[14] is None else unjson(row[14])
@@ -358,8 +410,13 @@ def json(value: Json) -> str:
 
 
 def unjson(text: str) -> Json:
-    """Return the object of stored JSON."""
-    value: Json = msgspec.json.decode(text)
+    """Return the object of stored JSON. Raises CorruptError."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise CorruptError("metadata in the store is damaged", hint=DAMAGED_HINT) from error
+    if not isinstance(value, dict):
+        raise CorruptError("metadata in the store is damaged", hint=DAMAGED_HINT)
     return value
 
 

@@ -87,7 +87,15 @@ def translate(error: Exception, path: Path) -> ScrubjayError:
     return ScrubjayError(f"{path.name}: {text}", hint="scrubjay doctor looks for the cause")
 
 
+_DEEPER = "scrubjay doctor --deep says what is damaged, and what brings it back"
+
 _MEANINGS: tuple[tuple[tuple[str, ...], type[ScrubjayError], str, str], ...] = (
+    (
+        ("could not decode",),  # first: the driver's words quote the text
+        CorruptError,
+        "{name} is damaged: a text in it cannot be read",
+        _DEEPER,
+    ),
     (
         ("is full",),
         UnavailableError,
@@ -106,6 +114,18 @@ _MEANINGS: tuple[tuple[tuple[str, ...], type[ScrubjayError], str, str], ...] = (
         CorruptError,
         "{name} is damaged: {text}",
         "scrubjay restore FILE brings back a backup; the file is untouched",
+    ),
+    (
+        ("fts5 file format", "vtable constructor failed", "no such table", "no such column", "no such index"),
+        CorruptError,
+        "{name} is damaged: {text}",
+        "scrubjay restore FILE brings back a backup; the file is untouched",
+    ),
+    (
+        ("constraint failed", "datatype mismatch"),
+        CorruptError,
+        "{name} contradicts itself: {text}",
+        _DEEPER,
     ),
     (
         ("locked", "busy"),

@@ -1,0 +1,258 @@
+"""Finding what a disk changed behind our back: every flipped bit in what the file says, and what to do about it.
+
+SQLite's own check covers the structure of the file: trees, indexes against tables, full text against its copy. Of what
+stands in the rows, all that cannot be derived carries a check sum (`seals`). The rest is derived once more, by the code
+that derived it first: its tables are made anew beside the file, as temporary ones that hide those of the file, and
+compared. Nothing of the store is written, and a daemon may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from scrubjay.store import file, rows, seals
+from scrubjay.store.index_file import index_is_whole
+from scrubjay.store.projection import Projection
+from scrubjay.store.sqlite import driver, translate
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import CorruptError
+from scrubjay_shared.ops import OpType
+
+PAGE = 1_000
+"""Rows looked at between two words to who watches."""
+
+Watch = Callable[[str, int, int], None]
+"""Is told what is being checked, how much of it is done, and how much there is (0: nobody knows)."""
+
+
+class Remedy(StrEnum):
+    """What brings back what was damaged."""
+
+    REBUILD = "scrubjay rebuild"
+    VECTORS = "scrubjay rebuild --vectors"
+    RESTORE = "scrubjay restore FILE"
+    NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One thing that is not as it was written: what it is, what is wrong with it, and what brings it back."""
+
+    what: str
+    wrong: str
+    remedy: Remedy
+
+
+_SOURCES = frozenset({"event", "op", "unlearned", "space", "learned"})
+"""The tables that the projections are made from: every other one is hidden while they are made again."""
+
+_DERIVED: dict[str, tuple[str, str]] = {
+    "tombstone": ("id, hlc", "id"),
+    "memory": (rows.MEMORY_COLUMNS, "id"),
+    "name": ("name, memory_id, created_at, canonical, claimed", "name"),
+    "claim": ("name, hlc, device, memory_id", "name"),
+    "grip": (rows.GRIP_COLUMNS, "id"),
+    "conflict": ("memory_id, field, hlc, device", "memory_id"),
+    "counted": ("memory_id, device, total, last", "memory_id"),
+    "session": ("id, agent, project, start, last, closed, title, title_at, events, last_n", "id"),
+}
+"""The tables that follow from events and ops: the columns that do, and the one that names a row."""
+
+
+def find(path: Path, watch: Watch) -> Iterator[Damage]:
+    """Yield what is damaged in a store of the newest schema, beyond what `file.check` finds. Opens it for reading only.
+
+    Raises nothing about damage: where it keeps a part from being read, that is what is yielded.
+    """
+    with contextlib.closing(_reader(path)) as connection:
+        connection.execute("begin")
+        steps: list[Callable[[], Iterator[Damage]]] = [
+            partial(_schema, connection),
+            *(partial(_sealed, connection, table, watch) for table in seals.SEALED),
+            partial(_linked, connection),
+        ]
+        sound = True
+        for step in steps:
+            for damage in _read(path, step):
+                sound = sound and damage.remedy is not Remedy.RESTORE
+                yield damage
+        if sound:  # what is derived from damaged rows differs, and says nothing new
+            yield from _read(path, partial(_full_text, connection, watch))
+            yield from _read(path, partial(_derived, connection, watch))
+    if index_is_whole(path) is False:
+        yield Damage(
+            what="the saved copy of the search index",
+            wrong="it fails its check sum; it is not used, and is made anew by itself",
+            remedy=Remedy.NOTHING,
+        )
+
+
+def _reader(path: Path) -> Any:
+    connection = driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    # A text that is no longer UTF-8 must not end the check: it reads as another text, and fails its check sum.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return connection
+
+
+def _read(path: Path, step: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
+    """Yield what a step finds; where the file cannot even be read, that."""
+    try:
+        yield from step()
+    except driver.Error as error:
+        yield Damage(what=path.name, wrong=translate(error, path).message, remedy=Remedy.RESTORE)
+    except CorruptError as error:
+        yield Damage(what=path.name, wrong=error.message, remedy=Remedy.RESTORE)
+
+
+def _schema(connection: Any) -> Iterator[Damage]:
+    """Compare the definitions of tables, indexes and triggers with those that the migrations make."""
+    listed = "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite_stat%'"
+    with contextlib.closing(_empty()) as fresh:
+        expected, found = set(fresh.execute(listed)), set(connection.execute(listed))
+    for kind, name, *_ in sorted(expected ^ found, key=str):
+        yield Damage(what=f"{kind} {name}", wrong="its definition was changed", remedy=Remedy.RESTORE)
+    config = dict(connection.execute("select k, v from event_fts_config")) | {
+        f"memory {key}": value for key, value in connection.execute("select k, v from memory_fts_config")
+    }
+    if any(str(value) not in {"1", "4", "5"} for value in config.values()):
+        yield Damage(what="full text", wrong="its settings were changed", remedy=Remedy.REBUILD)
+
+
+def _empty() -> Any:
+    """Return an empty store in memory."""
+    connection = driver.connect(":memory:", isolation_level=None)
+    for step in file.migrations():
+        file.migrate(connection, step)
+    return connection
+
+
+def _sealed(connection: Any, table: str, watch: Watch) -> Iterator[Damage]:
+    """Compare every row of a table with its check sum."""
+    columns, key = seals.columns_of(connection, table), seals.key_of(connection, table)
+    total = connection.execute(f"select count(*) from {table}").fetchone()[0]
+    named = [columns.index(column) for column in key]
+    cursor = connection.execute(f"select {', '.join(columns)}, crc from {table} order by {', '.join(key)}")
+    done = 0
+    while found := cursor.fetchmany(PAGE):
+        for row in found:
+            if seals.seal_of(*row[:-1]) != row[-1]:
+                yield Damage(
+                    what=_name_of(table, columns, row, named),
+                    wrong="it fails its check sum",
+                    remedy=Remedy.VECTORS if table == "embedding" else Remedy.RESTORE,
+                )
+        done += len(found)
+        watch(table, done, total)
+
+
+def _name_of(table: str, columns: Sequence[str], row: Sequence[Any], key: Sequence[int]) -> str:
+    """Return what to call a row: by an event's id, an op's device and number; of others by the table alone."""
+    if table == "event":
+        return f"event {_shown(row[columns.index('id')])}"
+    if table == "op":
+        return f"op {_shown(row[columns.index('seq')])} of device {_shown(row[columns.index('device')])[:8]}"
+    if table == "embedding":
+        return f"the vector of {_shown(row[columns.index('owner')])}"
+    return f"a row of table {table}" if table != "meta" else f"setting {_shown(row[key[0]])}"
+
+
+def _shown(value: Any) -> str:
+    return "".join(character for character in str(value)[:40] if character.isalnum())
+
+
+def _linked(connection: Any) -> Iterator[Damage]:
+    """Look for events without the op that brought them, and ops without their event."""
+    event = int(OpType.EVENT)
+    for (event_id,) in connection.execute(
+        "select id from event e where not exists (select 1 from op o where o.entity = e.id and o.type = ?)", (event,)
+    ):
+        yield Damage(what=f"event {_shown(event_id)}", wrong="its op is missing", remedy=Remedy.RESTORE)
+    for device, seq in connection.execute(
+        "select device, seq from op o where o.type = ? and not exists (select 1 from event e where e.id = o.entity)",
+        (event,),
+    ):
+        yield Damage(what=f"op {seq} of device {device[:8]}", wrong="its event is missing", remedy=Remedy.RESTORE)
+
+
+def _full_text(connection: Any, watch: Watch) -> Iterator[Damage]:
+    """Compare the words by which events are found with those of their texts."""
+    total = connection.execute("select count(*) from event").fetchone()[0]
+    cursor = connection.execute(
+        f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')}, e.seq, e.forgotten, f.c0"
+        " from event e left join event_fts_content f on f.id = e.n order by e.n"
+    )
+    done = 0
+    while found := cursor.fetchmany(PAGE):
+        for *row, seq, forgotten, tokens in found:
+            try:
+                doc = None if forgotten else rows.event_doc(tuple(row), seq)
+            except CorruptError:  # the row fails its check sum too, which says more
+                continue
+            if tokens != (None if doc is None else doc.tokens):
+                yield Damage(what=f"the full text of event {_shown(row[0])}", wrong="it differs", remedy=Remedy.REBUILD)
+        done += len(found)
+        watch("full text", done, total)
+
+
+def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:
+    """Make the projections again beside those of the file, and compare."""
+    watch("what is derived", 0, 0)
+    connection.execute("rollback")
+    with contextlib.closing(_empty()) as fresh:
+        definitions = fresh.execute(
+            "select type, name, tbl_name, sql from sqlite_schema where sql is not null and type in ('table', 'index')"
+            " order by type desc"
+        ).fetchall()
+    hidden = {
+        name
+        for kind, name, _, _ in definitions
+        if kind == "table" and name not in _SOURCES and not name.startswith(("sqlite_", "event_fts", "memory_fts_"))
+    }
+    for _, name, table, sql in definitions:
+        if table in hidden:
+            connection.execute(sql.replace(name, f"temp.{name}", 1))
+    connection.execute("begin")
+    connection.execute(
+        "insert into temp.tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
+        (int(OpType.FORGET),),
+    )
+    _Remade(connection).project_all()
+    for table, (columns, key) in _DERIVED.items():
+        watch(table, 0, 0)
+        yield from _differing(connection, f"{table} ", key, f"select {columns} from {{0}}.{table}")
+    words = "select m.id, f.c0 from {0}.memory m left join {0}.memory_fts_content f on f.id = m.n"
+    yield from _differing(connection, "the full text of memory ", "id", words)
+    for (row,) in connection.execute(
+        "select id from main.memory_fts_content where id not in (select n from main.memory)"
+    ):
+        yield Damage(what=f"the full text of row {row}", wrong="it belongs to no memory", remedy=Remedy.REBUILD)
+
+
+def _differing(connection: Any, what: str, key: str, query: str) -> Iterator[Damage]:
+    """Yield what a query ({0} stands for the database) finds in the file or beside it, but not in both."""
+    different: dict[str, None] = {}
+    for one, other in (("main", "temp"), ("temp", "main")):
+        cursor = connection.execute(f"{query.format(one)} except {query.format(other)}")
+        place = [column[0] for column in cursor.description].index(key)
+        different.update((_shown(row[place]), None) for row in cursor)
+    for name in different:
+        yield Damage(what=f"{what}{name}", wrong="it is not what its ops say", remedy=Remedy.REBUILD)
+
+
+class _Remade(Projection):
+    """The projections of a store, made in the temporary tables of a connection that can only read the file."""
+
+    def __init__(self, connection: Any) -> None:
+        from scrubjay.store.store import Changes  # noqa: PLC0415  # the store imports what this is about
+
+        super().__init__(None, connection, Changes(), Millis(0), bytes)  # type: ignore[arg-type]
+
+    def _put_memories(self, memories: Any) -> None:
+        super()._put_memories(memories)
+        self.changes = type(self.changes)()  # nobody follows these: they would be a copy of everything in memory

@@ -1,0 +1,231 @@
+"""A disk that flips bits: `doctor --deep` finds every one that says something, and no command answers "internal"."""
+
+# ruff: noqa: ASYNC240 - a test may wait for its own disk
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from damaged import flip, live_bytes, said_by
+from scrubjay import api
+from scrubjay.cli import main
+from scrubjay.service import Service
+from scrubjay.store import Remedy, check, find_damage, seals
+from scrubjay.store.sqlite import driver
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+from scrubjay_shared.scoring import encode_vector
+
+Opener = Callable[..., AbstractAsyncContextManager[Service]]
+NOW = Millis(1_800_000_000_000)
+STORES = int(os.environ.get("SCRUBJAY_DAMAGED_STORES", "6"))
+SEED = int(os.environ.get("SCRUBJAY_DAMAGE_SEED", "1"))
+COMMANDS = (
+    ("list",),
+    ("recall", "harbour paint"),
+    ("why", "drinks"),
+    ("stats",),
+    ("events",),
+    ("export",),
+    ("backup", "{folder}/copy.db"),
+    ("doctor",),
+    ("rebuild",),
+)
+
+
+async def fill(path: Path) -> None:
+    """Leave a closed store with something in every table that a machine of its own fills."""
+    service = await Service.open(path, models_dir=path.parent, model="none")
+    for session in range(3):
+        drafts = tuple(
+            EventDraft(
+                agent="test",
+                session_id=f"s{session}",
+                type=EventType.USER_MESSAGE,
+                text=f"We decided to paint boat {n} blue in the harbour of Oslo, please remember. "
+                + "x" * (n * 97 % 900),
+                ts=Millis(NOW + session * 100_000 + n),
+                project="quay" if n % 2 else None,
+                metadata={"place": f"pier {n}"},
+            )
+            for n in range(30)
+        )
+        await service.ingest(api.IngestRequest(events=drafts, learn=session < 2))
+    await service.ingest(
+        api.IngestRequest(
+            events=(
+                EventDraft(
+                    agent="test", session_id="s9", type=EventType.TOOL_RESULT, text="long output " * 2_000, ts=NOW
+                ),
+            )
+        )
+    )
+    await service.settle(api.SettleRequest())
+    await service.add(MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea",)))
+    for n in range(20):
+        await service.add(MemoryDraft(content=f"the ferry number {n} leaves at six", name=f"ferry-{n}"))
+    await service.forget(api.ForgetRequest(ref="ferry-3"))
+    await service.set_identity(api.SlotRequest(key="name", value="Ada"))
+    await service.recall(api.RecallRequest(query="ferry"))
+    await service.flush_accesses()
+    draw = np.random.default_rng(1)
+    space = await service.store.write(lambda tx: tx.space("a model"))
+    waiting = await service.store.to_embed(space, 10_000)
+    vectors = [
+        (owner, said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for owner, said, _ in waiting
+    ]
+    await service.store.write(lambda tx: tx.put_vectors(space, vectors))
+    await service.maintain()
+    await service.close()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without damage and without a log."""
+    path = tmp_path_factory.mktemp("sound") / "memory.db"
+    asyncio.run(fill(path))
+    with closing(driver.connect(str(path), isolation_level=None)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    return path
+
+
+def found_in(path: Path) -> list[Any]:
+    return list(find_damage(path, lambda *_: None))
+
+
+def run(home: Path, *words: str) -> tuple[int, str, str]:
+    """Run a command in this process on the store of a home, as a person does without a daemon."""
+    out, err = io.StringIO(), io.StringIO()
+    out.buffer = io.BytesIO()  # type: ignore[attr-defined]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["--home", str(home), "--json", *words])
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_a_sound_store_has_no_damage(sound: Path) -> None:
+    assert check(sound) == []
+    assert found_in(sound) == []
+
+
+def test_every_table_is_sealed_or_derived(sound: Path) -> None:
+    derived = {"tombstone", "memory", "name", "claim", "grip", "conflict", "counted", "session"}
+    with closing(driver.connect(str(sound))) as connection:
+        tables = {
+            row[0]
+            for row in connection.execute("select name from sqlite_schema where type = 'table'")
+            if not row[0].startswith(("event_fts", "memory_fts", "sqlite_"))
+        }
+
+    assert tables == derived | set(seals.SEALED)
+
+
+def test_every_row_is_sealed_when_it_is_written(sound: Path) -> None:
+    with closing(driver.connect(str(sound))) as connection:
+        for table in seals.SEALED:
+            assert connection.execute(f"select count(*) from {table} where crc is null").fetchone() == (0,), table
+
+
+@pytest.mark.parametrize(
+    ("sql", "what", "remedy"),
+    [
+        ("update event set text = 'We decided nothing', erased = erased + 1 where n = 5", "event ", Remedy.RESTORE),
+        ("update op set body = zeroblob(40) where type = 2 and seq = 92", "op 92", Remedy.RESTORE),
+        ("update op set hlc = hlc + 1 where seq = 7", "op 7", Remedy.RESTORE),
+        ("update meta set value = 'other' where key = 'store_id'", "setting store", Remedy.RESTORE),
+        ("update embedding set vector = zeroblob(390)", "the vector of", Remedy.VECTORS),
+        ("update memory set content = 'Maya drinks mud' where name = 'drinks'", "memory ", Remedy.REBUILD),
+        ("update name set memory_id = 'nobody' where name = 'tea'", "name tea", Remedy.REBUILD),
+        ("update session set events = events + 1 where id = 's1'", "session s1", Remedy.REBUILD),
+        ("update grip set excerpt = 'other' where id = (select min(id) from grip)", "grip ", Remedy.REBUILD),
+        ("update event_fts_content set c0 = upper(c0) where id = 9", "the full text of event", Remedy.REBUILD),
+        ("update memory_fts_content set c0 = upper(c0) where id = 9", "the full text of memory", Remedy.REBUILD),
+        ("update access set total = total + 64", "a row of table access", Remedy.RESTORE),
+    ],
+)
+def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
+    sound: Path, tmp_path: Path, sql: str, what: str, remedy: Remedy
+) -> None:
+    path = tmp_path / "memory.db"
+    shutil.copy(sound, path)
+    with closing(driver.connect(str(path), isolation_level=None)) as connection:
+        assert connection.execute(sql).rowcount > 0
+
+    found = found_in(path)
+
+    assert found
+    assert {damage.remedy for damage in found} == {remedy}
+    assert all(damage.what.startswith(what) for damage in found), found
+
+
+def damage_of(store: int, sound: Path, home: Path) -> tuple[list[str], list[int]]:
+    """Copy the sound store into a home with one to four bits flipped in what its cells say; return which and where."""
+    draw = random.Random(f"{SEED}/{store}")
+    (home / "data").mkdir(parents=True)
+    path = home / "data" / "memory.db"
+    shutil.copy(sound, path)
+    spans = [span for span in live_bytes(path) if span.end > span.start]
+    trees = sorted({span.tree for span in spans})
+    bits, names = [], []
+    for _ in range(draw.randint(1, 4)):
+        if draw.random() < 0.5:  # by weight of bytes, or every tree alike: small ones must be hit too
+            chosen = draw.choices(spans, [span.end - span.start for span in spans])[0]
+        else:
+            tree = draw.choice(trees)
+            chosen = draw.choice([span for span in spans if span.tree == tree])
+        bits.append(draw.randrange(chosen.start * 8, chosen.end * 8))
+        names.append(chosen.tree)
+    flip(path, bits)
+    return names, bits
+
+
+def test_every_flipped_bit_is_found_and_no_command_answers_internal(sound: Path, tmp_path: Path) -> None:
+    said = said_by(sound)
+    unseen: list[Any] = []
+    harmless: list[Any] = []
+    surprised: list[Any] = []
+    answers: Counter[Any] = Counter()
+    for store in range(STORES):
+        home = tmp_path / f"home-{store}"
+        names, bits = damage_of(store, sound, home)
+        before = (home / "data" / "memory.db").read_bytes()
+        code, out, err = run(home, "doctor", "--deep")
+        checks = json.loads(out)["checks"] if out else []
+        if code != 7 or not all(one["todo"] for one in checks if one["state"] == "fail"):
+            same = code == 0 and said_by(home / "data" / "memory.db") == said
+            (harmless if same else unseen).append((store, names, bits, code, err))
+        assert (home / "data" / "memory.db").read_bytes() == before
+        for command in COMMANDS:
+            code, _, err = run(home, *(word.format(folder=home) for word in command))
+            answers[command[0], code] += 1
+            if code not in {0, 3, 7} or "Traceback" in err or '"internal"' in err:
+                surprised.append((store, names, command, code, err))
+            if command == ("rebuild",):
+                break
+            (home / "data" / "memory.db").write_bytes(before)
+            for left in ("-wal", "-shm", ".index"):
+                (home / "data" / f"memory.db{left}").unlink(missing_ok=True)
+        shutil.rmtree(home)
+    sys.stderr.write(
+        f"\n{STORES} stores: {len(unseen)} unseen, {len(harmless)} that change nothing that is read,"
+        f" {len(surprised)} surprised; {sorted(answers.items())}\n"
+    )
+    for one in (*unseen, *harmless, *surprised):
+        sys.stderr.write(f"{one}\n")
+
+    assert not unseen
+    assert not surprised
