@@ -1,7 +1,5 @@
 """A disk that flips bits: `doctor --deep` finds every one that says something, and no command answers "internal"."""
 
-# ruff: noqa: ASYNC240 - a test may wait for its own disk
-
 from __future__ import annotations
 
 import asyncio
@@ -110,11 +108,11 @@ def found_in(path: Path) -> list[Any]:
 
 def run(home: Path, *words: str) -> tuple[int, str, str]:
     """Run a command in this process on the store of a home, as a person does without a daemon."""
-    out, err = io.StringIO(), io.StringIO()
-    out.buffer = io.BytesIO()  # type: ignore[attr-defined]
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(["--home", str(home), "--json", *words])
-    return code, out.getvalue(), err.getvalue()
+    out.flush()
+    return code, out.buffer.getvalue().decode(), err.getvalue()
 
 
 def test_a_sound_store_has_no_damage(sound: Path) -> None:
@@ -172,6 +170,69 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
     assert all(damage.what.startswith(what) for damage in found), found
 
 
+@pytest.mark.parametrize(
+    ("sql", "remedy"),
+    [
+        ("update event_fts_data set block = zeroblob(length(block)) where id > 10", ("rebuild",)),
+        ("update memory_fts_content set c0 = upper(c0)", ("rebuild",)),
+        ("update memory set content = 'Maya drinks mud'", ("rebuild",)),
+        ("update session set title = cast(x'c3ff41' as text)", ("rebuild",)),
+        ("update embedding set vector = zeroblob(390)", ("rebuild", "--vectors")),
+    ],
+)
+def test_what_the_doctor_says_to_do_brings_back_what_is_derived(
+    sound: Path, tmp_path: Path, sql: str, remedy: tuple[str, ...]
+) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    shutil.copy(sound, path)
+    with closing(driver.connect(str(path), isolation_level=None)) as connection:
+        assert connection.execute(sql).rowcount > 0
+
+    code, out, _ = run(tmp_path, "doctor", "--deep")
+    todo = [check["todo"] for check in json.loads(out)["checks"] if check["state"] == "fail"]
+
+    assert code == 7
+    assert todo
+    assert all(f"scrubjay {' '.join(remedy)} " in one for one in todo), todo
+    assert run(tmp_path, *remedy)[0] == 0
+    assert run(tmp_path, "doctor", "--deep")[0] == 0
+
+
+def test_a_restored_backup_has_no_damage(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    shutil.copy(sound, path)
+    with closing(driver.connect(str(path), isolation_level=None)) as connection:
+        connection.execute("update op set body = zeroblob(40) where type = 2 and seq = 92")
+    assert run(tmp_path, "doctor")[0] == 0
+    code, out, _ = run(tmp_path, "doctor", "--deep")
+    (failed,) = [check for check in json.loads(out)["checks"] if check["state"] == "fail"]
+
+    assert code == 7
+    assert failed["found"].startswith("op 92 of device")
+    assert "scrubjay restore FILE" in failed["todo"]
+    assert run(tmp_path, "restore", str(sound))[0] == 0
+    assert run(tmp_path, "doctor", "--deep")[0] == 0
+
+
+def test_damage_in_a_row_is_corrupt_with_what_to_do_and_quotes_no_text(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    for column, value in (("text", "cast(x'c3ff41' || text as text)"), ("metadata", "'{'"), ("type", "'nonsense'")):
+        shutil.copy(sound, path)
+        with closing(driver.connect(str(path), isolation_level=None)) as connection:
+            connection.execute(f"update event set {column} = {value}, erased = erased + 1 where n = 5")
+
+        for command in ("events", "export"):
+            code, _, err = run(tmp_path, command)
+            error = json.loads(err.splitlines()[-1])
+
+            assert (code, error["code"]) == (7, "corrupt"), (column, command)
+            assert "scrubjay doctor --deep" in error["hint"]
+            assert "boat" not in err
+
+
 def damage_of(store: int, sound: Path, home: Path) -> tuple[list[str], list[int]]:
     """Copy the sound store into a home with one to four bits flipped in what its cells say; return which and where."""
     draw = random.Random(f"{SEED}/{store}")
@@ -204,8 +265,8 @@ def test_every_flipped_bit_is_found_and_no_command_answers_internal(sound: Path,
         names, bits = damage_of(store, sound, home)
         before = (home / "data" / "memory.db").read_bytes()
         code, out, err = run(home, "doctor", "--deep")
-        checks = json.loads(out)["checks"] if out else []
-        if code != 7 or not all(one["todo"] for one in checks if one["state"] == "fail"):
+        failed = [one for one in json.loads(out)["checks"] if one["state"] == "fail"] if out else []
+        if code != 7 or not failed or not all(one["todo"] for one in failed):
             same = code == 0 and said_by(home / "data" / "memory.db") == said
             (harmless if same else unseen).append((store, names, bits, code, err))
         assert (home / "data" / "memory.db").read_bytes() == before

@@ -81,13 +81,6 @@ def create_app(
     async def healthz(_: Request) -> Response:
         return _json({"ok": True, "pid": os.getpid(), "version": version, "instance": instance})
 
-    async def readyz(request: Request) -> Response:
-        failure = service.failure
-        if failure is not None:
-            return _json({"ready": False, "reason": failure.message}, status=503)
-        ready = bool(request.app.state.ready)
-        return _json({"ready": ready}, status=200 if ready else 503)
-
     @cache
     def described() -> bytes:
         return msgspec.json.encode(document(version))
@@ -101,7 +94,7 @@ def create_app(
             Route("/v1/export", export),
             Route("/v1/workers/{name}/{verb}", partial(_work, workers, policy), methods=["POST"]),
             Route("/healthz", healthz),
-            Route("/readyz", readyz),
+            Route("/readyz", partial(_readyz, service)),
             Route("/openapi.json", openapi),
         ],
         middleware=[Middleware(Guard, token=token)],
@@ -110,6 +103,15 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.ready = True
     return app
+
+
+async def _readyz(service: Service, request: Request) -> Response:
+    """Answer whether requests are served, and where nothing can be stored any more, why."""
+    failure = service.failure
+    if failure is not None:
+        return _json({"ready": False, "reason": failure.message}, status=503)
+    ready = bool(request.app.state.ready)
+    return _json({"ready": ready}, status=200 if ready else 503)
 
 
 async def _work(workers: Workers | None, policy: MemoryPolicy, request: Request) -> Response:

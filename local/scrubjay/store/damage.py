@@ -104,7 +104,7 @@ def _read(path: Path, step: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
     """Yield what a step finds; where the file cannot even be read, that."""
     try:
         yield from step()
-    except driver.Error as error:
+    except (driver.Error, UnicodeDecodeError) as error:
         yield Damage(what=path.name, wrong=translate(error, path).message, remedy=Remedy.RESTORE)
     except CorruptError as error:
         yield Damage(what=path.name, wrong=error.message, remedy=Remedy.RESTORE)

@@ -116,7 +116,7 @@ def is_derived(wrong: str) -> bool:
     >>> is_derived("row 4 missing from index event_ts"), is_derived("Tree 7 page 9: btreeInitPage() returns error code")
     (True, False)
     """
-    return any(words in wrong for words in _OF_INDEXES)
+    return any(words in wrong.lower() for words in _OF_INDEXES)
 
 
 _OF_INDEXES = (
@@ -125,7 +125,7 @@ _OF_INDEXES = (
     "non-unique entry in index",
     "rowid not at end of record",
     "values differ from index",
-    "inverted index",
+    "fts5",
 )
 """How SQLite words that an index, or the full text, does not agree with its table."""
 

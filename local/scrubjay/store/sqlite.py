@@ -74,13 +74,13 @@ def translated(path: Path) -> Iterator[None]:
     """Turn the driver's errors into ours, with what to do about each."""
     try:
         yield
-    except (driver.Error, sqlite3.Error) as error:
+    except (driver.Error, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from error
 
 
 def translate(error: Exception, path: Path) -> ScrubjayError:
-    """Return our error for one of the driver's. The driver's words never hold a person's text."""
-    text = str(error)
+    """Return our error for one of the driver's. A driver that cannot even decode its own words names damaged tables."""
+    text = "malformed database schema" if isinstance(error, UnicodeDecodeError) else str(error)
     for words, kind, message, hint in _MEANINGS:
         if any(word in text.lower() for word in words):
             return kind(message.format(name=path.name, text=text), hint=hint.format(path=path))
