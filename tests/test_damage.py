@@ -233,6 +233,24 @@ def test_damage_in_a_row_is_corrupt_with_what_to_do_and_quotes_no_text(sound: Pa
             assert "boat" not in err
 
 
+def test_a_store_with_a_damaged_setting_is_refused(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    for sql in (
+        "update meta set key = 'devicd' where key = 'device'",
+        "update meta set value = 'x' where key = 'device'",
+    ):
+        shutil.copy(sound, path)
+        with closing(driver.connect(str(path), isolation_level=None)) as connection:
+            connection.execute(sql)
+
+        code, _, err = run(tmp_path, "list")
+
+        assert code == 7
+        assert "settings" in json.loads(err)["message"]
+        assert "scrubjay restore FILE" in json.loads(err)["hint"]
+
+
 def damage_of(store: int, sound: Path, home: Path) -> tuple[list[str], list[int]]:
     """Copy the sound store into a home with one to four bits flipped in what its cells say; return which and where."""
     draw = random.Random(f"{SEED}/{store}")

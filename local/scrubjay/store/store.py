@@ -24,7 +24,14 @@ from scrubjay.store.transaction import ENDS, Position, Transaction
 from scrubjay.store.writer import Writer
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
-from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, ScrubjayError, UnavailableError
+from scrubjay_shared.errors import (
+    ConflictError,
+    CorruptError,
+    InvalidError,
+    NotFoundError,
+    ScrubjayError,
+    UnavailableError,
+)
 from scrubjay_shared.ops import OpType, Stamp
 from scrubjay_shared.records import Alias, Event, Grip, Memory, Op, Session
 
@@ -163,7 +170,11 @@ class Store:
             await self._connection.call(seals.install)
             for _ in range(READERS):
                 self._readers.put_nowait(await self._attach(read_only=True))
-            meta = {row[0]: row[1] for row in await self._connection.execute_fetchall("select key, value from meta")}
+            meta = {}
+            for key, value, crc in await self._connection.execute_fetchall("select key, value, crc from meta"):
+                if seals.seal_of(key, value) != crc:  # on a wrong device id a log would fork
+                    raise CorruptError(f"{self.path.name} is damaged: one of its settings", hint=file.RESTORE_HINT)
+                meta[key] = value
             self.device, self.store_id = str(meta["device"]), str(meta["store_id"])
             ends = {
                 str(device): (int(seq), bytes(op_id), Hlc(hlc))
