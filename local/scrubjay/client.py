@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import select
 import socket
 import threading
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
+from scrubjay import __version__
 from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
@@ -32,6 +34,9 @@ RECORD_NAME = "daemon.json"
 STOP_NAME = "stopped"
 TOKEN_NAME = "token"  # noqa: S105  # a file's name
 START_HINT = "scrubjay daemon start"
+VERSION_HEADER = "Scrubjay-Version"
+"""The header in which a client says of which version it is: a daemon that does not know a field can then say why."""
+
 TIMEOUT_SECONDS = 30.0
 """How long one read or write may take when the caller does not say: above any verb but `settle` and imports."""
 
@@ -122,6 +127,7 @@ class Client:
 
     Errors the daemon answers with come back as themselves (`scrubjay_shared.errors`). One that cannot be reached,
     does not answer in time, or stops in the middle of an answer is an UnavailableError.
+    `running` is what the daemon wrote about itself, where the client was found by that (`discover`).
     """
 
     def __init__(
@@ -131,7 +137,9 @@ class Client:
         socket_path: str | os.PathLike[str] | None = None,
         address: tuple[str, int] | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        running: Running | None = None,
     ) -> None:
+        self.running = running
         self._socket_path = os.fspath(socket_path) if socket_path and hasattr(socket, "AF_UNIX") else None
         if self._socket_path is None and address is None:
             raise InvalidError("a client needs a Unix socket or a TCP address", hint=START_HINT)
@@ -197,7 +205,11 @@ class Client:
     def _request(
         self, method: str, path: str, body: Mapping[str, Any] | bytes | None, query: Mapping[str, Any] | None
     ) -> _Request:
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": f"application/json, {_PROBLEM}"}
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": f"application/json, {_PROBLEM}",
+            VERSION_HEADER: __version__,
+        }
         payload: bytes | None = None
         if isinstance(body, bytes):
             payload, headers["Content-Type"] = body, "application/octet-stream"
@@ -273,22 +285,27 @@ class Client:
 
 
 def discover(data_dir: Path) -> Client | None:
-    """Return a client of the daemon that runs on `data_dir`, or None when none does.
+    """Return a client of the daemon that runs on `data_dir`, or None when none does. Its `running` is that daemon.
 
     The one that answers must be the one that wrote `daemon.json`, by its nonce: another process on the same port is
     never sent the token's bearer. Raises UnavailableError when it is there but does not answer in time.
     """
     record = Running.of(data_dir)
-    if record is None:
-        return None
+    while record is not None:
+        if greeting(record) is not None:
+            return _client_of(record, data_dir)
+        later = Running.of(data_dir)
+        # While the dead one was asked, a successor may have written its own.
+        record = None if later == record else later
+    return None
+
+
+def _client_of(record: Running, data_dir: Path) -> Client | None:
     try:
         token = (data_dir / TOKEN_NAME).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
-    client = Client(token=token, socket_path=record.socket, address=(record.host, record.port))
-    if greeting(record) is None:
-        return None
-    return client
+    return Client(token=token, socket_path=record.socket, address=(record.host, record.port), running=record)
 
 
 def greeting(record: Running) -> dict[str, Any] | None:
@@ -308,7 +325,26 @@ def greeting(record: Running) -> dict[str, Any] | None:
         return None
     except ScrubjayError:
         return None
-    return answer if answer.get("instance") == record.instance else None
+    return answer if (answer.get("instance"), answer.get("pid")) == (record.instance, record.pid) else None
+
+
+def skew(daemon: str, own: str = __version__) -> tuple[str, str] | None:
+    """Return what to say of a daemon of another version than `own`, and what to do; None when they are the same.
+
+    >>> skew("0.9.0", own="0.10.0")
+    ('the running daemon is scrubjay 0.9.0, this one is 0.10.0', 'scrubjay daemon restart starts the newer one')
+    """
+    if daemon == own:
+        return None
+    words = f"the running daemon is scrubjay {daemon}, this one is {own}"
+    if _order(daemon) > _order(own):
+        return words, "this one is the older: upgrade it"
+    return words, "scrubjay daemon restart starts the newer one"
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version: enough to tell which of two is the newer."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version))
 
 
 def path_of(template: str, **fields: str) -> str:

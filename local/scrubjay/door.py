@@ -36,7 +36,11 @@ Call = Callable[[str, Any], Any]
 """Runs a verb by its name: request in, answer out."""
 
 HAND_OVER_S = 2.0
-"""How long opening waits for a daemon that has the lock and does not listen yet: it starts in well under a second."""
+"""How long opening waits for whoever has the store, unless the caller says longer. A daemon that has the lock listens
+in well under a second. Nobody waits longer for a script: it may keep the store open for a day."""
+
+SAY_AFTER_S = 1.0
+"""From here on a person wonders what is being waited for."""
 
 POLL_S = 0.05
 """Between two looks at who has the lock."""
@@ -206,6 +210,7 @@ class Daemon:
 
     def __init__(self, path: Path, speaker: client.Client) -> None:
         self.path = path
+        self.running = speaker.running
         self._client: client.Client | None = speaker
 
     def call(self, verb: str, request: Any) -> Any:
@@ -227,10 +232,9 @@ class Daemon:
         try:
             return msgspec.convert(answer, route.answer)
         except msgspec.ValidationError as error:
-            raise UnavailableError(
-                f"the daemon answers {verb} differently: {error}",
-                hint="scrubjay daemon stop, then start: it is outdated",
-            ) from error
+            apart = None if self.running is None else client.skew(self.running.version)
+            words, hint = apart or ("the daemon is not of this build", "scrubjay daemon restart starts this one")
+            raise UnavailableError(f"{words}: its answer to {verb} cannot be read ({error})", hint=hint) from error
 
     def export(self) -> Iterator[bytes]:
         """Yield the lines of an export as they come."""
@@ -258,23 +262,50 @@ def open_file(path: Path | None = None, *, background: bool = True) -> Door:
     return open_store(path, settings.load({"data_dir": path.parent}, os.environ), background=background)
 
 
-def open_store(path: Path, chosen: settings.Settings, *, background: bool = True, wait_s: float = HAND_OVER_S) -> Door:
+def open_store(
+    path: Path,
+    chosen: settings.Settings,
+    *,
+    background: bool = True,
+    wait_s: float = HAND_OVER_S,
+    waiting: Callable[[str], None] = lambda _: None,
+) -> Door:
     """Open the store at `path`: through the daemon that has it, else here.
 
-    Waits up to `wait_s` for a daemon that is starting, or for another command to finish.
+    Waits up to `wait_s` for a daemon that is starting, or for another command to finish; see `in_turn`.
     """
-    give_up = time.monotonic() + wait_s
-    while True:
-        door = through_daemon(path, chosen)
-        if door is not None:
-            return door
-        try:
-            return Inside(path, chosen, background=background)
-        except ConflictError:
-            from scrubjay.store import holder  # noqa: PLC0415  # loaded by now: the store was just tried
 
-            if time.monotonic() >= give_up or holder(path) == os.getpid():
+    def attempt() -> Door:
+        return through_daemon(path, chosen) or Inside(path, chosen, background=background)
+
+    return in_turn(attempt, wait_s=wait_s, waiting=waiting)
+
+
+def in_turn(attempt: Callable[[], T], *, wait_s: float, waiting: Callable[[str], None] = lambda _: None) -> T:
+    """Return what `attempt` returns, trying it again while another process has the store.
+
+    From the first refusal on it waits up to `wait_s` for a daemon or a command, which come to an end or listen; up to
+    `HAND_OVER_S` for a script; never for this process itself. `waiting` is told once, in words, what is waited for,
+    when that takes longer than `SAY_AFTER_S`. Raises StoreInUseError of the last try.
+    """
+    refused: float | None = None
+    said = False
+    while True:
+        try:
+            return attempt()
+        except ConflictError as error:
+            from scrubjay.store import StoreInUseError  # noqa: PLC0415  # loaded by now: the store was just tried
+
+            if not isinstance(error, StoreInUseError):
                 raise
+            refused = time.monotonic() if refused is None else refused
+            waited = time.monotonic() - refused
+            patience = wait_s if error.passing else min(wait_s, HAND_OVER_S)
+            if waited >= patience or (error.held is not None and error.held.pid == os.getpid()):
+                raise
+            if waited >= SAY_AFTER_S and not said:
+                said = True
+                waiting(f"{error.message}; waiting up to {patience:.0f} s for it")
         time.sleep(POLL_S)
 
 

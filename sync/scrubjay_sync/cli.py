@@ -31,7 +31,6 @@ from scrubjay.cli.output import Output, remarks, write_json
 from scrubjay.cli.parser import Help, Parser, shared, text
 from scrubjay.client import path_of
 from scrubjay.service import Service
-from scrubjay.store import holder
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     AnotherAccountError,
@@ -138,20 +137,16 @@ class Daemon:
 @contextmanager
 def way_of(chosen: Settings) -> Iterator[Inside | Daemon]:
     """Open the way to the verbs: through the daemon that has the store, else here. Waits for other commands."""
-    give_up = time.monotonic() + reach.WAIT_S
-    while True:
+
+    def attempt() -> Inside | Daemon:
         running = client.discover(chosen.data_dir)
-        if running is not None:
-            running.close()
-            found: Inside | Daemon = Daemon(chosen.data_dir)
-            break
-        try:
-            found = Inside(chosen)
-            break
-        except ConflictError:
-            if time.monotonic() >= give_up or holder(chosen.store_path) == os.getpid():
-                raise
-        time.sleep(door.POLL_S)
+        if running is None:
+            return Inside(chosen)
+        running.close()
+        reach.say_version(running.running)
+        return Daemon(chosen.data_dir)
+
+    found: Inside | Daemon = door.in_turn(attempt, wait_s=reach.WAIT_S, waiting=reach.waiting)
     try:
         yield found
     finally:

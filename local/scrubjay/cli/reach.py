@@ -6,10 +6,11 @@ import os
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrubjay import api, door, settings
+from scrubjay import api, client, door, settings
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 WAIT_S = 30.0
-"""How long a command waits for another one that has the store: agents run several at a time."""
+"""How long a command waits for another one, or a daemon that starts: agents run several at a time."""
 
 EMBED_MS = 60_000
 """How long embedding what one command wrote may take; the next command goes on with the rest."""
@@ -37,11 +38,38 @@ def settings_of(line: Namespace) -> settings.Settings:
 def store(line: Namespace, *, background: bool = False) -> Iterator[door.Door]:
     """Open the store for this command: through the daemon when it runs, else here, and closed after it."""
     chosen = settings_of(line)
-    opened = door.open_store(chosen.store_path, chosen, background=background, wait_s=WAIT_S)
+    told = nothing if line.quiet else waiting
+    opened = door.open_store(chosen.store_path, chosen, background=background, wait_s=WAIT_S, waiting=told)
+    if isinstance(opened, door.Daemon) and not line.quiet:
+        say_version(opened.running)
     try:
         yield opened
     finally:
         opened.close()
+
+
+def say(words: str) -> None:
+    """Say something on stderr that is not the result, while it is true."""
+    sys.stderr.write(f"scrubjay: {words}\n")
+    sys.stderr.flush()
+
+
+def waiting(words: str) -> None:
+    """Say what a command waits for, where a person sees it."""
+    if sys.stderr.isatty():
+        say(words)
+
+
+def nothing(_: str) -> None:
+    """Say nothing."""
+
+
+@cache
+def say_version(running: client.Running | None) -> None:
+    """Say once when the daemon is of another version than this command, and what to do about it."""
+    apart = None if running is None else client.skew(running.version)
+    if apart is not None:
+        say(f"{apart[0]}; {apart[1]}")
 
 
 def embedded(opened: door.Door) -> None:

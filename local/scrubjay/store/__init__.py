@@ -4,7 +4,7 @@ from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.file import check, is_derived, migrations, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
-from scrubjay.store.lock import holder
+from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.peers import Outgoing, Received
 from scrubjay.store.sqlite import version as sqlite_version
 from scrubjay.store.store import Changes, Disputed, Parked, Store
@@ -14,6 +14,8 @@ __all__ = [
     "Changes",
     "Damage",
     "Disputed",
+    "Held",
+    "Holder",
     "MemoryWrite",
     "Outgoing",
     "Parked",
@@ -21,13 +23,17 @@ __all__ = [
     "Received",
     "Remedy",
     "Store",
+    "StoreInUseError",
     "Transaction",
     "check",
     "drop_index",
     "find_damage",
+    "gone",
     "holder",
+    "identity",
     "is_derived",
     "migrations",
+    "replaced",
     "restore",
     "save_index",
     "saved_index",

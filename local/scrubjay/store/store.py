@@ -158,6 +158,7 @@ class Store:
             seed = file.created(now(), entropy(16).hex(), entropy(16).hex())
             store.schema_version = await asyncio.to_thread(file.prepare, path, file.migrations(), lambda: seed)
             await store._connect()
+            lock.opened()
         except BaseException:
             await store._disconnect()
             lock.release()
@@ -249,6 +250,8 @@ class Store:
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
 
+        Raises UnavailableError when the file was deleted or moved meanwhile: nobody would see what was written there.
+
         `work` runs in the writer's thread: it may use the transaction and its own arguments, and must not wait.
         """
 
@@ -258,7 +261,9 @@ class Store:
             self._writer.after_commit(changes)
             return result
 
-        return await self._writer.submit(run)
+        result = await self._writer.submit(run)
+        self._lock.confirm()
+        return result
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[sqlite.Connection]:
