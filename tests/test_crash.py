@@ -1,12 +1,14 @@
 """kill -9 at random moments: the file opens clean, what was acknowledged is there once, and one daemon comes up.
 
-`SCRUBJAY_CRASH_ROUNDS` says how often (15 unless told; 200 before a release). A failure prints its seed.
+`SCRUBJAY_CRASH_ROUNDS` says how often (15 unless told; 200 before a release), `SCRUBJAY_START_ROUNDS` how often from the
+shell (4 unless told; 300 before a release). A failure prints its seed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import signal
@@ -36,6 +38,7 @@ from scrubjay_shared.errors import ScrubjayError, UnavailableError
 pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("SCRUBJAY_CRASH_ROUNDS", "15"))
+START_ROUNDS = int(os.environ.get("SCRUBJAY_START_ROUNDS", "4"))
 SEED = int(os.environ.get("SCRUBJAY_CRASH_SEED", str(random.SystemRandom().randrange(1 << 32))))
 PATIENT = DaemonPolicy(start_seconds=90.0)
 
@@ -278,6 +281,95 @@ def test_a_daemon_killed_under_load_is_succeeded_by_exactly_one_that_has_everyth
     assert "daemon.json" not in left
     assert check(chosen.store_path) == []
     sys.stdout.write(f"\nkilled {ROUNDS} daemons: {len(acknowledged)} events acknowledged, seed {SEED}\n")
+
+
+@dataclass
+class Start:
+    """One `scrubjay daemon start` in a shell."""
+
+    shell: subprocess.Popen[str]
+    ended: float = 0.0
+
+    @classmethod
+    def begun(cls, chosen: Settings) -> Start:
+        """Start it; where the script is not installed, the same command as a module."""
+        script = Path(sys.executable).with_name("scrubjay")
+        command = [str(script)] if script.exists() else [sys.executable, "-m", "scrubjay.cli"]
+        line = " ".join([*command, "daemon", "start", "--json"])
+        environ = control._environment(chosen, os.environ)
+        return cls(shell=subprocess.Popen(["/bin/sh", "-c", line], env=environ, stdout=subprocess.PIPE, text=True))
+
+    def named(self) -> int:
+        """Return the process that it says runs."""
+        answer, _ = self.shell.communicate(timeout=120)
+        self.ended = time.monotonic()
+        assert self.shell.returncode == 0, f"seed {SEED}"
+        return int(json.loads(answer)["pid"])
+
+
+def serving(chosen: Settings) -> int:
+    """Return the process that answers."""
+    client = discover(chosen.data_dir)
+    assert client is not None
+    with client:
+        return int(client.call("GET", "/healthz")["pid"])
+
+
+def test_a_start_from_the_shell_names_the_process_that_serves(chosen: Settings) -> None:
+    chance = random.Random(SEED)
+    acknowledged: set[int] = set()
+    together, overtaken = 0, 0
+    for turn in range(START_ROUNDS):
+        starts = [Start.begun(chosen) for _ in range(1 + turn % 2)]  # right after the kill: it may be dying yet
+        together += turn % 2
+        named = {start.named() for start in starts}
+        pid = serving(chosen)
+        assert named == {pid}, f"seed {SEED}, round {turn}"
+
+        writers = [
+            threading.Thread(target=write_until_dead, args=(chosen, turn * 1_000_000 + n, 2, acknowledged))
+            for n in range(2)
+        ]
+        for writer in writers:
+            writer.start()
+        late = Start.begun(chosen) if turn % 3 == 2 else None  # is asked while one serves that dies meanwhile
+        time.sleep(chance.random() * 0.5)
+        killed = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        if late is not None and late.named() != (after := serving_or_none(chosen)):
+            # It named the one that served when it looked, and has said so before anybody could know better.
+            assert after is None, f"seed {SEED}, round {turn}"
+            assert late.ended - killed < 0.5, f"seed {SEED}, round {turn}"
+            overtaken += 1
+        for writer in writers:
+            writer.join()
+
+    last = Start.begun(chosen).named()
+    deadline = time.monotonic() + 30
+    while daemons_of(chosen) != [last] and time.monotonic() < deadline:  # a start that came second is on its way out
+        time.sleep(0.05)
+    client = discover(chosen.data_dir)
+    assert client is not None
+    with client:
+        stored = numbers_of(client)
+
+    assert daemons_of(chosen) == [last], f"seed {SEED}"
+    assert acknowledged
+    assert acknowledged <= set(stored), f"seed {SEED}"
+    assert len(stored) == len(set(stored)), f"seed {SEED}"
+    sys.stdout.write(
+        f"\n{START_ROUNDS} kills and starts from the shell, {together} of them two at once, {overtaken} overtaken by the"
+        f" kill: {len(acknowledged)} events acknowledged, none lost, seed {SEED}\n"
+    )
+
+
+def serving_or_none(chosen: Settings) -> int | None:
+    client = discover(chosen.data_dir)
+    if client is None:
+        return None
+    with client, contextlib.suppress(UnavailableError):
+        return int(client.call("GET", "/healthz")["pid"])
+    return None
 
 
 def test_a_store_that_a_daemon_has_is_nobody_elses(chosen: Settings) -> None:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from scrubjay.settings import Settings
 
+MODULE = "scrubjay.daemon"
+"""What `python -m` runs as the daemon."""
+
 CLOCK_SLACK_SECONDS = 0.02
 """Two readings of one process's start differ by less: the system counts in ticks of 10 ms."""
 
@@ -85,24 +88,25 @@ def start(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Start
         return Started(daemon=found, already=True)
     options.ensure_dirs(settings)
     size_before = settings.log_path.stat().st_size if settings.log_path.exists() else 0
-    process = _spawned(settings)
     deadline = time.monotonic() + policy.start_seconds
+    process = _spawned(settings)
     while time.monotonic() < deadline:
         ended = process.poll()
         if (found := _serving(settings)) is not None:
-            if found.pid != process.pid:
-                process.terminate()  # another start was faster; ours has touched nothing
+            # Where another start was faster, ours ends by itself: it finds the lock taken, and whose it is.
             _await_end(process)
             return Started(daemon=found, already=found.pid != process.pid)
-        if ended is not None:
+        if ended == 0:  # it gave way to a daemon that has died since
+            process = _spawned(settings)
+        elif ended is not None:
             raise _start_error(ended, _written_since(settings.log_path, size_before))
         time.sleep(policy.poll_seconds)
     _await_end(process)
     lines = _written_since(settings.log_path, size_before)
     raise UnavailableError(
-        f"the daemon (process {process.pid}) does not serve after {policy.start_seconds:.0f} s; "
+        f"the daemon (process {process.pid}) has not begun to serve within {policy.start_seconds:.0f} s; "
         f"its log ends: {' | '.join(lines[-5:]) or 'empty'}",
-        hint="scrubjay daemon status shows when it does; scrubjay daemon logs shows what it is at",
+        hint="it goes on starting: scrubjay daemon status says when it serves, scrubjay daemon logs what it does",
     )
 
 
@@ -114,6 +118,9 @@ def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stoppe
     _leave_mark(settings.data_dir)
     record = Running.of(settings.data_dir)
     process = None if record is None else _process_of(record)
+    if record is None or process is None:
+        record = _unrecorded(settings)
+        process = None if record is None else _process_of(record)
     if record is None or process is None:
         return Stopped(daemon=None)
     try:
@@ -134,18 +141,24 @@ def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stoppe
     return Stopped(daemon=record, killed=True)
 
 
+def restart(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Started:
+    """Stop the daemon, where one runs, and start it with the code that is installed now."""
+    stop(settings, policy=policy)
+    return start(settings, policy=policy)
+
+
 def status(settings: Settings) -> Health:
     """Return how the daemon is, asking it when it runs."""
-    record = Running.of(settings.data_dir)
-    if record is None:
-        return Health(state=State.STOPPED)
     try:
         client = discover(settings.data_dir)
         if client is not None:
             with client:
-                return Health(state=State.RUNNING, daemon=record, answer=_own_word(client))
+                return Health(state=State.RUNNING, daemon=client.running, answer=_own_word(client))
     except UnavailableError:
-        return Health(state=State.SILENT, daemon=record)
+        return Health(state=State.SILENT, daemon=Running.of(settings.data_dir))
+    record = Running.of(settings.data_dir)
+    if record is None:
+        return Health(state=State.STOPPED)
     return Health(state=State.STALE if _process_of(record) is None else State.SILENT, daemon=record)
 
 
@@ -175,16 +188,19 @@ def _await_end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _serving(settings: Settings) -> Running | None:
-    """Return the daemon that serves this data directory now."""
+    """Return the daemon that serves this data directory now: the one that answered, not one read of beside it."""
     try:
-        record = Running.of(settings.data_dir)
         client = discover(settings.data_dir)
-        if record is None or client is None:
+        if client is None:
             return None
         with client:
-            return record if client.call("GET", "/readyz").get("ready") else None
+            answer = client.call("GET", "/readyz")
     except ScrubjayError:
         return None
+    running = client.running
+    # A daemon that was killed since the greeting leaves its socket to the next, which would answer in its place.
+    same = running is not None and answer.get("instance", running.instance) == running.instance
+    return running if same and answer.get("ready") else None
 
 
 def _own_word(client: Client) -> dict[str, Any] | None:
@@ -212,6 +228,34 @@ def _process_of(record: Running) -> psutil.Process | None:
         return None
 
 
+def _unrecorded(settings: Settings) -> Running | None:
+    """Return a daemon that serves this data directory and whose record is lost, because the directory was deleted.
+
+    It must be this user's, run our module with this data directory in its environment, and listen: one that does not
+    listen yet is on its way in, and ends by itself at the mark of the stop.
+    """
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            line = process.cmdline()
+            if (
+                MODULE in line
+                and process.username() == psutil.Process().username()
+                and process.environ().get(options.OPTIONS["data_dir"].variable) == str(settings.data_dir)
+                and (doors := [each for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN])
+            ):
+                return Running(
+                    pid=process.pid,
+                    create_time=process.create_time(),
+                    host=doors[0].laddr.ip,
+                    port=doors[0].laddr.port,
+                    socket=None,
+                    version="",
+                    instance="",
+                    started=int(process.create_time() * 1000),
+                )
+    return None
+
+
 def _gone(process: psutil.Process, seconds: float, poll_seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -233,7 +277,7 @@ def _spawned(settings: Settings) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P: the folder somebody stands in must not be able to replace our modules
-            [sys.executable, "-P", "-m", "scrubjay.daemon", stop_mark(settings.data_dir)],
+            [sys.executable, "-P", "-m", MODULE, stop_mark(settings.data_dir)],
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
             stderr=descriptor,
