@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import http.client
 import json
 import logging
@@ -34,7 +35,7 @@ from scrubjay.client import Client, Running, discover, path_of
 from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
 from scrubjay.daemon.guard import Guard
-from scrubjay.daemon.process import DiscreetFormatter, _bound, _token, _unix_socket
+from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
 from scrubjay.daemon.reading import decoded
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
 from scrubjay.service import Service
@@ -80,7 +81,7 @@ def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A door with a body limit of 100 kB and one memory called `cat`."""
-    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=("port 7377 is taken",)) as client:
+    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=lambda: ("port 7377 is taken",)) as client:
         added = client.post("/v1/memories", json={"content": "The cat is called Mog", "name": "cat"})
         assert added.status_code == 201
         yield client
@@ -318,7 +319,7 @@ def test_the_probes_answer_without_a_token(door: TestClient, path: str) -> None:
 
 def test_readyz_says_that_the_store_stopped_writing_after_the_disk_failed(tmp_path: Path) -> None:
     with opened_door(tmp_path) as door:
-        assert door.get("/readyz").json() == {"ready": True}
+        assert door.get("/readyz").json() == {"ready": True, "instance": "this-run"}
         assert door.portal is not None
         with pytest.raises(UnavailableError):
             door.portal.call(door.app_state["service"].store.write, lambda tx: tx._connection.close())
@@ -412,7 +413,11 @@ def test_a_preflight_gets_no_permission(door: TestClient) -> None:
 
 
 def guarded(app: ASGIApp) -> TestClient:
-    return TestClient(Guard(app, token=TOKEN), base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
+    return TestClient(
+        Guard(app, token=TOKEN, version="1.2.3"),
+        base_url=f"http://{HOST}",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
 
 
 def test_an_unexpected_error_is_a_500_that_keeps_its_words_to_itself(caplog: pytest.LogCaptureFixture) -> None:
@@ -742,6 +747,41 @@ def test_a_killed_daemon_is_replaced_and_has_lost_nothing(home: Homes) -> None:
         assert texts_of(client, "s1") == [f"note {number}" for number in range(20)]
 
 
+@contextlib.contextmanager
+def changing_hands(data_dir: Path, *records: bytes) -> Iterator[None]:
+    """Write one record over the other without a pause, as when a daemon dies and another takes its place."""
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            for record in records:
+                partial = data_dir / "record.partial"
+                partial.write_bytes(record)
+                partial.replace(data_dir / "daemon.json")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_a_dead_process_is_never_reported_as_the_one_that_serves(home: Homes) -> None:
+    chosen = home()
+    alive = begin(chosen).daemon
+    dead = Running(**dataclasses.asdict(alive) | {"pid": 999_999, "instance": "dead"})
+
+    with changing_hands(chosen.data_dir, dead.encoded(), alive.encoded()):
+        serving = [control._serving(chosen) for _ in range(150)]
+        healths = [control.status(chosen) for _ in range(50)]
+    (chosen.data_dir / "daemon.json").write_bytes(alive.encoded())
+
+    assert {alive} == {found for found in serving if found is not None}
+    assert {alive} == {health.daemon for health in healths if health.state == control.State.RUNNING}
+
+
 def test_a_reused_process_id_is_never_stopped(home: Homes) -> None:
     chosen = home()
     options.ensure_dirs(chosen)
@@ -785,6 +825,15 @@ def test_a_taken_port_is_replaced_by_a_free_one_and_said(home: Homes) -> None:
         answer = control.status(chosen).answer
         assert answer is not None
         assert set(record.warnings) <= set(answer["warnings"])
+
+
+def test_an_address_that_is_not_this_machines_is_refused_with_what_to_set(home: Homes) -> None:
+    elsewhere = dataclasses.replace(home(), host="192.0.2.1", port=7377)
+
+    with pytest.raises(UnavailableError, match=r"cannot listen on 192\.0\.2\.1") as caught:
+        _tcp_socket(elsewhere, [])
+
+    assert "SCRUBJAY_HOST" in caught.value.hint
 
 
 def test_a_socket_that_a_dead_process_left_is_taken_over_and_is_ours_alone(tmp_path: Path) -> None:
@@ -854,7 +903,7 @@ def test_a_store_that_is_not_ours_stops_the_start_and_is_left_alone(home: Homes)
 def test_a_daemon_that_does_not_serve_in_time_is_left_to_go_on(home: Homes) -> None:
     chosen = home()
 
-    with pytest.raises(UnavailableError, match="does not serve"):
+    with pytest.raises(UnavailableError, match="has not begun to serve"):
         control.start(chosen, policy=DaemonPolicy(start_seconds=0.0))
 
     assert begin(chosen).daemon.socket == str(chosen.socket)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from scrubjay.cli import render
-    from scrubjay.daemon.control import Health
+    from scrubjay.daemon.control import Health, Started
     from scrubjay.settings import Settings
 else:
     render = Later("scrubjay.cli.render")
@@ -53,7 +53,9 @@ def daemon(line: Namespace) -> int:
     out = Output.of(line)
     match line.verb:
         case "start":
-            return _start(chosen, out)
+            return _started(control.start(chosen), out)
+        case "restart":
+            return _started(control.restart(chosen), out)
         case "stop":
             return _stop(chosen, out)
         case "status":
@@ -64,8 +66,7 @@ def daemon(line: Namespace) -> int:
             return _run(chosen)
 
 
-def _start(chosen: Settings, out: Output) -> int:
-    started = control.start(chosen)
+def _started(started: Started, out: Output) -> int:
     running = started.daemon
     report = DaemonReport(
         state="running",
@@ -78,6 +79,8 @@ def _start(chosen: Settings, out: Output) -> int:
     out.answer(report, lambda: f"{word}: process {running.pid} on {report.address}")
     for warning in running.warnings:
         out.remark(warning)
+    if not out.quiet:
+        reach.say_version(running)
     return 0
 
 
@@ -95,6 +98,8 @@ def _status(chosen: Settings, out: Output) -> int:
     health = control.status(chosen)
     report = report_of(health)
     out.answer(report, lambda: render.status(report.status) if report.status is not None else _absent(report, chosen))
+    if report.state == "running" and not out.quiet:
+        reach.say_version(health.daemon)
     return 0 if report.state == "running" else UnavailableError.exit_code
 
 

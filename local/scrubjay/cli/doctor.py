@@ -19,6 +19,7 @@ from scrubjay import settings as options
 from scrubjay.cli import reach, render
 from scrubjay.cli.daemon import report_of
 from scrubjay.cli.output import Output
+from scrubjay.client import skew
 from scrubjay.daemon import control
 from scrubjay.settings import Settings
 from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations
@@ -311,6 +312,14 @@ def daemon(chosen: Settings) -> Iterator[Check]:
                 yield warn("jobs", f"{job.name}: {job.last_error}", "it is tried again; scrubjay daemon logs")
 
 
+def version_of_daemon(chosen: Settings) -> Iterator[Check]:
+    """Look whether the daemon runs the same version as this command; an upgrade does not change what runs."""
+    running = control.status(chosen).daemon
+    apart = None if running is None else skew(running.version)
+    if apart is not None:
+        yield warn("daemon's version", *apart)
+
+
 def token(chosen: Settings) -> Iterator[Check]:
     """Look at who can read the token that opens the daemon's door."""
     path = chosen.token_path
@@ -330,6 +339,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     model,
     reranker,
     daemon,
+    version_of_daemon,
     token,
 )
 """What `doctor` looks at, in the order in which one thing needs another. Each yields `ok`, `warn` or `fail`."""

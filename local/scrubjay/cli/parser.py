@@ -398,6 +398,7 @@ def daemon(parser: Parser) -> None:
     for name, summary in (
         ("start", "start it in the background; says so when it runs already"),
         ("stop", "let it finish what it is doing, and end"),
+        ("restart", "stop it where it runs, and start it: with the version that is installed now"),
         ("status", "whether it runs, its model, and its jobs"),
         ("logs", "what it wrote to its log"),
         ("run", "run in the foreground, for a service supervisor"),

@@ -45,10 +45,10 @@ def extension(line: Namespace) -> int:
         raise UnavailableError(f"{line.command} is not installed", hint=f"pip install 'scrubjay[{name}]'")
     try:
         run = next(iter(found)).load()
-    except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"{line.command} needs {error.name}, which is not installed", hint=f"pip install 'scrubjay[{name}]'"
-        ) from error
+    except ImportError as error:
+        from scrubjay.daemon.workers import unloadable  # noqa: PLC0415  # the web server, and only for its words
+
+        raise unloadable(line.command, name, error) from error
     code = run(line.rest)
     if not isinstance(code, int | None):
         raise InvalidError(f"{line.command} ended with {code!r}", hint=f"see scrubjay {line.command} --help")

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from scrubjay.api import VERBS, ImportRequest, StatusAnswer, Verb
-from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard
+from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard, explained
 from scrubjay.daemon.openapi import document
 from scrubjay.daemon.problem import problem
 from scrubjay.daemon.reading import read
@@ -23,7 +23,7 @@ from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay_shared.errors import InvalidError, NotFoundError, TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from starlette.requests import Request
 
@@ -40,13 +40,13 @@ def create_app(
     token: str,
     version: str,
     instance: str = "",
-    warnings: tuple[str, ...] = (),
+    warnings: Callable[[], Iterable[str]] = tuple,
     policy: MemoryPolicy = DEFAULT,
     workers: Workers | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
-    `instance` names this run to clients, `warnings` are added to the answer of `status`, `workers` answer the requests
+    `instance` names this run to clients, `warnings()` is added to the answer of `status`, `workers` answer the requests
     of other packages' commands. `app.state.ready` is what /readyz tells, unless the store stopped writing; the caller
     takes it back when it begins to stop.
     """
@@ -67,7 +67,7 @@ def create_app(
             )
             result = await getattr(service, verb.name)(record)
             if isinstance(result, StatusAnswer):
-                result = dataclasses.replace(result, warnings=(*result.warnings, *warnings))
+                result = dataclasses.replace(result, warnings=(*result.warnings, *warnings()))
             return _json(result, status=verb.status)
 
         return Route(path, answer, methods=list(verbs))
@@ -94,24 +94,24 @@ def create_app(
             Route("/v1/export", export),
             Route("/v1/workers/{name}/{verb}", partial(_work, workers, policy), methods=["POST"]),
             Route("/healthz", healthz),
-            Route("/readyz", partial(_readyz, service)),
+            Route("/readyz", partial(_readyz, service, instance)),
             Route("/openapi.json", openapi),
         ],
-        middleware=[Middleware(Guard, token=token)],
-        exception_handlers={HTTPException: _no_route},
+        middleware=[Middleware(Guard, token=token, version=version)],
+        exception_handlers={HTTPException: partial(_no_route, version)},
     )
     app.router.redirect_slashes = False
     app.state.ready = True
     return app
 
 
-async def _readyz(service: Service, request: Request) -> Response:
+async def _readyz(service: Service, instance: str, request: Request) -> Response:
     """Answer whether requests are served, and where nothing can be stored any more, why."""
     failure = service.failure
     if failure is not None:
-        return _json({"ready": False, "reason": failure.message}, status=503)
+        return _json({"ready": False, "instance": instance, "reason": failure.message}, status=503)
     ready = bool(request.app.state.ready)
-    return _json({"ready": ready}, status=200 if ready else 503)
+    return _json({"ready": ready, "instance": instance}, status=200 if ready else 503)
 
 
 async def _work(workers: Workers | None, policy: MemoryPolicy, request: Request) -> Response:
@@ -158,7 +158,7 @@ async def _rejoined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGen
         await rest.aclose()
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
+async def _no_route(version: str, request: Request, error: Exception) -> Response:
     """Answer what the router refuses: no such path, no such method on it."""
     request_id = str(request.scope[REQUEST_ID])
     if isinstance(error, HTTPException) and error.status_code != 404:
@@ -168,4 +168,5 @@ async def _no_route(request: Request, error: Exception) -> Response:
             status=error.status_code,
             headers=error.headers,
         )
-    return problem(NotFoundError("there is no such route", hint="GET /openapi.json lists the routes"), request_id)
+    missing = NotFoundError("there is no such route", hint="GET /openapi.json lists the routes")
+    return problem(explained(missing, request.headers, version), request_id)

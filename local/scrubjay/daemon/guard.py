@@ -19,10 +19,14 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
+from scrubjay.client import VERSION_HEADER, skew
 from scrubjay.daemon.problem import problem
-from scrubjay_shared.errors import DeniedError, ScrubjayError, UnauthenticatedError
+from scrubjay.daemon.reading import UnknownFieldError
+from scrubjay_shared.errors import DeniedError, ScrubjayError, UnauthenticatedError, UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PROBES = frozenset({"/healthz", "/readyz"})
@@ -39,8 +43,9 @@ log = logging.getLogger(__name__)
 class Guard:
     """ASGI middleware: admits a request or refuses it, gives it an id, and turns every failure into a problem."""
 
-    def __init__(self, app: ASGIApp, *, token: str) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, version: str) -> None:
         self._app = app
+        self._version = version
         self._bearer = f"bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,6 +82,8 @@ class Guard:
                     "something went wrong inside the daemon",
                     hint=f"scrubjay daemon logs has the details under {request_id}",
                 )
+            if isinstance(error, UnknownFieldError):
+                error = explained(error, Headers(scope=inner), self._version)
             if not status:
                 await problem(error, request_id)(inner, receive, marked)
             # Otherwise half an answer is out: returning without its end makes the server cut the connection,
@@ -114,6 +121,15 @@ class Guard:
                 "a valid bearer token is missing" if given else "a bearer token is missing",
                 hint="send Authorization: Bearer and the contents of the file `token` in the data directory",
             )
+
+
+def explained(error: ScrubjayError, headers: Mapping[str, str], version: str) -> ScrubjayError:
+    """Return the error for what this daemon does not know. A client of another version is told that this is why."""
+    theirs = headers.get(VERSION_HEADER)
+    apart = None if theirs is None else skew(version, own=theirs[:40])
+    return (
+        error if apart is None else UnavailableError(f"{apart[0]}; the daemon answers: {error.message}", hint=apart[1])
+    )
 
 
 def _names(port: int) -> list[str]:

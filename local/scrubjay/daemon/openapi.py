@@ -136,8 +136,8 @@ def _beside() -> dict[str, Schema]:
     )
     readiness: Schema = {
         "type": "object",
-        "properties": {"ready": {"type": "boolean"}, "reason": {"type": "string"}},
-        "required": ["ready"],
+        "properties": {"ready": {"type": "boolean"}, "instance": {"type": "string"}, "reason": {"type": "string"}},
+        "required": ["ready", "instance"],
     }
     ready = plain("readyz", "Whether requests are served. Needs no token.", "application/json", readiness)
     ready["responses"]["503"] = {

@@ -4,22 +4,25 @@ Theory of operation. The store's lock decides who is the daemon; the system rele
 dies. Everything else on disk (`daemon.json`, the socket) is a hint that only the lock's holder writes: so a stale hint
 is simply written over, and two daemons started at once need no other rule. Order matters at both ends: the lock comes
 before the doors, the doors before the hint, and on the way out the hint goes first and the lock last. One event loop,
-one service, one uvicorn server on two listening sockets; at rest it sleeps until a request, a job or a signal.
+one service, one uvicorn server on two listening sockets; at rest it sleeps until a request, a job, a signal, or its
+next look at whether its store and its program are still there (`watch`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import logging.handlers
 import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import uvicorn
@@ -30,10 +33,12 @@ from scrubjay.client import RECORD_NAME, Running, discover
 from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
 from scrubjay.daemon.guard import places
+from scrubjay.daemon.watch import Change, Watch
 from scrubjay.daemon.workers import Workers
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
+from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 
 if TYPE_CHECKING:
@@ -70,10 +75,17 @@ def run(
     _log_to(logging.StreamHandler(sys.stderr), settings.log_level)
     if stop_mark is None:
         stop_mark = control.stop_mark(settings.data_dir)
-    return asyncio.run(_serve(settings, policy, foreground=foreground, stop_mark=stop_mark))
+    ended = asyncio.run(_serve(settings, policy, foreground=foreground, stop_mark=stop_mark))
+    if ended is Change.PROGRAM_REPLACED:
+        _run_again()
+    return ended if isinstance(ended, Running) else None
 
 
-async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, stop_mark: str) -> Running | None:
+async def _serve(
+    settings: Settings, policy: MemoryPolicy, *, foreground: bool, stop_mark: str
+) -> Running | Change | None:
+    """Serve; return the daemon that does already, or the change that ended it, None when it was told to end."""
+    change: Change | None = None
     asyncio.get_running_loop().set_exception_handler(_on_loop_error)
     stopping = asyncio.Event()
     with _signals(stopping):
@@ -82,6 +94,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
             return service
         async with contextlib.AsyncExitStack() as undo:
             undo.push_async_callback(service.close)
+            watch = Watch(settings.store_path)
             if control.stop_mark(settings.data_dir) != stop_mark:
                 raise _stopped_early()
             _log_to_file(settings, policy, foreground=foreground)
@@ -91,7 +104,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
             doors = [tcp]
             if settings.socket is not None:
                 doors.append(undo.enter_context(contextlib.closing(_unix_socket(settings.socket))))
-                undo.callback(settings.socket.unlink, missing_ok=True)
+                undo.callback(_remove_own, settings.socket, identity(settings.socket))
             host, port = tcp.getsockname()[:2]
             record = Running(
                 pid=os.getpid(),
@@ -110,7 +123,7 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
                 token=token,
                 version=record.version,
                 instance=record.instance,
-                warnings=record.warnings,
+                warnings=lambda: (*record.warnings, *workers.warnings),
                 policy=policy,
                 workers=workers,
             )
@@ -121,19 +134,61 @@ async def _serve(settings: Settings, policy: MemoryPolicy, *, foreground: bool, 
             await workers.start()
 
             async def until_stopped() -> None:
+                nonlocal change
                 _publish(settings.data_dir, record)
                 log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
                 # A stop that came too early to find what we just wrote has left its mark.
                 if control.stop_mark(settings.data_dir) == stop_mark:
-                    await stopping.wait()
+                    change = await _ended(stopping, watch.changed(policy.daemon.watch_seconds))
                 app.state.ready = False
-                log.info("stopping pid=%d", record.pid)
+                log.info("stopping pid=%d because=%s", record.pid, "told to" if change is None else change.value)
                 await workers.close()  # while the doors are open: whoever waits for one is answered, not waited for
 
             undo.callback(_withdraw, settings.data_dir, record)
             await _Server(_config(app, policy), until_stopped).serve(sockets=doors)
+            if change is Change.STORE_GONE:
+                _abandon(settings, record)
         log.info("stopped pid=%d", record.pid)
-    return None
+    return change
+
+
+async def _ended(stopping: asyncio.Event, changed: Coroutine[Any, Any, Change]) -> Change | None:
+    """Return None when the daemon is told to end, or what has changed under it, whichever comes first."""
+    told, watching = asyncio.create_task(stopping.wait()), asyncio.create_task(changed)
+    try:
+        await asyncio.wait((told, watching), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        told.cancel()
+        watching.cancel()
+    return None if told.done() or not watching.done() else watching.result()
+
+
+def _abandon(settings: Settings, record: Running) -> NoReturn:
+    """End at once, without closing the store: what closing writes beside it could land beside its successor."""
+    _withdraw(settings.data_dir, record)
+    error = gone(settings.store_path)
+    log.error("stopped pid=%d because=%s", record.pid, Change.STORE_GONE.value)
+    sys.stderr.write(f"scrubjay: {error.message}\n      {error.hint}\n")
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(error.exit_code)
+
+
+def _run_again() -> NoReturn:
+    """Become the version that is installed now: the same command line, in the same process where there is `exec`."""
+    command = [sys.executable, *sys.orig_argv[1:]]
+    log.info("starting again pid=%d", os.getpid())
+    logging.shutdown()
+    try:
+        if sys.platform == "win32":  # there, exec leaves the console's caller without the process it waits for
+            subprocess.Popen(command, creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP)  # noqa: S603  # our own command line
+            sys.exit(0)
+        os.execv(sys.executable, command)  # noqa: S606  # our own command line, as it was given
+    except OSError as error:
+        raise UnavailableError(
+            f"scrubjay was upgraded, and {sys.executable}, which ran it, is gone ({error.strerror})",
+            hint="scrubjay daemon start starts the new version",
+        ) from error
 
 
 class _Server(uvicorn.Server):
@@ -174,16 +229,19 @@ def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
 
 
 async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Event) -> Service | Running:
-    """Open the store, or return the daemon that has it. Waits for one that is on its way in or out."""
+    """Open the store, or return the daemon that has it.
+
+    Waits for a daemon or a command that is on its way out, but not for a program that keeps the store open.
+    """
     deadline = time.monotonic() + policy.daemon.handover_seconds
     while True:
         try:
             return await Service.configured(settings, os.environ, policy=policy)
-        except ConflictError:
-            record = Running.of(settings.data_dir)
-            if record is not None and await asyncio.to_thread(_answers, settings.data_dir):
-                return record
-            if time.monotonic() >= deadline:
+        except StoreInUseError as error:
+            found = await asyncio.to_thread(_answering, settings.data_dir)
+            if found is not None:
+                return found
+            if time.monotonic() >= deadline or not error.passing:
                 raise
         if stopping.is_set():
             raise _stopped_early()
@@ -194,14 +252,12 @@ def _stopped_early() -> UnavailableError:
     return UnavailableError("stopped before it served", hint="scrubjay daemon start starts it again")
 
 
-def _answers(data_dir: Path) -> bool:
+def _answering(data_dir: Path) -> Running | None:
     try:
         client = discover(data_dir)
     except UnavailableError:
-        return False
-    if client is not None:
-        client.close()
-    return client is not None
+        return None
+    return None if client is None else client.running
 
 
 @contextlib.contextmanager
@@ -227,10 +283,17 @@ def _tcp_socket(settings: Settings, warnings: list[str]) -> socket.socket:
     try:
         return _bound(host, settings.port)
     except OSError as error:
-        listening = _bound(host, 0)
+        try:
+            listening = _bound(host, 0)
+        except OSError:
+            raise UnavailableError(
+                f"the daemon cannot listen on {host} ({error.strerror})",
+                hint="set host (SCRUBJAY_HOST) to 127.0.0.1, or to another address of this machine",
+            ) from error
         port = listening.getsockname()[1]
-        warnings.append(f"port {settings.port} is taken ({error.strerror}); listening on {port} instead")
-        log.warning("port taken wanted=%d got=%d", settings.port, port)
+        taken = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        warnings.append(f"port {settings.port} {taken}; the daemon listens on {port} instead")
+        log.warning("port not free wanted=%d got=%d", settings.port, port)
         return listening
 
 
@@ -310,6 +373,12 @@ def _token(path: Path) -> str:
         path.chmod(0o600)
         log.warning("token file was readable by others; closed it")
     return token
+
+
+def _remove_own(path: Path, was: tuple[int, int] | None) -> None:
+    """Remove our socket, unless another daemon's lies there by now."""
+    if not replaced(path, was):
+        path.unlink(missing_ok=True)
 
 
 def _publish(data_dir: Path, record: Running) -> None:

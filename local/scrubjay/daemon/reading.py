@@ -27,6 +27,11 @@ MAX_QUERY_FIELDS = 64
 MAX_INTEGER = 2**63 - 1
 """JSON has no bounds for whole numbers; the store's columns do."""
 
+
+class UnknownFieldError(InvalidError):
+    """The request has a field that this version does not know: misspelt, or of another version."""
+
+
 SEE_SCHEMA = "GET /openapi.json describes every field"
 
 # A pair of surrogates, a lone one, or any other escape. Scanned left to right: after an escaped backslash, `ud800` is
@@ -129,7 +134,7 @@ def _refuse_unknown(value: object, shape: type, where: str) -> None:
     nested = _nested(shape)
     for name, member in value.items():
         if name not in nested:
-            raise InvalidError(
+            raise UnknownFieldError(
                 f"{where or 'the request'} has no field {name[:80]!r}", hint=f"fields: {', '.join(nested) or 'none'}"
             )
         inner = nested[name]

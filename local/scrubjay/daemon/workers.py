@@ -3,6 +3,9 @@
 A package announces a worker under the entry point group `scrubjay.workers`: an async function from the open service and
 the settings to a `Worker`. A worker named N is started with the daemon if the data directory holds `N.json`, the record
 that its own commands leave while it is in use; else by the first request for it.
+
+They are other people's code, and may fail in any way (a library that is missing or broken, a bug): that is logged and
+said in `status`, and the daemon serves without them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import importlib.metadata
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from scrubjay.daemon.guard import places
 from scrubjay_shared.errors import NotFoundError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
@@ -40,11 +44,20 @@ class Workers:
         self._service = service
         self._settings = settings
         self._running: dict[str, Worker] = {}
+        self._failed: dict[str, ScrubjayError] = {}
         self._starting = asyncio.Lock()
         self._closed = False
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to tell a person of workers that are in use and do not run."""
+        return tuple(
+            f"{name} does not run: {error.message}. {error.hint}".rstrip()
+            for name, error in sorted(self._failed.items())
+        )
+
     async def start(self) -> None:
-        """Start those that are in use. One that fails is logged: the daemon serves without it."""
+        """Start those that are in use. One that fails is logged and remembered: the daemon serves without it."""
         for name in sorted(path.stem for path in self._settings.data_dir.glob("*.json")):
             if importlib.metadata.entry_points(group=GROUP, name=name):
                 try:
@@ -57,6 +70,7 @@ class Workers:
         return await (await self._worker(name)).call(verb, body)
 
     async def _worker(self, name: str) -> Worker:
+        """Return a running worker, started where it does not run yet. Raises ScrubjayError, whatever went wrong."""
         async with self._starting:
             if self._closed:
                 raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
@@ -65,20 +79,49 @@ class Workers:
                 if not found:
                     raise NotFoundError(f"nothing here is called {name[:40]!r}", hint=f"pip install 'scrubjay[{name}]'")
                 try:
-                    start = await asyncio.to_thread(next(iter(found)).load)
-                except ModuleNotFoundError as error:
-                    raise UnavailableError(
-                        f"{name} needs {error.name}, which is not installed", hint=f"pip install 'scrubjay[{name}]'"
-                    ) from error
-                self._running[name] = await start(self._service, self._settings)
+                    self._running[name] = await self._started(next(iter(found)))
+                except ScrubjayError as error:
+                    self._failed[name] = error
+                    raise
+                self._failed.pop(name, None)
                 log.info("worker started name=%s", name)
             return self._running[name]
 
+    async def _started(self, found: importlib.metadata.EntryPoint) -> Worker:
+        try:
+            start = await asyncio.to_thread(found.load)
+            worker: Worker = await start(self._service, self._settings)
+        except ScrubjayError:
+            raise
+        except ImportError as error:
+            raise unloadable(found.name, found.name, error) from error
+        except Exception as error:
+            log.error("worker failed name=%s error=%s at=%s", found.name, type(error).__qualname__, places(error))  # noqa: TRY400  # not its words: they may quote a memory
+            raise UnavailableError(
+                f"{found.name} cannot be started ({type(error).__qualname__})", hint="scrubjay daemon logs says where"
+            ) from error
+        return worker
+
     async def close(self) -> None:
-        """End all of them; none is started any more. Twice is once."""
+        """End all of them; none is started any more. Twice is once. One that cannot end does not hold up the others."""
         self._closed = True
         async with self._starting:
             while self._running:
                 name, worker = self._running.popitem()
-                await worker.close()
-                log.info("worker stopped name=%s", name)
+                try:
+                    await worker.close()
+                except Exception as error:  # noqa: BLE001  # the daemon must end, and close its store
+                    log.error("worker failed name=%s error=%s at=%s", name, type(error).__qualname__, places(error))  # noqa: TRY400  # as above
+                else:
+                    log.info("worker stopped name=%s", name)
+
+
+def unloadable(what: str, extra: str, error: ImportError) -> UnavailableError:
+    """Return the error for a package that is not all there: something it needs is missing, or cannot be loaded."""
+    if isinstance(error, ModuleNotFoundError):
+        return UnavailableError(
+            f"{what} needs {error.name}, which is not installed", hint=f"pip install 'scrubjay[{extra}]'"
+        )
+    return UnavailableError(
+        f"{what} cannot be loaded: {error.msg[:200]}", hint=f"pip install --force-reinstall 'scrubjay[{extra}]'"
+    )
