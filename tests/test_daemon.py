@@ -922,7 +922,7 @@ def test_a_stop_also_ends_a_daemon_that_is_still_on_its_way_in(home: Homes) -> N
     _, said = late.communicate(timeout=60)
     assert stopped.daemon is None
     assert late.returncode == UnavailableError.exit_code
-    assert b"stopped before it served" in said
+    assert b"told to stop before it began to serve" in said
     assert not (chosen.data_dir / "daemon.json").exists()
     assert not begin(chosen).already
 

@@ -369,7 +369,9 @@ def _exchange(connection: http.client.HTTPConnection, request: _Request) -> http
             "the daemon did not answer in time", hint=f"scrubjay daemon status says how it is, {START_HINT} starts it"
         ) from error
     except (http.client.InvalidURL, UnicodeError) as error:
-        raise InvalidError("the path is not a valid one", hint="quote what stands in it") from error
+        raise InvalidError(
+            "the path holds characters that an address cannot have", hint="percent-encode them (path_of does)"
+        ) from error
     except (OSError, http.client.HTTPException) as error:
         raise UnavailableError("the daemon closed the connection without an answer", hint=START_HINT) from error
 

@@ -337,4 +337,4 @@ def _member(closed: type[EnumT], value: str) -> EnumT:
         return closed(value)
     except ValueError:
         allowed = ", ".join(member.value for member in closed)
-        raise InvalidError(f"no {closed.__name__} is called {value!r}", hint=f"one of: {allowed}") from None
+        raise InvalidError(f"{value!r} is not a {closed.__name__}", hint=f"one of: {allowed}") from None

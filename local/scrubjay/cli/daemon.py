@@ -32,7 +32,7 @@ FOLLOW_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonReport:
-    """How the daemon is: running, stopped, stale (it died without a word) or silent (it lives and does not answer).
+    """How the daemon is: running, stopped, stale (it was killed or crashed) or silent (it runs and does not answer).
 
     `already` is true when the state asked for held before; `killed` when stopping had to be forced. `status` is what
     the daemon says of itself while it runs.
@@ -118,8 +118,8 @@ def report_of(health: Health) -> DaemonReport:
 def _absent(report: DaemonReport, chosen: Settings) -> str:
     words = {
         "stopped": "not running; commands open the store themselves. scrubjay daemon start starts it",
-        "stale": f"not running: process {report.pid} died without a word. scrubjay daemon start recovers by itself",
-        "silent": f"process {report.pid} lives and does not answer. scrubjay daemon logs may say why",
+        "stale": f"not running: process {report.pid} was killed or crashed. scrubjay daemon start starts another",
+        "silent": f"process {report.pid} runs but does not answer. scrubjay daemon logs may say why",
     }
     return f"{words[report.state]}\nlog: {chosen.log_path}"
 

@@ -89,15 +89,20 @@ def start(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Start
     options.ensure_dirs(settings)
     size_before = settings.log_path.stat().st_size if settings.log_path.exists() else 0
     deadline = time.monotonic() + policy.start_seconds
-    process = _spawned(settings)
+    mark = stop_mark(settings.data_dir)
+    process = _spawned(settings, mark)
     while time.monotonic() < deadline:
         ended = process.poll()
         if (found := _serving(settings)) is not None:
             # Where another start was faster, ours ends by itself: it finds the lock taken, and whose it is.
             _await_end(process)
             return Started(daemon=found, already=found.pid != process.pid)
-        if ended == 0:  # it gave way to a daemon that has died since
-            process = _spawned(settings)
+        if ended == 0:  # it gave way to a daemon that has died since, or it was told to stop
+            if stop_mark(settings.data_dir) != mark:
+                raise UnavailableError(
+                    "the daemon was told to stop while it started", hint="scrubjay daemon start starts it again"
+                )
+            process = _spawned(settings, mark)
         elif ended is not None:
             raise _start_error(ended, _written_since(settings.log_path, size_before))
         time.sleep(policy.poll_seconds)
@@ -268,8 +273,8 @@ def _gone(process: psutil.Process, seconds: float, poll_seconds: float) -> bool:
     return False
 
 
-def _spawned(settings: Settings) -> subprocess.Popen[bytes]:
-    """Start the process, detached: its own session, no terminal, its output in the log."""
+def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
+    """Start the process, detached: its own session, no terminal, its output in the log. `mark`: see `stop_mark`."""
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         detached = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -277,7 +282,7 @@ def _spawned(settings: Settings) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P: the folder somebody stands in must not be able to replace our modules
-            [sys.executable, "-P", "-m", MODULE, stop_mark(settings.data_dir)],
+            [sys.executable, "-P", "-m", MODULE, mark],
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
             stderr=descriptor,
@@ -303,13 +308,18 @@ def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, st
 
 def _start_error(exit_code: int, lines: list[str]) -> ScrubjayError:
     """Return the error a daemon ended with, out of its exit code and the two lines it leaves in the log."""
+    if exit_code < 0:
+        return UnavailableError(
+            f"the daemon was ended by signal {-exit_code} while it started",
+            hint="scrubjay daemon start starts it again",
+        )
     kind = {kind.exit_code: kind for kind in ScrubjayError.__subclasses__()}.get(exit_code, UnavailableError)
     for place in range(len(lines) - 1, -1, -1):
         if lines[place].startswith("scrubjay: "):
             hint = lines[place + 1].strip() if place + 1 < len(lines) else ""
             return kind(lines[place].removeprefix("scrubjay: "), hint=hint)
     return UnavailableError(
-        f"the daemon ended at once (exit code {exit_code}); its log ends: {' | '.join(lines[-5:]) or 'empty'}",
+        f"the daemon ended while it started (exit code {exit_code}); its log ends: {' | '.join(lines[-5:]) or 'empty'}",
         hint="scrubjay daemon run shows all of it",
     )
 

@@ -249,7 +249,9 @@ async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Even
 
 
 def _stopped_early() -> UnavailableError:
-    return UnavailableError("stopped before it served", hint="scrubjay daemon start starts it again")
+    return UnavailableError(
+        "the daemon was told to stop before it began to serve", hint="scrubjay daemon start starts it again"
+    )
 
 
 def _answering(data_dir: Path) -> Running | None:

@@ -78,7 +78,7 @@ def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_
         if not isinstance(fields, dict):
             raise InvalidError("the body is not a JSON object", hint=SEE_SCHEMA)
     if twice := given.keys() & fields.keys():
-        raise InvalidError(f"{min(twice)} stands in the path already", hint="leave it out elsewhere")
+        raise InvalidError(f"{min(twice)} is given in the path, and again beside it", hint="give it in the path alone")
     given |= fields
     _refuse_unknown(given, verb.request, "")
     try:
@@ -113,7 +113,7 @@ def _query_fields(query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS)
     except ValueError as error:
-        raise InvalidError("the query string is not one: too many fields, or not UTF-8", hint=SEE_SCHEMA) from error
+        raise InvalidError("the query string has too many fields, or is not UTF-8", hint=SEE_SCHEMA) from error
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise InvalidError("a query parameter is given twice", hint="give it once")
