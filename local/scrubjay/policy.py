@@ -198,7 +198,7 @@ class DaemonPolicy:
     grace_seconds: int = 5  # for requests in flight at SIGTERM; below stop_seconds, to leave time to close the store
     handover_seconds: float = 12.0  # for a predecessor to let go of the store; above stop_seconds
     poll_seconds: float = 0.05  # between looks while starting or stopping
-    watch_seconds: float = 5.0  # between looks whether store and program are still there: two stats, 0.002 % of a core
+    watch_seconds: float = 5.0  # between looks whether store and program are still there: 35 microseconds each
     keep_alive_seconds: int = 75  # an idle connection costs some kilobytes, opening one a millisecond
     log_bytes: int = 2 * 1024 * 1024  # one log file: months of a person's use
     log_files: int = 3  # older logs kept beside it
