@@ -188,7 +188,7 @@ BAD_LINES = [
     ["recall", "caf\udce9"],
     ["daemon"],
     ["daemon", "dance"],
-    ["completion", "powershell"],
+    ["completion", "elvish"],
     ["--data-dir"],
 ]
 
@@ -371,12 +371,13 @@ def test_importing_scrubjay_loads_nothing() -> None:
     assert ended.stderr.strip() == "['scrubjay']"
 
 
-@pytest.mark.parametrize("name", ["bash", "zsh", "tcsh"])
-def test_completion_knows_every_command(shell: Shell, name: str) -> None:
-    code, out, _ = shell.run("completion", name)
+@pytest.mark.parametrize("name", parser.SHELLS)
+def test_completion_knows_every_command_and_the_verbs_of_sync(shell: Shell, name: str) -> None:
+    code, out, err = shell.run("completion", name)
 
-    assert code == 0
+    assert (code, err) == (0, "")
     assert all(command.name in out for command in parser.COMMANDS)
+    assert all(verb in out for verb in ("inspect", "approve", "revoke"))
 
 
 def test_mode_bits_of_what_leaves_the_store_are_private(tmp_path: Path) -> None:
@@ -412,6 +413,21 @@ def test_a_memory_goes_through_its_life(shell: Shell) -> None:
     assert shell.json("forget", "storage")["forgotten"] == [memory_id]
     assert shell.error("get", "storage")[0] == 3
     assert shell.json("stats")["memories"] == 0
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "100"])
+def test_text_in_a_pipe_is_not_padded_and_never_loses_a_name(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    name = "database-choice-of-the-booking-app-2026"
+    shell.json("add", "We chose PostgreSQL for its exclusion constraints, which SQLite does not have", "--name", name)
+
+    listed, recalled = (shell.run("--text", *words)[1] for words in (["list"], ["recall", "which database"]))
+
+    assert name in "".join(line.strip() for line in listed.splitlines())
+    assert [line for line in (listed + recalled).splitlines() if line != line.rstrip()] == []
+    assert {word for word in ("exclusion", "constraints,", "PostgreSQL") if word not in recalled.split()} == set()
 
 
 def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import scrubjay
 from scrubjay import Memory, api, door
 from scrubjay import settings as options
 from scrubjay.daemon import control
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
     CorruptError,
@@ -168,6 +170,18 @@ def test_what_was_said_becomes_memory_with_its_source(mem: Memory) -> None:
     (source,) = mem.why(entry.memory.id).sources
     text = "\n".join(event.text for event in source.events)
     assert text[source.grip.span_start : source.grip.span_end] == source.grip.excerpt
+
+
+def test_a_period_is_given_in_datetimes_or_in_milliseconds(mem: Memory) -> None:
+    noon = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+    ts = Millis(round(noon.timestamp() * 1000))
+    mem.ingest([{"agent": "a", "session_id": "s1", "type": "note", "text": "The berth is free", "ts": ts}])
+
+    def found(**period: Any) -> tuple[int, int]:
+        return len(mem.events(**period).events), len(mem.recall("berth", **period).hits)
+
+    assert found(since=noon) == found(since=ts) == found(since=noon.astimezone().replace(tzinfo=None)) == (1, 1)
+    assert found(until=noon) == found(until=ts) == found(since=noon + timedelta(seconds=1)) == (0, 0)
 
 
 def test_a_mapping_is_as_good_as_a_draft(mem: Memory) -> None:

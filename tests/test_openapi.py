@@ -8,12 +8,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import msgspec
 import pytest
+import schemathesis
+from starlette.testclient import TestClient
 
 from scrubjay.api import VERBS, Verb
 from scrubjay.daemon.openapi import document
 from scrubjay_shared.errors import KINDS
+from test_daemon import opened_door
 
 DOCUMENT: dict[str, Any] = json.loads(msgspec.json.encode(document("1.2.3")))
 by_name = pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
@@ -162,3 +166,62 @@ def test_descriptions_carry_no_source_indentation() -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_the_probes_need_no_token(path: str) -> None:
     assert DOCUMENT["paths"][path]["get"]["security"] == []
+
+
+# What the document allows is taken.
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with opened_door(tmp_path_factory.mktemp("openapi")) as client:
+        yield client
+
+
+TAKES_WHAT_A_TYPE_CANNOT_SAY = {
+    "import": "a file's contents decide",
+    "backup": "the folder must exist",
+    "use_model": "the model must exist",
+    "resolve": "the version must exist",
+    "settle": "it waits",
+    "rebuild": "it takes a while",
+}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [verb for verb in VERBS if verb.name.rstrip("_") not in TAKES_WHAT_A_TYPE_CANNOT_SAY],
+    ids=lambda verb: verb.name,
+)
+def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, verb: Verb) -> None:
+    operation = schemathesis.openapi.from_dict(door.get("/openapi.json").json())[verb.path][verb.method]
+    refused: list[str] = []
+
+    @hypothesis.settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(case=operation.as_strategy())
+    def ask(case: Any) -> None:
+        sent = case.as_transport_kwargs(base_url=str(door.base_url))
+        response = door.request(**{key: value for key, value in sent.items() if key not in {"cookies", "headers"}})
+        if response.status_code not in {200, 201, 202, 204, 404, 409}:
+            refused.append(f"{response.status_code} {response.text}")
+
+    ask()
+
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/recall", {"query": "berths", "limit": 5.0}),
+        ("/v1/events", {"events": [{"agent": "a", "session_id": "s", "type": "note", "text": "x", "ts": 5.0}]}),
+    ],
+)
+def test_a_whole_number_may_be_written_with_a_point(door: TestClient, path: str, body: dict[str, Any]) -> None:
+    assert door.post(path, json=body).status_code in {200, 202}

@@ -8,20 +8,47 @@ if TYPE_CHECKING:
 
     from scrubjay.distill import ExtractedMemory, extract_memories
     from scrubjay.memory import Memory
+    from scrubjay_shared.errors import (
+        ConflictError,
+        CorruptError,
+        DeniedError,
+        InvalidError,
+        NotFoundError,
+        ScrubjayError,
+        TooLargeError,
+        UnavailableError,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["ExtractedMemory", "Memory", "__version__", "extract_memories"]
+__all__ = [
+    "ConflictError",
+    "CorruptError",
+    "DeniedError",
+    "ExtractedMemory",
+    "InvalidError",
+    "Memory",
+    "NotFoundError",
+    "ScrubjayError",
+    "TooLargeError",
+    "UnavailableError",
+    "__version__",
+    "extract_memories",
+]
 
-_HOMES = {"Memory": "memory", "extract_memories": "distill", "ExtractedMemory": "distill"}
+_MODULES = {
+    "Memory": "scrubjay.memory",
+    "extract_memories": "scrubjay.distill",
+    "ExtractedMemory": "scrubjay.distill",
+} | dict.fromkeys((name for name in __all__ if name.endswith("Error")), "scrubjay_shared.errors")
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for: importing the package costs nothing, because every command starts with it."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'scrubjay' has no attribute {name!r}")
     import importlib  # noqa: PLC0415  # every start pays for what stands above
 
-    return getattr(importlib.import_module(f"scrubjay.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

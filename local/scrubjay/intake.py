@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,6 +56,10 @@ REPEAT_WINDOW_MS = 60_000
 
 MAX_PROJECT_CHARS = 4_096
 """A project is named by a path at the longest."""
+
+
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+"""Unicode categories that a name may not hold: they show nothing, or change what is shown beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +180,7 @@ def name(policy: MemoryPolicy, text: str) -> str:
     plain = " ".join(redact.clean(valid(text), policy.redact).text.split())
     if not plain or len(plain) > policy.limits.max_name_chars:
         raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
-    if not plain.isprintable():
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in plain):
         raise InvalidError("a name holds control characters", hint="use letters, digits and punctuation")
     return plain
 

@@ -9,6 +9,7 @@ mem.search("which database?")
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -146,8 +147,8 @@ class Memory:
         mode: api.Mode | str = api.Mode.HYBRID,
         kinds: Iterable[str] = ("memory", "event"),
         types: Iterable[MemoryType | str] = (),
-        since: Millis | None = None,
-        until: Millis | None = None,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
         min_salience: float = 0.0,
         max_tokens: int | None = None,
         neighbours: int = 0,
@@ -155,7 +156,11 @@ class Memory:
         scope: Scope | str | None = None,
         agent: str | None = None,
     ) -> api.RecallAnswer:
-        """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`."""
+        """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`.
+
+        `since` belongs to the period and `until` does not: a `datetime` (a naive one is local time), or UTC
+        milliseconds.
+        """
         request = api.RecallRequest(
             query=query,
             limit=limit,
@@ -164,8 +169,8 @@ class Memory:
             session_id=self._session,
             scope=None if scope is None else _member(Scope, scope),
             agent=agent,
-            since=since,
-            until=until,
+            since=_millis(since),
+            until=_millis(until),
             types=tuple(_member(MemoryType, each) for each in types),
             kinds=tuple(kinds),
             min_salience=min_salience,
@@ -301,14 +306,19 @@ class Memory:
         self,
         *,
         session_id: str | None = None,
-        since: Millis | None = None,
-        until: Millis | None = None,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> api.EventsAnswer:
-        """Return a page of events in time order."""
+        """Return a page of events in time order, from `since` to before `until`: see `recall`."""
         request = api.EventsRequest(
-            session_id=session_id, project=self._project, since=since, until=until, limit=limit, cursor=cursor
+            session_id=session_id,
+            project=self._project,
+            since=_millis(since),
+            until=_millis(until),
+            limit=limit,
+            cursor=cursor,
         )
         answer: api.EventsAnswer = self.call("events", request)
         return answer
@@ -330,6 +340,10 @@ def draft(fields: Mapping[str, Any]) -> EventDraft:
         return msgspec.convert(fields, EventDraft)
     except msgspec.ValidationError as error:
         raise InvalidError(f"not an event: {error}", hint="an event has agent, session_id, type and text") from error
+
+
+def _millis(at: Millis | datetime | None) -> Millis | None:
+    return Millis(round(at.timestamp() * 1000)) if isinstance(at, datetime) else at
 
 
 def _member(closed: type[EnumT], value: str) -> EnumT:

@@ -50,7 +50,15 @@ class Output:
         if isinstance(shown, str):
             shown = text.Text(render.clean(shown))
         # A line of ours stays one line: who pipes it wants to cut it up, and terminals wrap by themselves.
-        terminal().print(shown, soft_wrap=isinstance(shown, text.Text))
+        console_, soft = terminal(), isinstance(shown, text.Text)
+        if sys.stdout.isatty():
+            console_.print(shown, soft_wrap=soft)
+            return
+        with console_.capture() as captured:
+            console_.print(shown, soft_wrap=soft)
+        # Cells of a table are padded to the window's width. A pipe has none.
+        lines = [line.rstrip() for line in captured.get().splitlines()]
+        write_bytes("".join(f"{line}\n" for line in lines).encode())
 
     def remark(self, words: str) -> None:
         """Say something that is not the result, on stderr; nothing when quiet."""

@@ -21,7 +21,7 @@ LAYERS = ("identity", "active", "surfaced", "archive")
 SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 CANDIDATES = ("memory", "event")
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 DESCRIPTION = "Memory for AI agents that lives on this machine, and can show where it read what it remembers."
 EPILOG = """\

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +15,7 @@ from scrubjay.cli import times
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rich.console import JustifyMethod, RenderableType
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
     from scrubjay.api import (
         Conflict,
@@ -44,6 +44,9 @@ SHORT_ID = 16
 
 WORDS = 240
 """Characters of a source line: two or three lines of a terminal; `why` shows all of it."""
+
+TABLE_WIDTH = 90
+"""Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
 
 _TAGS = range(0xE0000, 0xE0080)
 _UNSEEN = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -228,18 +231,33 @@ def changed(what: str, found: Entry) -> Text:
 
 
 def entries(found: Sequence[Entry]) -> RenderableType:
-    """Return memories, a line each."""
-    if not found:
-        return Text("no memories")
-    table = _table("id", "date", "type", "memory")
-    for each in found:
-        memory = each.memory
-        said = Text(f"{one_line(memory.name, 40)}  ", style="bold") if memory.name else Text()
-        said.append(one_line(memory.content, 300), style="not bold")
-        table.add_row(
-            Text(short(memory.id), style="dim"), f"{times.local(memory.created_at):%Y-%m-%d}", memory.type.value, said
-        )
-    return table
+    """Return memories: a line each, or two where the window is narrow."""
+    return _Entries(found) if found else Text("no memories")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Memories as a table where it fits; in a narrow window the words stand below, so that no name is cut."""
+
+    found: Sequence[Entry]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        wide = options.max_width >= TABLE_WIDTH
+        table = _table("id", "date", "type", "memory")
+        for each in self.found:
+            memory = each.memory
+            said = Text(f"{one_line(memory.name, 200)}  ", style="bold") if memory.name else Text()
+            said.append(one_line(memory.content, 300), style="not bold")
+            about = (short(memory.id), f"{times.local(memory.created_at):%Y-%m-%d}", memory.type.value)
+            if wide:
+                table.add_row(Text(about[0], style="dim"), *about[1:], said)
+            else:
+                yield dim(*about)
+                room = max(options.max_width * 2, len(memory.name or "") + options.max_width)
+                yield Padding(Text(one_line(said.plain, room)), (0, 0, 0, 2))
+        if wide:
+            yield table
 
 
 def events(said: Iterable[Event]) -> RenderableType:
@@ -399,11 +417,6 @@ def taken(
         parts.append(f"{counted(hidden, 'secret')} hidden ({', '.join(sorted(redactions))})")
     parts.extend(f"{each.count:,} skipped: {clean(each.reason)}" for each in skipped)
     return " · ".join(parts)
-
-
-def bullet(label: str, text: str) -> str:
-    """Return markup for a label and a text, both shown as they are."""
-    return f"[dim]{escape(label)}[/dim]  {escape(clean(text))}"
 
 
 def _spaced(parts: Iterable[RenderableType]) -> RenderableType:

@@ -18,10 +18,20 @@ if TYPE_CHECKING:
 EXTENSIONS = "scrubjay.commands"
 """The entry point group in which other packages announce commands: functions from words to an exit code."""
 
+PARSERS = "scrubjay.parsers"
+"""The entry point group in which they announce what those commands take: functions from a command to its parser."""
+
 
 def completion(line: Namespace) -> None:
-    """Print a completion script."""
+    """Print a completion script, with the commands of the packages that are installed."""
     whole = parser.tree()
+    commands = next(action.choices for action in whole._actions if isinstance(action.choices, dict))  # noqa: SLF001
+    for name, package in parser.EXTENSIONS.items():
+        for found in importlib.metadata.entry_points(group=PARSERS, name=package):
+            try:
+                commands[name] = found.load()(name)
+            except ImportError as error:  # its libraries are an extra: then the command completes without its words
+                sys.stderr.write(f"scrubjay: {name} is completed without its verbs: {error}\n")
     _mark_files(whole)
     sys.stdout.write(shtab.complete(whole, shell=line.shell) + "\n")
 

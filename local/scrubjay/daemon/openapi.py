@@ -9,7 +9,9 @@ import msgspec
 
 from scrubjay.api import VERBS, Verb
 from scrubjay.daemon import problem
+from scrubjay.daemon.bounds import CONDITIONS, bounds
 from scrubjay.daemon.reading import path_fields, takes_file, takes_query
+from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import KINDS
 
 Schema = dict[str, Any]
@@ -26,6 +28,11 @@ def document(version: str) -> Schema:
     schemas = {name: _tidied(schema) for name, schema in found.items()}
     for shape in requests:
         _close(schemas, shape.__name__)
+    for name, fields in bounds(DEFAULT).items():
+        for field, keywords in fields.items():
+            schemas[name]["properties"][field] = _bounded(schemas[name]["properties"][field], keywords)
+    for name, conditions in CONDITIONS.items():
+        schemas[name]["allOf"] = conditions
 
     paths: dict[str, Schema] = {}
     for verb in VERBS:
@@ -181,6 +188,14 @@ def _tidied(schema: Schema) -> Schema:
         tidied["properties"] = dict(tidied.get("properties", {}))
         tidied.setdefault("required", [])
     return tidied
+
+
+def _bounded(schema: Schema, keywords: Schema) -> Schema:
+    """Return a field's schema with its bounds, inside the alternatives of one that may be null."""
+    if "anyOf" in schema:
+        choices = [choice if choice.get("type") == "null" else choice | keywords for choice in schema["anyOf"]]
+        return schema | {"anyOf": choices}
+    return schema | keywords
 
 
 def _close(schemas: dict[str, Schema], name: str) -> None:

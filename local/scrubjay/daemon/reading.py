@@ -81,10 +81,7 @@ def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_
         raise InvalidError(f"{min(twice)} is given in the path, and again beside it", hint="give it in the path alone")
     given |= fields
     _refuse_unknown(given, verb.request, "")
-    try:
-        record = msgspec.convert(given, verb.request, strict=not (takes_query(verb) or raw))
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise InvalidError(str(error), hint=SEE_SCHEMA) from error
+    record = _record(given, verb.request, strict=not (takes_query(verb) or raw))
     for name in given:
         value = getattr(record, name)
         if isinstance(value, int) and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
@@ -107,6 +104,25 @@ def decoded(body: bytes) -> Any:
         raise InvalidError("the body is nested too deeply", hint="send less deeply nested metadata") from error
     except (msgspec.DecodeError, ValueError) as error:
         raise InvalidError(f"the body is not JSON: {error}", hint=SEE_SCHEMA) from error
+
+
+def _record(given: dict[str, Any], shape: type, *, strict: bool) -> Any:
+    try:
+        try:
+            return msgspec.convert(given, shape, strict=strict)
+        except msgspec.ValidationError:
+            return msgspec.convert(_whole(given), shape, strict=strict)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise InvalidError(str(error), hint=SEE_SCHEMA) from error
+
+
+def _whole(value: Any) -> Any:
+    """Return a JSON value with 5.0 as 5: JSON has one kind of number, and some languages write all with a point."""
+    if isinstance(value, dict):
+        return {name: member if name == "metadata" else _whole(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _query_fields(query: str) -> dict[str, str]:
