@@ -178,7 +178,7 @@ def test_a_named_config_file_is_used_and_must_exist(tmp_path: Path) -> None:
 
     assert by_flag.port == by_variable.port == 7398
     assert by_flag.config_path == other
-    with pytest.raises(InvalidError, match="no such config file"):
+    with pytest.raises(InvalidError, match="does not exist"):
         settings.load({"config": str(tmp_path / "absent.toml")}, home(tmp_path))
 
 

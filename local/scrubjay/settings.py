@@ -157,12 +157,16 @@ def read_config(path: Path, *, required: bool = False) -> dict[str, object]:
             raw = file.read(MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         if required:
-            raise InvalidError(f"{path}: no such config file", hint="create it, or drop the option naming it") from None
+            raise InvalidError(
+                f"the config file {path} does not exist", hint="create it, or leave out --config and SCRUBJAY_CONFIG"
+            ) from None
         return {}
     except OSError as e:
-        raise InvalidError(f"{path}: cannot be read ({e.strerror})", hint="check its permissions") from e
+        raise InvalidError(f"{path} cannot be read ({e.strerror})", hint="check its permissions") from e
     if len(raw) > MAX_CONFIG_BYTES:
-        raise InvalidError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes", hint="is it the config file?")
+        raise InvalidError(
+            f"{path} is larger than {MAX_CONFIG_BYTES} bytes, so it is not a config file", hint="name the right file"
+        )
     return _parsed(raw, path)
 
 
@@ -201,7 +205,7 @@ def assign(path: Path, key: str, value: str | int) -> None:
         partial.replace(path)
     except OSError as e:
         partial.unlink(missing_ok=True)
-        raise UnavailableError(f"{path}: cannot be written ({e.strerror})", hint="check space and permissions") from e
+        raise UnavailableError(f"{path} cannot be written ({e.strerror})", hint="check space and permissions") from e
 
 
 def ensure_dirs(settings: Settings) -> None:
@@ -218,13 +222,14 @@ def ensure_dirs(settings: Settings) -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as e:
             raise UnavailableError(
-                f"{folder}: cannot be created ({e.strerror})", hint="SCRUBJAY_HOME moves everything to another folder"
+                f"the folder {folder} cannot be created ({e.strerror})",
+                hint="SCRUBJAY_HOME moves everything to another folder",
             ) from e
     if settings.socket is not None and settings.socket.parent == _shared_socket_dir():
         found = settings.socket.parent.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise DeniedError(
-                f"{settings.socket.parent}: not a folder of this user alone",
+                f"other users may write to {settings.socket.parent}, where the socket would be",
                 hint="set socket (SCRUBJAY_SOCKET) to a path in a folder of your own",
             )
 
@@ -235,9 +240,9 @@ def _parsed(raw: bytes, path: Path) -> dict[str, object]:
     try:
         config = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as e:
-        raise InvalidError(f"{path}: not UTF-8 at byte {e.start}", hint="save the file as UTF-8") from e
+        raise InvalidError(f"{path} is not UTF-8 (byte {e.start})", hint="save the file as UTF-8") from e
     except (tomllib.TOMLDecodeError, RecursionError) as e:
-        raise InvalidError(f"{path}: not TOML: {e}", hint='a line is: key = "text", or: key = 1') from e
+        raise InvalidError(f"{path} is not TOML: {e}", hint='a line is: key = "text", or: key = 1') from e
     for key in config:
         if key not in OPTIONS:
             raise InvalidError(f"{path}: no setting is called {key}", hint=f"settings: {', '.join(OPTIONS)}")
@@ -329,7 +334,7 @@ def _dashed(key: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     if not escaped.isprintable():
-        raise InvalidError("a setting holds no control characters", hint="remove the line breaks")
+        raise InvalidError("a setting may not hold control characters", hint="remove line breaks and tabs")
     return f'"{escaped}"'
 
 
@@ -352,7 +357,7 @@ def _path(value: object) -> Path:
 def _socket(value: object) -> Path:
     path = _path(value)
     if (length := len(os.fsencode(path))) > MAX_SOCKET_PATH_BYTES:
-        raise ValueError(f"a path of {length} bytes is too long for a socket")
+        raise ValueError(f"the path has {length} bytes, a socket's may have {MAX_SOCKET_PATH_BYTES}")
     return path
 
 
@@ -372,7 +377,7 @@ def _whole(low: int, high: int) -> Callable[[object], int]:
 def _one_of(allowed: tuple[str, ...]) -> Callable[[object], str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in allowed:
-            raise ValueError(f"{value!r} is not one of them")
+            raise ValueError(f"{value!r} is not an allowed value")
         return value.lower()
 
     return read
@@ -416,14 +421,14 @@ def _url(value: object) -> str:
         raise ValueError(f"{value!r} is not a web address")
     if "@" in value:
         # The value itself stays out of the message: it holds a password.
-        raise ValueError("an address with a password in it")
+        raise ValueError("the address holds a password, which would stand in a file")
     return value.rstrip("/")
 
 
 def _variable(value: object) -> str:
     if not isinstance(value, str) or not value.isidentifier() or not value.isascii():
         # The value itself stays out of the message: a key pasted here by mistake must not reach a log.
-        raise ValueError("not the name of an environment variable")
+        raise ValueError("the value is not the name of an environment variable")
     return value
 
 

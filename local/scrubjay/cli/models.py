@@ -85,7 +85,8 @@ def _found(chosen: Settings, names: Sequence[str]) -> list[ModelStatus]:
 def _fetch_wanted(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) -> None:
     """Fetch the models that are not here, if told to, or if a person says yes."""
     missing = [model for model in _found(chosen, names) if model.state != "ready"]
-    if missing and not line.no_model and (line.model is not None or _agreed(missing, out)):
+    asked_for = line.model is not None or line.source is not None
+    if missing and not line.no_model and (asked_for or _agreed(missing, out)):
         _pull(line, chosen, [model.name for model in missing], out)
 
 

