@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 
+import pytest
+
+from scrubjay.cli import docs
 from scrubjay.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +42,39 @@ def test_every_link_between_documents_leads_somewhere() -> None:
     ]
 
     assert broken == []
+
+
+PACKAGES = ("local", "shared", "sync", "cloud", "bench")
+SOURCES = sorted(path for name in PACKAGES for path in ROOT.joinpath(name).rglob("*.py"))
+
+
+def test_every_document_that_the_program_names_is_there() -> None:
+    named = {
+        (path.name, name)
+        for path in SOURCES
+        for name in re.findall(r"(?<![\w/])(?:docs/)([\w-]+\.md)", path.read_text(encoding="utf-8"))
+    }
+
+    assert {found for found in named if not (ROOT / "docs" / found[1]).is_file()} == set()
+
+
+def test_what_a_person_is_told_to_read_is_in_the_installed_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    shipped = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    told = {
+        name for path in SOURCES for name in re.findall(r"scrubjay docs ([a-z-]+)", path.read_text(encoding="utf-8"))
+    }
+
+    assert {f"docs/{name}.md": f"scrubjay/docs/{name}.md" for name in docs.PAGES} == shipped
+    assert told <= docs.PAGES.keys()
+    assert all(docs.page(name).startswith("# ") for name in docs.PAGES)
+
+
+@pytest.mark.parametrize("name", sorted(docs.PAGES))
+def test_a_link_in_a_shipped_document_leads_to_a_shipped_one_or_to_the_project(name: str) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", docs.page(name))
+
+    assert [target for target in targets if not (ROOT / "docs" / target).exists()] == []
 
 
 def test_no_document_names_a_path_of_one_machine() -> None:

@@ -198,7 +198,7 @@ def parser_of(name: str) -> Parser:
     parser = Parser(
         prog=f"scrubjay {name}",
         description=f"{summary} {BETA}",
-        epilog=f"example:\n  {example}\n\ndocs/sync.md says what the server can see, and how to leave.",
+        epilog=f"example:\n  {example}\n\nscrubjay docs sync says what the server can see, and how to leave.",
         formatter_class=Help,
         allow_abbrev=False,
     )

@@ -31,7 +31,8 @@ first steps:
   scrubjay import ~/.claude/projects     learn from the transcripts that are already there
   scrubjay recall "why did we drop X?"   ask
 
-scrubjay COMMAND --help shows what a command takes. Output that is not a terminal's is JSON.
+scrubjay COMMAND --help shows what a command takes. To read more: scrubjay docs.
+Output that is not a terminal's is JSON.
 Exit codes: 0 ok, 1 internal, 2 invalid, 3 not found, 4 denied, 5 conflict, 6 unavailable, 7 corrupt, 130 interrupted.
 """
 WITH_VALUE = ("--data-dir", "--home")
@@ -417,6 +418,11 @@ def completion(parser: Parser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="for which shell the script is")
 
 
+def docs(parser: Parser) -> None:
+    """Take which document is wanted, if any."""
+    parser.add_argument("page", nargs="?", type=text, metavar="PAGE", help="which one (a list of them)")
+
+
 def demo(parser: Parser) -> None:
     """Take which conversation to show."""
     parser.add_argument("--locomo", metavar="FILE", help="a LoCoMo file instead of the conversation that ships with it")
@@ -596,6 +602,7 @@ COMMANDS: tuple[Command, ...] = (
         "DoctorReport",
         "scrubjay doctor",
     ),
+    Command("docs", "read the documents that came with the program", "cli.docs:docs", docs, "", "scrubjay docs guide"),
     Command("stats", "show counts and sizes", "cli.memories:stats", nothing, "StatsAnswer", "scrubjay stats"),
     Command(
         "completion",

@@ -1,0 +1,56 @@
+"""`scrubjay docs`: the documents that came with the program, so that every hint leads to something that is there."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrubjay.cli.output import Output
+from scrubjay_shared.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from importlib.resources.abc import Traversable
+
+    from rich.console import RenderableType
+
+PAGES = {
+    "guide": "how scrubjay works, what it promises, and its settings",
+    "cli": "every command, its options and its records",
+    "sync": "the same memory on other machines, and what a server can see",
+    "sync-cli": "every command of sync",
+    "self-hosting": "running the server",
+    "protocol": "the protocol of sync, byte by byte",
+}
+"""The documents of the installed package, with what each is about. pyproject.toml puts them into the wheel."""
+
+
+def docs(line: Namespace) -> None:
+    """Print a document, or list what there is."""
+    out = Output.of(line)
+    if line.page is None:
+        out.answer(PAGES, lambda: "\n".join(f"scrubjay docs {name:<13} {about}" for name, about in PAGES.items()))
+        return
+    name = line.page.removeprefix("docs/").removesuffix(".md")
+    if name not in PAGES:
+        raise NotFoundError(
+            f"there is no document {line.page[:60]!r}", hint=f"scrubjay docs PAGE, one of: {', '.join(PAGES)}"
+        )
+    text = page(name)
+    out.answer({"page": name, "text": text}, lambda: _rendered(text) if sys.stdout.isatty() else text)
+
+
+def page(name: str) -> str:
+    """Return a document's Markdown: from the package, or from the checkout that it is installed from."""
+    packaged: Traversable = resources.files("scrubjay").joinpath("docs", f"{name}.md")
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return (Path(__file__).parents[3] / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _rendered(text: str) -> RenderableType:
+    from rich.markdown import Markdown  # noqa: PLC0415  # a parser of its own, for this command alone
+
+    return Markdown(text, hyperlinks=False)
