@@ -48,14 +48,11 @@ def vector_of(seed: int) -> bytes:
 
 async def embed(service: Service) -> dict[str, bytes]:
     """Give every owner a vector of its own; return them by owner."""
-    waiting = await service.store.to_embed(1, 10_000)
-    vectors = {owner: vector_of(place) for place, (owner, _, _) in enumerate(waiting)}
-    rows = [(owner, said_, vectors[owner]) for owner, said_, _ in waiting]
-
-    def put(tx: Transaction) -> None:
-        tx.put_vectors(tx.space("test"), rows)
-
-    await service.store.write(put)
+    space = await service.store.write(lambda tx: tx.enter_space("test"))
+    waiting = await service.store.to_embed(10_000)
+    vectors = {one.owner: vector_of(place) for place, one in enumerate(waiting)}
+    rows = [(one.owner, one.said, vectors[one.owner]) for one in waiting]
+    await service.store.write(lambda tx: tx.put_vectors(space, rows))
     return vectors
 
 
@@ -204,13 +201,14 @@ async def test_a_vector_made_of_a_text_that_was_forgotten_meanwhile_is_not_kept(
 ) -> None:
     await service.ingest(api.IngestRequest(events=(said(GONE), said(KEPT))))
     await service.settle(api.SettleRequest())
-    waiting = await service.store.to_embed(1, 100)
+    space = await service.store.write(lambda tx: tx.enter_space("test"))
+    waiting = await service.store.to_embed(100)
     ref = await memory_with(service, "quvexzoldrun")
     event_id = await event_with(service, "quvexzoldrun")
 
     await service.forget(api.ForgetRequest(ref=ref))
-    late = [(owner, said_, vector_of(n)) for n, (owner, said_, _) in enumerate(waiting)]
-    await service.store.write(partial(Transaction.put_vectors, space=1, vectors=late))
+    late = [(one.owner, one.said, vector_of(n)) for n, one in enumerate(waiting)]
+    await service.store.write(partial(Transaction.put_vectors, space=space, vectors=late))
 
     owners = {row[0] for row in await service.store.fetch("select owner from embedding")}
     assert not owners & {ref, event_id}

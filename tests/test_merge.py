@@ -643,7 +643,8 @@ async def test_events_of_other_devices_are_searched_and_embedded_but_never_disti
         await say(there, "elsewhere", session="t", ts=NOW + 3)
         await take(here, there.device, await said_by(there))
         assert await here.to_learn() == []
-        assert len(await here.to_embed(1, 10)) == 4
+        await here.write(lambda tx: tx.enter_space("test"))
+        assert len(await here.to_embed(10)) == 4
         assert {session.id: session.events for session in await here.sessions()} == {"s": 3, "t": 1}
 
         await say(here, "ours two", ts=NOW + 4)

@@ -58,11 +58,11 @@ async def fill(service: Service) -> None:
 
 async def embed(service: Service) -> None:
     """Give every owner without one a vector."""
-    space = await service.store.write(lambda tx: tx.space(SPACE))
-    waiting = await service.store.to_embed(space, 10_000)
+    space = await service.store.write(lambda tx: tx.enter_space(SPACE))
+    waiting = await service.store.to_embed(10_000)
     draw = np.random.default_rng(len(waiting))
     rows = [
-        (owner, hash_, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for owner, hash_, _ in waiting
+        (one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting
     ]
     await service.store.write(lambda tx: tx.put_vectors(space, rows))
 

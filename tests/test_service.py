@@ -1006,7 +1006,7 @@ async def test_a_broken_model_is_said_and_recall_stays_lexical(damage: str, open
     assert answer.mode == "lexical"
     assert answer.notes != ()
     assert settled.to_learn == 0
-    assert any("lexical" in warning for warning in status.warnings)
+    assert any("by words alone" in warning for warning in status.warnings)
 
 
 async def test_a_model_nobody_knows_is_refused(service: Service) -> None:

@@ -400,7 +400,7 @@ class ImportAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsAnswer:
-    """Counts and sizes of the store."""
+    """Counts and sizes of the store. `refused` texts are those that the model refused to embed."""
 
     memories: int
     events: int
@@ -418,6 +418,7 @@ class StatsAnswer:
     to_embed: int
     to_learn: int
     space: str | None
+    refused: int = 0
     oldest: Millis | None = None
     newest: Millis | None = None
 
@@ -495,7 +496,7 @@ class RebuildAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleRequest:
-    """Wait until nothing is left to learn or embed, for at most `timeout_ms`."""
+    """Wait until nothing is left to learn or embed, for at most `timeout_ms`; 0 only looks."""
 
     timeout_ms: int = 60_000
 
@@ -534,12 +535,17 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsAnswer:
-    """The models, and how far embedding has come in the space in use."""
+    """The models, and how far embedding has come in the space in use.
+
+    `refused` texts are found by their words alone. `notes` say where another model is named than the one in use.
+    """
 
     models: tuple[ModelState, ...]
     space: str | None
     embedded: int
     to_embed: int
+    refused: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

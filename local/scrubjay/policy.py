@@ -227,6 +227,16 @@ class WorkPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPolicy:
+    """How long a model is waited for, and when one that fails is left alone."""
+
+    question_seconds: float = 2.0  # for a server, while somebody waits: a warm one takes 20 to 200 ms; then words alone
+    failures: int = 2  # in a row until it is left alone: one lost answer may be chance, two cost a person 4 seconds
+    rest_seconds: float = 10.0  # how long it is left alone at first: a server that restarts is back in that time
+    rest_most_seconds: float = 300.0  # doubled after each failure up to this: what is down for long is asked seldom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPolicy:
     """All of it. A caller who wants other numbers builds another one; there is no global."""
 
@@ -236,6 +246,7 @@ class MemoryPolicy:
     limits: LimitPolicy = LimitPolicy()
     daemon: DaemonPolicy = DaemonPolicy()
     work: WorkPolicy = WorkPolicy()
+    models: ModelPolicy = ModelPolicy()
 
 
 DEFAULT = MemoryPolicy()

@@ -1,7 +1,8 @@
 """When background work runs: APScheduler jobs, each idempotent, leased in the store, and visible in `status`.
 
 A job is told of work (`Service.on_work`) and then runs at once; besides, it looks for work at intervals, which is how
-what a crash left behind is found. Looking costs one query; only a job that has something to do takes its lease.
+what a crash left behind is found. Looking costs the same whatever the store holds; only a job that has something to do
+takes its lease.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One job: how much it has to do, how it is done, how often it looks by itself, and when first (in seconds)."""
+    """One job: whether it may have something to do, how much that is, how it is done, and when it looks (in seconds).
 
+    `look` is called at every interval of an idle store, so its cost must not grow with the store.
+    """
+
+    look: Callable[[], Awaitable[bool]]
     waiting: Callable[[], Awaitable[int]]
     run: Callable[[], Awaitable[object]]
     seconds: int
@@ -49,10 +54,17 @@ class Scheduler:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         work = service.policy.work
         self._tasks: Mapping[str, Task] = {
-            "learn": Task(waiting=service.to_learn, run=service.learn, seconds=work.sweep_seconds),
-            "embed": Task(waiting=service.to_embed, run=service.embed, seconds=work.sweep_seconds),
-            "count": Task(waiting=service.to_count, run=service.flush_accesses, seconds=work.sweep_seconds),
+            "learn": Task(
+                look=service.may_learn, waiting=service.to_learn, run=service.learn, seconds=work.sweep_seconds
+            ),
+            "embed": Task(
+                look=service.may_embed, waiting=service.to_embed, run=service.embed, seconds=work.sweep_seconds
+            ),
+            "count": Task(
+                look=service.may_count, waiting=service.to_count, run=service.flush_accesses, seconds=work.sweep_seconds
+            ),
             "maintain": Task(
+                look=service.may_maintain,
                 waiting=service.to_maintain,
                 run=service.maintain,
                 seconds=work.maintain_seconds,
@@ -111,7 +123,7 @@ class Scheduler:
         try:
             while True:
                 self._again.discard(name)
-                if await task.waiting():
+                if await task.look():
                     await self._leased(name, task)
                 if name not in self._again:
                     return

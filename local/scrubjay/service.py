@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 
 from scrubjay import __version__, api, budget, exchange, intake, models, sources
+from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
@@ -34,7 +35,8 @@ from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy, RecallWeights, weighted
 from scrubjay.recall import Filters, Query, Ranking, passage, rank, reranked
 from scrubjay.recall import Hit as Ranked
-from scrubjay.settings import HTTP_PREFIX, Settings
+from scrubjay.runtime import Models, Named
+from scrubjay.settings import Settings
 from scrubjay.store import (
     Changes,
     Disputed,
@@ -47,7 +49,7 @@ from scrubjay.store import (
     saved_index,
     sqlite_version,
 )
-from scrubjay.store.rows import EMBEDDED_TYPES, MAX_EMBEDDED_CHARS
+from scrubjay.store.rows import EMBEDDED_TYPES
 from scrubjay.store.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
 from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
@@ -55,7 +57,6 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     NotFoundError,
-    ScrubjayError,
     TooLargeError,
     UnavailableError,
 )
@@ -72,7 +73,7 @@ from scrubjay_shared.records import (
     Scope,
     content_hash,
 )
-from scrubjay_shared.scoring import decode_vectors, encode_vector, quantise
+from scrubjay_shared.scoring import decode_vectors
 from scrubjay_shared.text import analyse, fts_query, query_tokens
 
 log = logging.getLogger(__name__)
@@ -93,16 +94,11 @@ SAVED_SHARE = 20
 SCANNED = 5_000
 """Documents read from the store at a time while catching up."""
 
-RETRY_MODEL_SECONDS = 10
-"""How long a model that could not be loaded is left alone: checking 34 MB costs a tenth of a second."""
-
 
 class Service:
     """An open store with everything around it. Made by `Service.open`."""
 
-    def __init__(
-        self, store: Store, policy: MemoryPolicy, models_dir: Path, model: str, now: Callable[[], Millis]
-    ) -> None:
+    def __init__(self, store: Store, policy: MemoryPolicy, named: Named, now: Callable[[], Millis]) -> None:
         self.store = store
         self.policy = policy
         self.on_work: Callable[[str], None] = lambda _job: None
@@ -110,25 +106,13 @@ class Service:
         self.jobs: Callable[[], Awaitable[tuple[api.Job, ...]]] = _no_jobs
         self._index = Index()
         self._missed: builtins.list[Changes] | None = None
-        self._models_dir = models_dir
-        self._model = model
-        self._reranking_model = NO_MODEL
+        self._models = Models(store, policy, named, self._enter_space)
+        self._models_dir = named.models_dir
         self._now = now
         self._started = now()
-        self._embedder: models.Embedder | None = None
-        self._embedder_error: ScrubjayError | None = None
-        self._retry_model = 0.0
         self._space: int | None = None
-        self._used_model = time.monotonic()
         self._spread = (0.0, 1.0)
-        self._reranker: models.Reranker | None = None
-        self._reranker_error: ScrubjayError | None = None
-        self._retry_reranker = 0.0
-        self._used_reranker = time.monotonic()
-        self._loading = asyncio.Lock()
-        self._loading_reranker = asyncio.Lock()
         self._learning = asyncio.Lock()
-        self._embedding = asyncio.Lock()
         self._indexing = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._saving = asyncio.Lock()
@@ -136,8 +120,7 @@ class Service:
         self._dropping: set[asyncio.Task[None]] = set()
         self._unsaved = 0
         self._accessed: dict[str, tuple[int, Millis]] = {}
-        self._endpoint: models.Endpoint | None = None
-        self._threads: int | None = None
+        self._learnt = (-1, 0)
 
     @classmethod
     async def open(
@@ -148,6 +131,7 @@ class Service:
         model: str,
         reranker: str = NO_MODEL,
         policy: MemoryPolicy = DEFAULT,
+        origins: Mapping[str, Origin] | None = None,
         endpoint: models.Endpoint | None = None,
         threads: int | None = None,
         now: Callable[[], Millis] = lambda: Millis(time.time_ns() // 1_000_000),
@@ -155,17 +139,24 @@ class Service:
     ) -> Service:
         """Open the store at `path` and load its index. Raises what `Store.open` raises.
 
-        `model` names the embedding model and `reranker` the reranking model, which is used where it is installed; the
-        store's own choice (`use_model`) wins over both. `endpoint` is for models that run elsewhere, `threads` how many
-        texts are embedded, or pairs scored, at once.
+        `model` names the embedding model and `reranker` the reranking model, which is used where it is installed;
+        `origins` says where these names came from, and `choice.chosen` what that means beside the store's own choice
+        (`use_model`). `endpoint` is for models that run elsewhere, `threads` how many texts are embedded, or pairs
+        scored, at once.
         """
         store = await Store.open(path, now=now, entropy=entropy)
-        service = cls(store, policy, models_dir, model, now)
-        service._reranking_model = reranker
-        service._endpoint = endpoint
-        service._threads = threads
+        named = Named(
+            models_dir=models_dir,
+            model=model,
+            reranker=reranker,
+            origins=origins or {},
+            endpoint=endpoint,
+            threads=threads,
+        )
+        service = cls(store, policy, named, now)
         try:
             await store.write(Transaction.drop_leases)
+            await service._models.forget_space()
             await service._load_index()
         except BaseException:
             await store.close()
@@ -182,7 +173,7 @@ class Service:
         `environ` holds the key of an embeddings server under the name that the settings give. Raises as `open`.
         """
         endpoint = None
-        if settings.model.startswith(HTTP_PREFIX):
+        if settings.embed_url:
             key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
             endpoint = models.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
         if settings.recall_weights is not None:
@@ -193,6 +184,7 @@ class Service:
             models_dir=settings.models_dir,
             model=settings.model,
             reranker=settings.reranker,
+            origins=settings.origins,
             policy=policy,
             endpoint=endpoint,
             threads=settings.threads,
@@ -215,13 +207,10 @@ class Service:
                 await self._save_index()
             await asyncio.gather(*self._dropping)
         finally:
-            await self.store.close()
-            if self._embedder is not None:
-                self._embedder.close()
-                self._embedder = None
-            if self._reranker is not None:
-                self._reranker.close()
-                self._reranker = None
+            try:
+                await self._models.close()
+            finally:
+                await self.store.close()
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -311,8 +300,7 @@ class Service:
 
     async def _add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
         """Store drafts that were cleaned. Returns the id of each and whether it is new."""
-        vectors = await self._vectors_now([draft.content for draft in drafts])
-        space = self._space
+        embedded = await self._models.vectors_now([draft.content for draft in drafts])
 
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]
@@ -328,8 +316,8 @@ class Service:
                     found = known[key] = tx.new_id(draft.created_at)
                     writes[found] = MemoryWrite(memory_id=found, fields=_fields(draft, tx.now), names=names)
                     answers.append((found, True))
-                    if vectors is not None:
-                        placed.append((found, said, vectors[place]))
+                    if embedded is not None:
+                        placed.append((found, said, embedded[1][place]))
                     continue
                 answers.append((found, False))
                 if names:
@@ -339,12 +327,12 @@ class Service:
                         fields[Field.NAME] = draft.name
                     writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
             tx.write_memories(list(writes.values()))
-            if placed and space is not None:
-                tx.put_vectors(space, placed)
+            if embedded is not None:
+                tx.put_vectors(embedded[0], placed)
             return answers
 
         answers = await self.store.write(work)
-        if vectors is None and any(created for _, created in answers):
+        if embedded is None and any(created for _, created in answers):
             self.on_work("embed")
         return answers
 
@@ -520,12 +508,12 @@ class Service:
         reranker = None
         if request.mode is not api.Mode.KEYWORD and text.strip():
             # The first question waits for both models: for one beside the other, not for one after the other.
-            loading = [self._load_reranker()] if reranks else []
+            loading = [self._models.reranker.held()] if reranks else []
             (vector, note), named, *loaded = await asyncio.gather(self._embed_query(text), self._named(text), *loading)
             reranker = loaded[0] if loaded else None
             notes += [note] if note else []
-            if reranks and reranker is None and self._reranker_error is not None:
-                notes.append(f"{self._reranker_error.message}: not reranked")
+            if reranks and reranker is None and self._models.reranker.error is not None:
+                notes.append(f"{self._models.reranker.error.message}: not reranked")
         else:
             named = await self._named(text)
         stages["embed"] = _lap(began)
@@ -616,7 +604,7 @@ class Service:
             else ""  # forgotten since it was ranked: it is left out when the hits are read
             for hit in first
         ]
-        logits, note = await self._rerank_scores(text, passages)
+        logits, note = await self._models.rerank(text, passages)
         if logits is None:
             return replace(ranking, hits=ranking.hits[:limit]), note
         return reranked(ranking, logits, policy, limit=limit), note
@@ -923,6 +911,7 @@ class Service:
         counts = await self.store.counts()
         oldest, newest = await self.store.bounds()
         embedded = 0 if self._space is None else await self.store.embedded(self._space)
+        waiting, refused = await self._models.to_embed()
         return api.StatsAnswer(
             memories=counts["memories"],
             events=counts["events"],
@@ -937,9 +926,10 @@ class Service:
             file_bytes=self.store.path.stat().st_size,
             schema_version=self.store.schema_version,
             embedded=embedded,
-            to_embed=await self.to_embed(),
+            to_embed=waiting,
+            refused=refused,
             to_learn=await self.to_learn(),
-            space=self._space_name(await self._chosen()),
+            space=await self._models.space_name(),
             oldest=oldest,
             newest=newest,
         )
@@ -954,10 +944,7 @@ class Service:
                 f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is;"
                 " upgrade when you can"
             )
-        if self._embedder_error is not None:
-            warnings.append(f"{self._embedder_error.message}: recall is lexical. {self._embedder_error.hint}")
-        if self._reranker_error is not None:
-            warnings.append(f"{self._reranker_error.message}: nothing is reranked. {self._reranker_error.hint}")
+        warnings += await self._models.warnings()
         return api.StatusAnswer(
             version=__version__,
             pid=os.getpid(),
@@ -966,24 +953,24 @@ class Service:
             sqlite_version=sqlite_version,
             schema_version=self.store.schema_version,
             device=self.store.device,
-            model=await self._chosen(),
-            model_state=self._model_state(await self._chosen()),
-            reranker=await self._chosen_reranker(),
-            reranker_state=self._reranker_state(await self._chosen_reranker()),
+            model=(await self._models.chosen()).name,
+            model_state=await self._models.state(),
+            reranker=(await self._models.chosen_reranker()).name,
+            reranker_state=await self._models.reranker_state(),
             jobs=await self.jobs(),
             warnings=tuple(warnings),
         )
 
     async def settle(self, request: api.SettleRequest) -> api.SettleAnswer:
         """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
-        try:
-            async with asyncio.timeout(request.timeout_ms / 1000):
-                await self.learn()
-                await self.embed()
-        except TimeoutError:
-            log.info("settle gave up after ms=%d", request.timeout_ms)
-        stats = await self.stats(api.Nothing())
-        return api.SettleAnswer(to_learn=stats.to_learn, to_embed=stats.to_embed)
+        if request.timeout_ms > 0:
+            try:
+                async with asyncio.timeout(request.timeout_ms / 1000):
+                    await self.learn()
+                    await self.embed()
+            except TimeoutError:
+                log.info("settle gave up after ms=%d", request.timeout_ms)
+        return api.SettleAnswer(to_learn=await self.to_learn(), to_embed=await self.to_embed())
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
@@ -1005,21 +992,37 @@ class Service:
         return made
 
     async def to_learn(self) -> int:
-        """Return how many events wait to be distilled."""
-        return sum(count for _, count in await self.store.to_learn())
+        """Return how many events wait to be distilled. Looks only where something was written since the last time."""
+        commits, waiting = self._learnt
+        if commits != self.store.commits:
+            commits = self.store.commits
+            waiting = sum(count for _, count in await self.store.to_learn())
+            self._learnt = (commits, waiting)
+        return waiting
+
+    async def may_learn(self) -> bool:
+        """Say whether events wait to be distilled."""
+        return await self.to_learn() > 0
 
     async def to_embed(self) -> int:
-        """Return how many owners have no vector in the space in use; 0 without a model."""
-        name = await self._chosen()
-        if name == NO_MODEL or (self._embedder is None and self._model_state(name) not in {"idle", "loaded"}):
-            return 0
-        space = self._space
-        counts = await self.store.counts()
-        return counts["vectored"] - (0 if space is None else await self.store.embedded(space))
+        """Return how many texts wait for a vector in the space in use; 0 without a model."""
+        return (await self._models.to_embed())[0]
+
+    async def may_embed(self) -> bool:
+        """Say whether `embed` may have something to do. Costs a few looks, however large the store is."""
+        return await self._models.may_embed()
 
     async def to_count(self) -> int:
         """Return how many memories were recalled since that was last written down."""
         return len(self._accessed)
+
+    async def may_count(self) -> bool:
+        """Say whether memories were recalled since that was last written down."""
+        return bool(self._accessed)
+
+    async def may_maintain(self) -> bool:
+        """Say that there is always something to look after, at the pace of the schedule."""
+        return True
 
     async def to_maintain(self) -> int:
         """Return 1: there is always something to look after, at the pace of the schedule."""
@@ -1027,7 +1030,7 @@ class Service:
 
     async def maintain(self) -> None:
         """Keep the file small and quick, and the process too: let an idle model go."""
-        await self.unload_idle()
+        await self._models.unload_idle()
         await self.store.write(Transaction.tidy)
         if given := await self.store.shrink(self._stopping.is_set):
             log.info("gave back pages=%d", given)
@@ -1117,56 +1120,17 @@ class Service:
     # --- embedding ----------------------------------------------------------------------------------------------------
 
     async def embed(self) -> int:
-        """Embed every owner that has no vector in the space in use. Returns how many that were; 0 without a model."""
-        done = 0
-        async with self._embedding:
-            while not self._stopping.is_set():
-                embedder = await self._load_model()
-                if embedder is None or self._space is None:
-                    return done
-                space = self._space
-                waiting = await self.store.to_embed(space, self.policy.work.embed_batch)
-                if not waiting:
-                    return done
-                vectors = await self._encode(embedder, [words for _, _, words in waiting])
-                if vectors is None:
-                    return done
-                rows = [(owner, said, blob) for (owner, said, _), blob in zip(waiting, vectors, strict=True)]
-                await self.store.write(partial(Transaction.put_vectors, space=space, vectors=rows))
-                done += len(rows)
-        return done
-
-    async def _encode(self, embedder: models.Embedder, texts: Sequence[str]) -> Sequence[bytes] | None:
-        """Return the stored form of the vectors of some texts; None when the model fails, which status then says."""
-
-        def run() -> Sequence[bytes]:
-            rows, scales = quantise(embedder.embed(texts))
-            return [encode_vector(row, float(scale)) for row, scale in zip(rows, scales, strict=True)]
-
-        self._used_model = time.monotonic()
-        try:
-            return await asyncio.to_thread(run)
-        except ScrubjayError as error:
-            self._fail_model(error)
-            return None
-
-    async def _vectors_now(self, texts: Sequence[str]) -> Sequence[bytes] | None:
-        """Return the vectors of a few texts when the model is in memory, so that they are found by meaning at once."""
-        if self._embedder is None or not texts or len(texts) > self.policy.work.embed_batch:
-            return None
-        return await self._encode(self._embedder, [text[:MAX_EMBEDDED_CHARS] for text in texts])
+        """Embed what waits for a vector. Returns how many texts that were; 0 without a model."""
+        return await self._models.embed(self._stopping)
 
     async def _embed_query(self, text: str) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
-        embedder = await self._load_model()
-        if embedder is None:
-            error = self._embedder_error
-            return None, "no model in use: lexical only" if error is None else f"{error.message}: lexical only"
-        self._used_model, self._spread = time.monotonic(), embedder.spread
-        try:
-            return await asyncio.to_thread(embedder.embed_query, text), ""
-        except ScrubjayError as error:
-            self._fail_model(error)
-            return None, f"{error.message}: lexical only"
+        asked, note = await self._models.ask(text)
+        if asked is None:
+            return None, note
+        if asked.space != self._space:  # the index holds vectors of another model by now
+            return None, "the model was changed meanwhile: lexical only"
+        self._spread = asked.spread
+        return asked.vector, ""
 
     async def meaning(
         self, texts: Sequence[str], *, question: bool = False
@@ -1175,168 +1139,32 @@ class Service:
 
         None without a model that works. `question` embeds them as what is asked, not as what is stored.
         """
-        embedder = await self._load_model()
-        if embedder is None:
-            return None
-        self._used_model = time.monotonic()
-
-        def embedded() -> np.ndarray[Any, np.dtype[np.float32]]:
-            return np.stack([embedder.embed_query(text) for text in texts]) if question else embedder.embed(texts)
-
-        try:
-            return embedder.space, await asyncio.to_thread(embedded)
-        except ScrubjayError as error:
-            self._fail_model(error)
-            return None
+        return await self._models.meaning(texts, question=question)
 
     async def _place_topics(self) -> None:
         """Give the index the vectors of topic labels that it has none of; only the weighted mode reads them."""
-        embedder = self._embedder
-        labels = [] if embedder is None else self._index.topics_without_vector()
-        if embedder is not None and labels:
-            try:
-                rows, scales = await asyncio.to_thread(lambda: quantise(embedder.embed(labels)))
-            except ScrubjayError as error:
-                self._fail_model(error)
-                return
-            self._index.set_topics(labels, rows, scales)
+        labels = self._index.topics_without_vector()
+        index, space = self._index, self._space
+        found = await self._models.vectors_of(labels) if labels else None
+        if found is not None and (found[0], self._space, self._index) == (space, space, index):
+            index.set_topics(labels, *found[1])
 
-    def _fail_model(self, error: ScrubjayError) -> None:
-        log.warning("model failed code=%s", error.code)
-        self._embedder_error = error
-
-    async def _load_model(self) -> models.Embedder | None:
-        """Return the model in use, loading it if need be; None when there is none or it cannot be loaded."""
-        embedder = self._embedder
-        if embedder is not None:
-            return embedder
-        async with self._loading:
-            embedder = self._embedder
-            if embedder is not None:
-                return embedder
-            name = await self._chosen()
-            if name == NO_MODEL or time.monotonic() < self._retry_model:
-                return None
-            try:
-                embedder = await asyncio.to_thread(
-                    models.load, self._models_dir, name, threads=self._threads, endpoint=self._endpoint
-                )
-            except ScrubjayError as error:
-                self._embedder_error = error
-                self._retry_model = time.monotonic() + RETRY_MODEL_SECONDS
-                return None
-            await self._enter_space(embedder.space)
-            self._embedder, self._embedder_error = embedder, None
-            self._used_model = time.monotonic()
-        self.on_work("embed")
-        return self._embedder
-
-    async def unload_idle(self) -> bool:
-        """Let go of the models that nobody has used for a while. Returns whether there was one."""
-        latest = time.monotonic() - self.policy.work.unload_seconds
-        idle: builtins.list[models.Embedder | models.Reranker] = []
-        if self._embedder is not None and self._used_model <= latest and not self._embedding.locked():
-            idle.append(self._embedder)
-            self._embedder = None
-        if self._reranker is not None and self._used_reranker <= latest:
-            idle.append(self._reranker)
-            self._reranker = None
-        for model in idle:
-            await asyncio.to_thread(model.close)
-        return bool(idle)
-
-    async def _rerank_scores(
-        self, text: str, texts: Sequence[str]
-    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
-        """Return how well each of some texts answers, and a note; no scores and no note without a reranking model."""
-        reranker = await self._load_reranker()
-        if reranker is None:
-            error = self._reranker_error
-            return None, "" if error is None else f"{error.message}: not reranked"
-        self._used_reranker = time.monotonic()
-        try:
-            scores = await asyncio.to_thread(reranker.score, text, texts)
-        except ScrubjayError as error:
-            log.warning("reranker failed code=%s", error.code)
-            self._reranker_error = error
-            return None, f"{error.message}: not reranked"
-        self._reranker_error = None
-        return scores, ""
-
-    async def _load_reranker(self) -> models.Reranker | None:
-        """Return the reranker in use, loading it if need be; None when there is none or it cannot be loaded.
-
-        One that is not installed is no error: it is optional.
-        """
-        reranker = self._reranker
-        if reranker is not None:
-            return reranker
-        async with self._loading_reranker:
-            reranker = self._reranker
-            if reranker is not None:
-                return reranker
-            name = await self._chosen_reranker()
-            if name == NO_MODEL or time.monotonic() < self._retry_reranker:
-                return None
-            self._retry_reranker = time.monotonic() + RETRY_MODEL_SECONDS
-            if models.is_absent(self._models_dir, name):
-                self._reranker_error = None
-                return None
-            try:
-                reranker = await asyncio.to_thread(models.load_reranker, self._models_dir, name, threads=self._threads)
-            except ScrubjayError as error:
-                self._reranker_error = error
-                return None
-            self._reranker, self._reranker_error, self._retry_reranker = reranker, None, 0.0
-            self._used_reranker = time.monotonic()
-        return reranker
-
-    async def _enter_space(self, name: str) -> None:
-        """Search in the space of this name from now on."""
-        space = await self.store.write(lambda tx: tx.space(name))
+    async def _enter_space(self, space: int | None) -> None:
+        """Search in this space from now on."""
         if space != self._space:
             self._space = space
             await self._load_vectors()
-
-    def _space_name(self, model: str) -> str | None:
-        if self._embedder is not None:
-            return self._embedder.space
-        return models.EMBEDDERS[model].space if model in models.EMBEDDERS else None
-
-    async def _chosen(self) -> str:
-        return await self.store.meta("model") or self._model
-
-    async def _chosen_reranker(self) -> str:
-        return await self.store.meta("reranker") or self._reranking_model
-
-    def _model_state(self, name: str) -> str:
-        if name == NO_MODEL:
-            return NO_MODEL
-        if self._embedder is not None:
-            return "loaded"
-        if self._embedder_error is not None:
-            return self._embedder_error.code
-        return "idle"
-
-    def _reranker_state(self, name: str) -> str:
-        if name == NO_MODEL:
-            return NO_MODEL
-        if self._reranker is not None:
-            return "loaded"
-        if self._reranker_error is not None:
-            return self._reranker_error.code
-        return models.ModelState.ABSENT.value if models.is_absent(self._models_dir, name) else "idle"
+        if space is not None:
+            self.on_work("embed")
 
     async def models(self, _: api.Nothing) -> api.ModelsAnswer:
         """Return the models that can be used and how far embedding has come."""
-        chosen = (await self._chosen(), await self._chosen_reranker())
+        choices = (await self._models.chosen(), await self._models.chosen_reranker())
+        chosen = tuple(choice.name for choice in choices)
         found = await asyncio.to_thread(models.installed, self._models_dir, in_use=chosen)
-        stats = await self.stats(api.Nothing())
-        errors = {
-            name: error.message
-            for name, error in zip(chosen, (self._embedder_error, self._reranker_error), strict=True)
-            if error is not None
-        }
+        waiting, refused = await self._models.to_embed()
+        met = (self._models.embedder.error, self._models.reranker.error)
+        errors = {name: error.message for name, error in zip(chosen, met, strict=True) if error is not None}
         return api.ModelsAnswer(
             models=tuple(
                 api.ModelState(
@@ -1350,9 +1178,11 @@ class Service:
                 )
                 for model in found
             ),
-            space=stats.space,
-            embedded=stats.embedded,
-            to_embed=stats.to_embed,
+            space=await self._models.space_name(),
+            embedded=0 if self._space is None else await self.store.embedded(self._space),
+            to_embed=waiting,
+            refused=refused,
+            notes=tuple(choice.remark for choice in choices if choice.remark),
         )
 
     async def use_model(self, request: api.ModelRequest) -> api.ModelsAnswer:
@@ -1363,50 +1193,17 @@ class Service:
         changes nothing then.
         """
         if request.reranker or request.name in models.RERANKERS:
-            return await self._use_reranker(request.name)
-        if request.name == NO_MODEL:
-            async with self._loading:  # a model on its way in would stay
-                await self.store.write(lambda tx: tx.set_meta("model", NO_MODEL))
-                await self._drop_model()
-                self._space = None
-                self._index.clear_vectors()
-            return await self.models(api.Nothing())
-        embedder = await asyncio.to_thread(
-            models.load, self._models_dir, request.name, threads=self._threads, endpoint=self._endpoint
-        )
-        async with self._loading:
-            await self.store.write(lambda tx: tx.set_meta("model", request.name))
-            await self._drop_model()
-            await self._enter_space(embedder.space)
-            self._embedder = embedder
-            self._used_model = time.monotonic()
-        self.on_work("embed")
+            await self._models.use_reranker(request.name)
+        else:
+            await self._models.use(request.name)
         return await self.models(api.Nothing())
-
-    async def _use_reranker(self, name: str) -> api.ModelsAnswer:
-        reranker = None
-        if name != NO_MODEL:
-            reranker = await asyncio.to_thread(models.load_reranker, self._models_dir, name, threads=self._threads)
-        async with self._loading_reranker:
-            await self.store.write(lambda tx: tx.set_meta("reranker", name))
-            before, self._reranker, self._reranker_error = self._reranker, reranker, None
-            self._used_reranker = time.monotonic()
-        if before is not None:
-            await asyncio.to_thread(before.close)
-        return await self.models(api.Nothing())
-
-    async def _drop_model(self) -> None:
-        embedder, self._embedder, self._embedder_error = self._embedder, None, None
-        if embedder is not None:
-            await asyncio.to_thread(embedder.close)
 
     # --- the index ----------------------------------------------------------------------------------------------------
 
     async def _load_index(self) -> None:
         """Fill a new index from the copy of an earlier one and the store, or the store alone; replace the old one."""
-        chosen = await self._chosen()
-        if self._space is None and chosen in models.EMBEDDERS:
-            self._space = await self.store.space_number(models.EMBEDDERS[chosen].space)
+        if self._space is None:
+            self._space = await self._models.known_space()
         missed: builtins.list[Changes] = []
         self._missed = missed
         fresh = await self._saved_index()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrubjay.choice import Origin
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Settings:
     `socket` is None where the platform has no Unix sockets; `reranker` is used where it is installed; `threads` is how
     many texts are embedded, or reranked, at once, None for the models' own default; `embed_url`, `embed_api` and
     `embed_key_env` (the *name* of the environment variable that holds the key) matter only when `model` begins with
-    `http:`.
+    `http:`. `origins` says where the value of each key came from; a key that is absent has its default.
     """
 
     config_path: Path
@@ -59,6 +60,7 @@ class Settings:
     embed_api: str
     embed_key_env: str
     log_level: str
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
     @property
     def store_path(self) -> Path:
@@ -114,13 +116,17 @@ def load(
     config = read_config(config_path, required=named)
 
     chosen: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
     for option in OPTIONS.values():
         if option.key in given:
             chosen[option.key] = _checked(option, _from_cwd(given[option.key], option), f"--{_dashed(option.key)}")
+            origins[option.key] = Origin.FLAG
         elif environ.get(option.variable):
             chosen[option.key] = _checked(option, environ[option.variable], option.variable)
+            origins[option.key] = Origin.ENVIRONMENT
         elif option.key in config:
             chosen[option.key] = _checked(option, config[option.key], f"{config_path}: {option.key}")
+            origins[option.key] = Origin.FILE
 
     data_dir = chosen.get("data_dir", folders["data"])
     defaults = {
@@ -139,7 +145,7 @@ def load(
         "embed_key_env": "",
         "log_level": "info",
     }
-    settings = Settings(config_path=config_path, **(defaults | chosen))
+    settings = Settings(config_path=config_path, origins=origins, **(defaults | chosen))
     if settings.model.startswith(HTTP_PREFIX) and not settings.embed_url:
         raise InvalidError(
             f"model {settings.model} needs embed_url", hint="set embed_url to the embeddings server's address"
@@ -505,5 +511,5 @@ OPTIONS: dict[str, Option] = {
 }
 
 # A setting without an option could never be set, an option without a setting never be read.
-if OPTIONS.keys() != {field.name for field in fields(Settings)} - {"config_path"}:
+if OPTIONS.keys() != {field.name for field in fields(Settings)} - {"config_path", "origins"}:
     raise TypeError("OPTIONS and Settings differ")

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from scrubjay import settings as options
+from scrubjay.choice import Origin
 from scrubjay.client import STOP_NAME, Client, Running, discover, greeting
 from scrubjay.policy import DEFAULT, DaemonPolicy
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
@@ -294,12 +295,21 @@ def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
         os.close(descriptor)
 
 
+_CHOSEN_ELSEWHERE = frozenset(("model", "reranker"))
+"""Settings that the store may override unless a person gave them for this one process."""
+
+
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which the child reads these very settings, from another working folder."""
     child = dict(environ)
     for option in options.OPTIONS.values():
         value = getattr(settings, option.key)
         child[option.variable] = "" if value is None else str(value)
+        if option.key in _CHOSEN_ELSEWHERE and settings.origins.get(option.key) not in {
+            Origin.FLAG,
+            Origin.ENVIRONMENT,
+        }:
+            child[option.variable] = ""  # the child reads the settings file itself
     child["SCRUBJAY_CONFIG"] = str(settings.config_path) if settings.config_path.exists() else ""
     if child.get("PYTHONPATH"):
         child["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in child["PYTHONPATH"].split(os.pathsep))  # noqa: PTH100

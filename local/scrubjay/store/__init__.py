@@ -2,7 +2,8 @@
 
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
-from scrubjay.store.file import check, is_derived, migrations, restore, snapshots
+from scrubjay.store.embed_queue import FIRST, Place, Waiting
+from scrubjay.store.file import check, is_derived, meta_of, migrations, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.peers import Outgoing, Received
@@ -11,6 +12,7 @@ from scrubjay.store.store import Changes, Disputed, Parked, Store
 from scrubjay.store.transaction import MemoryWrite, Position, Transaction
 
 __all__ = [
+    "FIRST",
     "Changes",
     "Damage",
     "Disputed",
@@ -19,12 +21,14 @@ __all__ = [
     "MemoryWrite",
     "Outgoing",
     "Parked",
+    "Place",
     "Position",
     "Received",
     "Remedy",
     "Store",
     "StoreInUseError",
     "Transaction",
+    "Waiting",
     "check",
     "drop_index",
     "find_damage",
@@ -32,6 +36,7 @@ __all__ = [
     "holder",
     "identity",
     "is_derived",
+    "meta_of",
     "migrations",
     "replaced",
     "restore",

@@ -17,7 +17,7 @@ from scrubjay.store import seals
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.sqlite import driver, translated
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, UnavailableError
+from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, ScrubjayError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +128,15 @@ _OF_INDEXES = (
     "fts5",
 )
 """How SQLite words that an index, or the full text, does not agree with its table."""
+def meta_of(path: Path) -> dict[str, str]:
+    """Return the settings that a store keeps in its file; none where there is no store that can be read.
+    Opens it for reading only, also while another process has it.
+    try:
+        _refuse_foreign(path)
+        with translated(path), _opened(path, read_only=True) as connection:
+            return {str(key): str(value) for key, value in connection.execute("select key, value from meta")}
+    except ScrubjayError:  # whoever wants the reason asks `check`
+        return {}
 
 
 def copy_to(connection: Any, source: Path, target: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from scrubjay.store import rows, sqlite
+from scrubjay.store.embed_queue import EmbedQueue
 from scrubjay.store.file import PROJECTED, fts_erases
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
@@ -66,6 +67,14 @@ class Projection:
         self._store = store
         self._connection = connection
         self._entropy = entropy
+        self._queue: EmbedQueue | None = None
+
+    @property
+    def queue(self) -> EmbedQueue:
+        """What waits to be embedded."""
+        if self._queue is None:
+            self._queue = EmbedQueue(self._connection)
+        return self._queue
 
     def fetch(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, with what this transaction has written so far."""
@@ -123,6 +132,8 @@ class Projection:
             f"insert into event ({columns}) values ({rows.placeholders(columns)})",
             [(n, *row, seq, gone, erased) for n, (seq, row, gone, erased) in numbered],
         )
+        if numbered:
+            self.queue.add_events(numbered[0][0], numbered[-1][0])
         if not learn:
             self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in numbered])
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
@@ -278,7 +289,7 @@ class Projection:
         stale = [
             memory.id for memory in memories if old.get(memory.id, (0, memory.content_hash))[1] != memory.content_hash
         ]
-        self._run_many("delete from embedding where owner = ?", [(memory_id,) for memory_id in stale])
+        self._run_many(_UNEMBED, [(memory_id,) for memory_id in stale])
         self.changes.stale.update(stale)
         top = self.fetch("select coalesce(max(n), 0) from memory")[0][0]
         fresh = iter(range(top + 1, top + 1 + len(memories)))
@@ -289,6 +300,8 @@ class Projection:
             f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
             [(n, *rows.memory_row(memory)) for n, memory in numbered],
         )
+        said_anew = {*stale, *(memory.id for memory in memories if memory.id not in old)}
+        self.queue.add_memories([n for n, memory in numbered if memory.id in said_anew])
         tokens = [rows.memory_tokens(memory) for memory in memories]
         self._run_many(
             "insert into memory_fts (rowid, tokens) values (?, ?)",
@@ -468,10 +481,11 @@ class Projection:
             ("counted", "memory_id"),
             ("conflict", "memory_id"),
             ("access", "memory_id"),
-            ("embedding", "owner"),
             ("memory", "id"),
         ):
             self._run_many(f"delete from {table} where {column} = ?", [(memory_id,) for memory_id in ids])
+        self._run_many(_UNEMBED, [(memory_id,) for memory_id in ids])
+        self.queue.drop_memories([n for n, _ in numbers])
         self._run_many("delete from memory_fts where rowid = ?", [(n,) for n, _ in numbers])
         self.changes.removed += [memory_id for _, memory_id in numbers]
         renamed = self._name(named, {})
@@ -525,7 +539,11 @@ class Projection:
 
     def _reindex(self, ids: str) -> None:
         """Tell the full text, the index and the sessions of some events (a JSON array of ids) that changed."""
-        self._run("delete from embedding where owner in (select value from json_each(?))", (ids,))
+        self._run(
+            "delete from embedding where space in (select id from space) and owner in (select value from json_each(?))",
+            (ids,),
+        )
+        self.queue.change_events(ids)
         found = self.fetch(
             f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event"
             " where id in (select value from json_each(?)) order by n",
@@ -571,6 +589,7 @@ class Projection:
             self._index_events((row[13], row[14], row) for row in found if not row[15])
             last = found[-1][13]
         self.project_all()
+        self.queue.refill(self.queue.space)
         events = self.fetch("select count(*) from event where not forgotten")[0][0]
         memories = self.fetch(f"select count(*) from memory where {rows.LISTED}")[0][0]
         return memories, events
@@ -584,6 +603,7 @@ class Projection:
             "delete from memory where id not in (select entity from op where type = ? and body is not null)",
             (int(OpType.MEMORY),),
         )
+        self.queue.drop_absent()
         entities = self.fetch(
             "select entity from op where type in (?, ?, ?, ?, ?) and body is not null group by entity"
             " order by min(hlc), entity",
@@ -619,6 +639,9 @@ class Projection:
                 total.update(msgspec.msgpack.encode(row))
         return total.hexdigest()
 
+
+_UNEMBED = "delete from embedding where space in (select id from space) and owner = ?"
+"""Drop the vectors of one owner; without the space, which comes first in the key, all vectors would be read."""
 
 _CLOSES, _TITLES = EventType.SESSION_END.value, EventType.USER_MESSAGE.value
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scrubjay.index import EventDoc, MemoryDoc
-from scrubjay.store import file, rows, seals, sqlite
+from scrubjay.store import embed_queue, file, rows, seals, sqlite
+from scrubjay.store.embed_queue import Place, Waiting
 from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.transaction import ENDS, Position, Transaction
@@ -123,6 +124,8 @@ class Store:
         self.store_id = ""
         self.last_hlc = Hlc(0)
         self.last_seq = 0
+        self.commits = 0
+        """How often something was written: while it stays, nothing that was looked for can have come."""
         self.on_change: Callable[[Changes], None] = lambda _: None
         self._lock = lock
         self._now = now
@@ -207,6 +210,7 @@ class Store:
 
     def _tell(self, group: list[Changes]) -> None:
         """Hand what a group of writes changed to whoever follows, as one: an index takes many at the price of one."""
+        self.commits += 1
         if group:
             first, *rest = group
             for later in rest:
@@ -508,30 +512,54 @@ class Store:
         ordered = sorted({row[13]: row for row in (*before, *between, *fresh)}.values(), key=_place)
         return [rows.event_of(row) for row in ordered], {row[0] for row in fresh}, max(row[13] for row in fresh)
 
-    async def to_embed(self, space: int, limit: int) -> list[tuple[str, str, str]]:
-        """Return (owner, content hash, text) of owners without a vector in a space: memories first, newest first."""
+    async def embed_space(self) -> tuple[int, str] | None:
+        """Return the number and the name of the space that the queue is about, None while no model is in use."""
+        found = await self.fetch("select s.id, s.name from embed_queue q join space s on s.id = q.space")
+        return (int(found[0][0]), str(found[0][1])) if found else None
+
+    async def may_embed(self) -> bool:
+        """Say whether something may wait to be embedded: one look, however large the store is."""
+        return bool((await self.fetch(embed_queue.LOOK))[0][0])
+
+    async def embeddable(self) -> tuple[int, int]:
+        """Return how many texts wait to be embedded, and how many the model refused.
+
+        What was there when the space was entered, and was not looked at yet, counts as waiting.
+        """
+        waiting, refused = (await self.fetch(embed_queue.COUNT))[0]
+        return int(waiting), int(refused)
+
+    async def is_filling(self) -> bool:
+        """Say whether texts from before the space was entered have not been looked at yet."""
+        return bool(await self.fetch("select 1 from embed_queue where memories > 0 or events > 0"))
+
+    async def texts(self) -> int:
+        """Return how many texts may be waiting in a space that was never entered: no fewer than there are."""
         found = await self.fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m where not exists"
-            " (select 1 from embedding x where x.space = ? and x.owner = m.id) order by m.n desc limit ?",
-            (space, limit),
+            "select coalesce((select max(n) from memory), 0) + coalesce((select max(n) from event), 0)"
         )
-        waiting = [(row[0], row[17], row[2][: rows.MAX_EMBEDDED_CHARS]) for row in found]
-        if len(waiting) < limit:
-            types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
-            for row in await self.fetch(
-                f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')}, e.erased from event e where e.type in ({types})"
-                " and trim(e.text, char(32, 9, 10, 13)) <> ''"
-                " and not exists (select 1 from embedding x where x.space = ? and x.owner = e.id)"
-                " order by e.n desc limit ?",
-                (space, limit - len(waiting)),
+        return int(found[0][0])
+
+    async def to_embed(self, limit: int, below: Place = embed_queue.FIRST) -> list[Waiting]:
+        """Return the first that wait to be embedded, below a place in the queue: memories first, newest first."""
+        found: list[Waiting] = []
+        if below.memory:
+            found += [
+                Waiting(Place(1, n), owner, said, text)
+                for n, owner, said, text in await self.fetch(
+                    embed_queue.MEMORIES, (rows.MAX_EMBEDDED_CHARS, below.n, limit)
+                )
+            ]
+        if len(found) < limit:
+            for n, *row, erased in await self.fetch(
+                embed_queue.EVENTS, (embed_queue.UNPLACED if below.memory else below.n, limit - len(found))
             ):
-                event = rows.event_of(row)
-                waiting.append((event.id, str(row[13]), rows.event_words(event)))
-        return waiting
+                event = rows.event_of(tuple(row))
+                found.append(Waiting(Place(0, n), event.id, str(erased), rows.event_words(event)))
+        return found
 
     async def counts(self) -> dict[str, int]:
         """Return how many of each there are."""
-        types = ", ".join(f"'{kind.value}'" for kind in sorted(rows.EMBEDDED_TYPES))
         names = {
             "memories": f"select count(*) from memory where {rows.LISTED}",
             "identity_keys": "select count(*) from memory where layer = 'identity'",
@@ -541,8 +569,6 @@ class Store:
             "aliases": "select count(*) from name where not canonical",
             "grips": "select count(*) from grip where memory_id in (select id from memory)",
             "ops": "select count(*) from op",
-            "vectored": f"select (select count(*) from memory) + (select count(*) from event where type in ({types})"
-            " and trim(text, char(32, 9, 10, 13)) <> '')",
         }
         row = (await self.fetch("select " + ", ".join(f"({sql})" for sql in names.values())))[0]
         return dict(zip(names, row, strict=True))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay.store import rows
+from scrubjay.store.embed_queue import Place
 from scrubjay.store.peers import Peers
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, field_stamp, millis_of, tick, ulid, uuid7
@@ -354,26 +355,47 @@ class Transaction(Peers):
         self._run("insert or ignore into space (name) values (?)", (name,))
         return int(self.fetch("select id from space where name = ?", (name,))[0][0])
 
+    def enter_space(self, name: str) -> int:
+        """Embed in a space from now on: what has no vector in it waits for one. Returns its number."""
+        space = self.space(name)
+        self.queue.enter(space)
+        return space
+
+    def leave_space(self) -> None:
+        """Embed nothing from now on."""
+        if self.queue.space is not None:
+            self.queue.refill(None)
+
     def put_vectors(self, space: int, vectors: Sequence[tuple[str, str, bytes]]) -> None:
         """Store (owner, content hash, vector) of owners whose text is still the one that was embedded.
 
         An event's content hash is how often it was erased: nothing else changes it. An owner forgotten meanwhile is
         left out, or its vector would outlive it.
         """
-        owners = rows.array(owner for owner, _, _ in vectors)
-        current = dict(
-            self.fetch(
-                "select id, content_hash from memory where id in (select value from json_each(?1)) union all"
-                " select id, cast(erased as text) from event where id in (select value from json_each(?1))",
-                (owners,),
-            )
-        )
-        kept = [row for row in vectors if current.get(row[0]) == row[1]]
+        current = self._placed(owner for owner, _, _ in vectors)
+        kept = [row for row in vectors if row[:2] in current]
         self._run_many(
             "insert or replace into embedding (space, owner, content_hash, vector) values (?, ?, ?, ?)",
             [(space, *row) for row in kept],
         )
+        self.queue.embedded(space, [current[row[:2]] for row in kept])
         self.changes.vectors += [(space, owner, vector) for owner, _, vector in kept]
+
+    def refuse(self, space: int, refusals: Sequence[tuple[str, str, str]]) -> None:
+        """Note that the model of a space refused texts: (owner, content hash, reason). They wait no longer."""
+        current = self._placed(owner for owner, _, _ in refusals)
+        self.queue.refuse(space, [(current[row[:2]], row[2]) for row in refusals if row[:2] in current])
+
+    def _placed(self, owners: Iterable[str]) -> dict[tuple[str, str], Place]:
+        """Return where some owners stand in the queue, by (owner, content hash)."""
+        return {
+            (str(owner), str(said)): Place(memory, n)
+            for owner, said, memory, n in self.fetch(
+                "select id, content_hash, 1, n from memory where id in (select value from json_each(?1)) union all"
+                " select id, cast(erased as text), 0, n from event where id in (select value from json_each(?1))",
+                (rows.array(owners),),
+            )
+        }
 
     def count_accesses(self, found: Mapping[str, tuple[int, Millis]], *, log_after_ms: int) -> None:
         """Add to this device's counts of how often memories were recalled, and when last.
