@@ -731,6 +731,55 @@ def test_a_chosen_model_is_kept_in_the_settings(shell: Shell) -> None:
     assert (shell.home / "config.toml").read_text(encoding="utf-8") == 'model = "none"\nreranker = "none"\n'
 
 
+def test_a_model_that_two_places_name_is_said_and_the_store_wins_over_the_settings_file(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRUBJAY_MODEL")
+    shell.json("models", "use", "none")
+    in_agreement = shell.json("models")["notes"]
+    (shell.home / "config.toml").write_text('model = "e5-small-v2"\n', encoding="utf-8")
+
+    (note,) = shell.json("models")["notes"]
+    _, out, _ = shell.run("doctor")
+    found = {check["found"]: check for check in json.loads(out)["checks"] if check["name"] == "model"}
+
+    assert in_agreement == []
+    assert "the settings file says e5-small-v2; the store uses none" in note
+    assert "scrubjay models use e5-small-v2" in note
+    assert [(check["state"], check["todo"]) for text, check in found.items() if "two places" in text] == [
+        ("warn", "To use e5-small-v2, run: scrubjay models use e5-small-v2")
+    ]
+    assert any(text.startswith("none, because 'scrubjay models use none' was run") for text in found)
+
+
+def test_a_model_named_for_one_process_wins_and_is_not_overridden_in_silence(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRUBJAY_MODEL")
+    shell.json("models", "use", "none")
+    monkeypatch.setenv("SCRUBJAY_MODEL", "e5-small-v2")
+
+    answer = shell.json("models")
+    code, _, err = shell.run("models", "use", "none")
+
+    assert [model["name"] for model in answer["models"] if model["in_use"]] == [
+        "e5-small-v2",
+        "ms-marco-MiniLM-L-12-v2",
+    ]
+    assert "SCRUBJAY_MODEL says e5-small-v2, which is used; the store says none" in answer["notes"][0]
+    assert code == 5
+    assert "unset SCRUBJAY_MODEL" in err
+
+
+def test_models_pull_leaves_no_folder_open_to_others(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+
+    code, _, _ = shell.run("models", "pull", "e5-small-v2", "--from", str(tmp_path / "nothing"))
+
+    assert code != 0
+    assert stat.S_IMODE((shell.home / "data").stat().st_mode) == 0o700
+
+
 def test_pulling_without_a_name_needs_a_model_in_the_settings(shell: Shell) -> None:
     shell.json("models", "use", "--reranker", "none")
 

@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrubjay import settings as options
 from scrubjay.api import VERBS
+from scrubjay.choice import Origin
 from scrubjay.client import Client, Running, discover, path_of
 from scrubjay.daemon import control
 from scrubjay.daemon.app import create_app
@@ -1052,3 +1053,16 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
         return process.cwd() == str(folder) and "scrubjay.daemon" in process.cmdline()
     except psutil.Error:
         return False
+
+
+def test_a_daemon_reads_the_models_from_the_settings_file_unless_they_were_named_for_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('model = "e5-small-v2"\n', encoding="utf-8")
+    home = {"SCRUBJAY_HOME": str(tmp_path)}
+    named = home | {"SCRUBJAY_MODEL": "none"}
+
+    by_file = control._environment(options.load({}, home), home)
+    by_name = control._environment(options.load({}, named), named)
+
+    assert options.load({}, by_file).model == "e5-small-v2"
+    assert options.load({}, by_file).origins["model"] is Origin.FILE
+    assert options.load({}, by_name).origins["model"] is Origin.ENVIRONMENT

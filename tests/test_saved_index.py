@@ -61,9 +61,7 @@ async def embed(service: Service) -> None:
     space = await service.store.write(lambda tx: tx.enter_space(SPACE))
     waiting = await service.store.to_embed(10_000)
     draw = np.random.default_rng(len(waiting))
-    rows = [
-        (one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting
-    ]
+    rows = [(one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting]
     await service.store.write(lambda tx: tx.put_vectors(space, rows))
 
 

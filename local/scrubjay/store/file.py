@@ -128,15 +128,31 @@ _OF_INDEXES = (
     "fts5",
 )
 """How SQLite words that an index, or the full text, does not agree with its table."""
+
+
 def meta_of(path: Path) -> dict[str, str]:
     """Return the settings that a store keeps in its file; none where there is no store that can be read.
+
     Opens it for reading only, also while another process has it.
+    """
     try:
         _refuse_foreign(path)
         with translated(path), _opened(path, read_only=True) as connection:
             return {str(key): str(value) for key, value in connection.execute("select key, value from meta")}
     except ScrubjayError:  # whoever wants the reason asks `check`
         return {}
+
+
+def refused_in(path: Path) -> int:
+    """Return how many texts of a store its model refused; 0 where there is no store that can be read."""
+    try:
+        _refuse_foreign(path)
+        with translated(path), _opened(path, read_only=True) as connection:
+            if not connection.execute("select 1 from sqlite_schema where name = 'refused'").fetchone():
+                return 0  # of an older schema
+            return int(connection.execute("select count(*) from refused").fetchone()[0])
+    except ScrubjayError:
+        return 0
 
 
 def copy_to(connection: Any, source: Path, target: Path) -> None:
