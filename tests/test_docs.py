@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.cli import docs
+from scrubjay import models, settings
+from scrubjay.cli import docs, render
 from scrubjay.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -81,3 +82,12 @@ def test_no_document_names_a_path_of_one_machine() -> None:
     named = [page.name for page in DOCS if re.search(r"(?<![\w.])/(work|root|tmp|home/[a-z]+)/", page.read_text())]
 
     assert named == []
+
+
+def test_the_guide_gives_the_size_of_the_models_that_the_manifest_gives() -> None:
+    names = (settings.DEFAULT_MODEL, settings.DEFAULT_RERANKER)
+    guide = " ".join((ROOT / "docs" / "guide.md").read_text(encoding="utf-8").split())
+
+    download, disk = models.download_size(names), sum(models.find(name).size for name in names)
+
+    assert f"one download of {render.size(download)}, which takes {render.size(disk)} on disk" in guide

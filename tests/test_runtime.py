@@ -6,6 +6,7 @@ The embeddings server here is a real one on loopback, whose faults the tests cho
 from __future__ import annotations
 
 import asyncio
+import doctest
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from typing import Any
 import anyio
 import pytest
 
-from scrubjay import api, models
+from scrubjay import api, choice, models, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
@@ -307,6 +308,35 @@ async def test_a_server_that_is_away_from_the_start_holds_up_neither_questions_n
     assert ended < 3
 
 
+async def test_a_server_that_the_store_chose_holds_no_question_up_either(
+    opened: Opener, server: EmbeddingServer
+) -> None:
+    async with opened(endpoint=server.endpoint) as service:
+        await service.use_model(api.ModelRequest(name="http:a"))
+    server.black_hole()
+    async with opened(endpoint=server.endpoint, policy=QUICK) as service:
+        took, answer = await timed(service)
+
+    assert took < 2
+    assert answer.mode == "lexical"
+
+
+async def test_a_store_that_goes_without_a_model_keeps_no_queue(opened: Opener, server: EmbeddingServer) -> None:
+    async with opened(model="http:a", endpoint=server.endpoint) as service:
+        await say(service, "one", "two")
+        await service.settle(api.SettleRequest())
+    async with opened(model="none") as service:
+        await say(service, "three")
+        queued = await service.store.fetch("select * from unembedded")
+        found = await service.stats(NOTHING)
+    async with opened(model="http:a", endpoint=server.endpoint) as service:
+        await service.settle(api.SettleRequest())
+        after = await service.stats(NOTHING)
+
+    assert (queued, found.to_embed) == ([], 0)
+    assert (after.embedded, after.to_embed) == (3, 0)
+
+
 async def test_an_error_of_the_past_is_not_shown_for_ever(opened: Opener, server: EmbeddingServer) -> None:
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
         await service.add(MemoryDraft(content="The kitten naps on the couch"))
@@ -375,3 +405,35 @@ async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, se
 
     assert len(looked) < 6
     assert not any(table in sql for sql in looked for table in ("from event", "from memory", "from session", "count("))
+
+
+# --- the breaker, and the choice ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", [slot, choice])
+def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_breaker_rests_longer_after_each_trial_that_fails_and_not_at_all_after_one_that_works() -> None:
+    policy = ModelPolicy(failures=2, rest_seconds=10, rest_most_seconds=35)
+    breaker = slot.Breaker(policy)
+    breaker.failed(0)
+    after_one = breaker.closed
+    breaker.failed(0)
+    breaker.failed(1)  # of a question that was asked before
+    rests = []
+    now = 0.0
+    for _ in range(4):
+        began = now
+        while not breaker.may_try(now):
+            now += 1
+        rests.append(now - began)
+        breaker.failed(now)
+    while not breaker.may_try(now):
+        now += 1
+    breaker.succeeded()
+
+    assert after_one
+    assert rests == [10, 20, 35, 35]
+    assert breaker.closed

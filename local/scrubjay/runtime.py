@@ -69,7 +69,6 @@ class Models:
         self._embedding = asyncio.Lock()
         self.embedder: Slot[Meaning] = Slot("embedding model", policy.models, self._load_embedder)
         self.reranker: Slot[models.Reranker] = Slot("reranking model", policy.models, self._load_reranker)
-        self._set_patience(named.model)
 
     # --- which --------------------------------------------------------------------------------------------------------
 
@@ -96,9 +95,11 @@ class Models:
         name = await self.space_name()
         return None if name is None else await self._store.space_number(name)
 
-    async def forget_space(self) -> None:
-        """Empty the queue of a store that goes without a model, so that it does not grow for nobody."""
-        if (await self.chosen()).name == NO_MODEL and await self._store.embed_space() is not None:
+    async def start(self) -> None:
+        """Take up what the store says. The queue of a store that goes without a model does not grow for nobody."""
+        name = (await self.chosen()).name
+        self._set_patience(name)
+        if name == NO_MODEL and await self._store.embed_space() is not None:
             await self._store.write(Transaction.leave_space)
 
     def _set_patience(self, name: str) -> None:

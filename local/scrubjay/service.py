@@ -156,7 +156,7 @@ class Service:
         service = cls(store, policy, named, now)
         try:
             await store.write(Transaction.drop_leases)
-            await service._models.forget_space()
+            await service._models.start()
             await service._load_index()
         except BaseException:
             await store.close()

@@ -373,7 +373,7 @@ def stats(found: StatsAnswer) -> Text:
 
 def models(found: ModelsAnswer) -> RenderableType:
     """Return the models, a line each, and how far embedding has come."""
-    table = _table("", "model", "kind", "state", "size", "licence")
+    table = _table("", "model", "kind", "state", "on disk", "licence")
     for model in found.models:
         state = Text(model.state, style="red" if model.error else "")
         if model.error:
