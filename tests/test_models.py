@@ -28,7 +28,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import api, models
+from scrubjay import api, embedding_server, models
 from scrubjay.policy import MemoryPolicy, WorkPolicy
 from scrubjay.settings import DEFAULT_MODEL, DEFAULT_RERANKER
 from scrubjay_shared.errors import (
@@ -306,11 +306,11 @@ def test_a_network_of_another_dimension_is_refused(copy: Path) -> None:
 @pytest.mark.parametrize("row", [[0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]])
 def test_a_row_without_direction_is_an_error_and_never_a_vector(row: list[float]) -> None:
     with pytest.raises(CorruptError):
-        models.unit(np.array([[1.0, 0.0], row], np.float32), "space")
+        embedding_server.unit(np.array([[1.0, 0.0], row], np.float32), "space")
 
 
 def test_large_and_small_numbers_are_scaled_without_overflow() -> None:
-    rows = models.unit(np.array([[3e38, 0], [0, 1e-38]], np.float32), "space")
+    rows = embedding_server.unit(np.array([[3e38, 0], [0, 1e-38]], np.float32), "space")
 
     np.testing.assert_allclose([[1, 0], [0, 1]], rows)
 
@@ -959,7 +959,7 @@ def server() -> Iterator[Any]:
 
 def remote(server: Any, api: str = "ollama", key: str = "") -> models.Embedder:
     url = server.url + ("/v1" if api == "openai" else "")
-    return models.load(Path("unused"), "http:nomic", endpoint=models.Endpoint(url=url, api=api, key=key))
+    return models.load(Path("unused"), "http:nomic", endpoint=embedding_server.Endpoint(url=url, api=api, key=key))
 
 
 @pytest.mark.parametrize("api", ["ollama", "openai"])
@@ -971,16 +971,16 @@ def test_a_server_embeds_in_batches_and_keeps_the_order(server: Any, api: str) -
 
     assert embedder.dimension == 3
     assert embedder.space == f"http:nomic@127.0.0.1:{server.server_port}/3"
-    expected = models.unit(np.array([Server.vector(text or " ") for text in texts], np.float32), "")
+    expected = embedding_server.unit(np.array([Server.vector(text or " ") for text in texts], np.float32), "")
     np.testing.assert_allclose(expected, rows)
-    assert max(len(request["input"]) for _, _, request in server.seen) <= models.REMOTE_BATCH
+    assert max(len(request["input"]) for _, _, request in server.seen) <= embedding_server.REMOTE_BATCH
     assert {"nomic"} == {request["model"] for _, _, request in server.seen}
     assert embedder.embed([]).shape == (0, 3)
 
 
 def test_the_key_is_sent_and_never_shown(server: Any) -> None:
-    endpoint = models.Endpoint(url=server.url, api="ollama", key="k-123")
-    embedder = models.HttpEmbedder(endpoint, "nomic")
+    endpoint = embedding_server.Endpoint(url=server.url, api="ollama", key="k-123")
+    embedder = embedding_server.HttpEmbedder(endpoint, "nomic")
     server.fault = 401
 
     with pytest.raises(DeniedError) as caught:
@@ -1056,7 +1056,7 @@ def test_a_closed_server_connection_says_so(server: Any) -> None:
 )
 def test_memories_are_sent_to_this_machine_or_encrypted_and_nowhere_else(url: str, api: str) -> None:
     with pytest.raises(InvalidError) as caught:
-        models.HttpEmbedder(models.Endpoint(url=url, api=api), "m")
+        embedding_server.HttpEmbedder(embedding_server.Endpoint(url=url, api=api), "m")
 
     assert "pw" not in str(caught.value)
 

@@ -23,7 +23,7 @@ from typing import Any
 import anyio
 import pytest
 
-from scrubjay import api, choice, models, slot
+from scrubjay import api, choice, embedding_server, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
@@ -100,8 +100,8 @@ class EmbeddingServer:
         self.hole.listen(64)
 
     @property
-    def endpoint(self) -> models.Endpoint:
-        return models.Endpoint(url=f"http://127.0.0.1:{self.port}", api="ollama")
+    def endpoint(self) -> embedding_server.Endpoint:
+        return embedding_server.Endpoint(url=f"http://127.0.0.1:{self.port}", api="ollama")
 
 
 @pytest.fixture
@@ -157,6 +157,21 @@ async def test_what_is_added_while_the_model_changes_is_not_stored_in_the_space_
     (a,), (b,) = ([size for name, size in sizes if name == model] for model in "ab")
     assert b == a + 1  # one byte a dimension
     assert (stats.embedded, stats.to_embed) == (2, 0)
+
+
+async def test_a_model_that_the_settings_name_is_not_noted_as_the_choice_of_the_store(
+    opened: Opener, server: EmbeddingServer
+) -> None:
+    async with opened(model="http:a", endpoint=server.endpoint) as service:
+        await service.use_model(api.ModelRequest(name="http:a"))  # as a command does that fetched it
+        unchosen = await service.store.meta("model")
+        await service.use_model(api.ModelRequest(name="http:b"))
+        await service.use_model(api.ModelRequest(name="http:b"))
+        chosen = await service.store.meta("model")
+        await service.use_model(api.ModelRequest(name="http:a"))
+        back = await service.store.meta("model")
+
+    assert (unchosen, chosen, back) == (None, "http:b", "http:a")
 
 
 # --- what a model refuses -----------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scrubjay.models import Embedder, ServerFailedError
+from scrubjay.embedding_server import ServerFailedError
+from scrubjay.models import Embedder
 from scrubjay_shared.errors import CorruptError, InvalidError, ScrubjayError
 from scrubjay_shared.scoring import encode_vector, quantise
 

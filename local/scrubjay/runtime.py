@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from scrubjay import models
+from scrubjay import embedding_server, models
 from scrubjay.choice import Choice, Origin, chosen
 from scrubjay.embedding import Meaning, each_encoded, encoded
 from scrubjay.policy import MemoryPolicy
@@ -41,7 +41,7 @@ class Named:
     model: str
     reranker: str = NO_MODEL
     origins: Mapping[str, Origin] = field(default_factory=dict)
-    endpoint: models.Endpoint | None = None
+    endpoint: embedding_server.Endpoint | None = None
     threads: int | None = None
 
 
@@ -65,7 +65,7 @@ class Models:
         self._policy = policy
         self._named = named
         self._entered = entered
-        self._calls = models.Calls()
+        self._calls = embedding_server.Calls()
         self._embedding = asyncio.Lock()
         self.embedder: Slot[Meaning] = Slot("embedding model", policy.models, self._load_embedder)
         self.reranker: Slot[models.Reranker] = Slot("reranking model", policy.models, self._load_reranker)
@@ -305,6 +305,8 @@ class Models:
     async def use(self, name: str) -> None:
         """Embed with another model from now on; what the model of this space refused is tried again.
 
+        The model that the settings name is not noted as the store's choice: it is used anyway, and was perhaps only
+        fetched just now.
         Raises what loading it raises, or ConflictError where this process was told to use another, and changes nothing.
         """
         if name != NO_MODEL and not name.startswith(HTTP_PREFIX):
@@ -313,13 +315,14 @@ class Models:
         slot = self.embedder
         if name == NO_MODEL:
             async with slot.loading:  # a model on its way in would stay
-                await self._store.write(_use_none)
+                await self._note("model", NO_MODEL, await self.chosen())
+                await self._store.write(Transaction.leave_space)
                 before = slot.replace(None)
                 await self._entered(None)
         else:
             embedder = await asyncio.to_thread(self._loaded, name)
             async with slot.loading:
-                await self._store.write(lambda tx: tx.set_meta("model", name))
+                await self._note("model", name, await self.chosen())
                 space = await self._enter(embedder, again=True)
                 before = slot.replace(Meaning(embedder, space))
                 self._set_patience(name)
@@ -333,10 +336,14 @@ class Models:
         _refuse_fixed(await self.chosen_reranker(), "reranker", name)
         reranker = None if name == NO_MODEL else await asyncio.to_thread(self._loaded_reranker, name)
         async with self.reranker.loading:
-            await self._store.write(lambda tx: tx.set_meta("reranker", name))
+            await self._note("reranker", name, await self.chosen_reranker())
             before = self.reranker.replace(reranker)
         if before is not None:
             await asyncio.to_thread(before.close)
+
+    async def _note(self, setting: str, name: str, before: Choice) -> None:
+        if before.name != name:
+            await self._store.write(lambda tx: tx.set_meta(setting, name))
 
     async def unload_idle(self) -> bool:
         """Let go of the models that nobody has used for a while. Returns whether there was one."""
@@ -399,11 +406,6 @@ def _refuse_fixed(choice: Choice, setting: str, name: str) -> None:
             f"this process uses {choice.name} because {choice.because}, which wins over 'models use'",
             hint=f"unset SCRUBJAY_{setting.upper()} where scrubjay is started, start it again, and choose {name} then",
         )
-
-
-def _use_none(tx: Transaction) -> None:
-    tx.set_meta("model", NO_MODEL)
-    tx.leave_space()
 
 
 def _store(

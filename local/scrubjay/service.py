@@ -26,7 +26,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from scrubjay import __version__, api, budget, exchange, intake, models, sources
+from scrubjay import __version__, api, budget, embedding_server, exchange, intake, models, sources
 from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
@@ -132,7 +132,7 @@ class Service:
         reranker: str = NO_MODEL,
         policy: MemoryPolicy = DEFAULT,
         origins: Mapping[str, Origin] | None = None,
-        endpoint: models.Endpoint | None = None,
+        endpoint: embedding_server.Endpoint | None = None,
         threads: int | None = None,
         now: Callable[[], Millis] = lambda: Millis(time.time_ns() // 1_000_000),
         entropy: Callable[[int], bytes] = os.urandom,
@@ -175,7 +175,7 @@ class Service:
         endpoint = None
         if settings.embed_url:
             key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
-            endpoint = models.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
+            endpoint = embedding_server.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
         if settings.recall_weights is not None:
             weights = await asyncio.to_thread(_weights, settings.recall_weights)
             policy = replace(policy, recall=weighted(policy.recall, weights))

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 WAIT_S = 30.0
 """How long a command waits for another one, or a daemon that starts: agents run several at a time."""
 
-EMBED_MS = 60_000
-"""How long embedding what one command wrote may take; the next command goes on with the rest."""
+EMBED_MS = 15_000
+"""How long embedding what one command wrote may take: a server that loads its model first needs some seconds, and a
+person should not wait longer for one that never answers. The next command goes on with the rest."""
 
 BOM = b"\xef\xbb\xbf"
 
