@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file
+from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows
 from scrubjay.store.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
@@ -164,14 +164,14 @@ class History:
         waiting = await self.store.to_embed(4)
         space = self.draw.choice([1 if found is None else found[0], 1])
         if waiting:
-            rows = [(one.owner, one.said if self.draw.random() < 0.9 else "other", b"v") for one in waiting]
-            await self.store.write(lambda tx: (tx.space("a"), tx.put_vectors(space, rows))[1])
+            made = [(one.owner, one.said if self.draw.random() < 0.9 else "other", b"v") for one in waiting]
+            await self.store.write(lambda tx: (tx.space("a"), tx.put_vectors(space, made))[1])
 
     async def refuse(self) -> None:
         found = await self.store.embed_space()
-        rows = [(one.owner, one.said, "too long") for one in await self.store.to_embed(2)]
+        refused = [(one.owner, one.said, "too long") for one in await self.store.to_embed(2)]
         if found is not None:
-            await self.store.write(lambda tx: tx.refuse(found[0], rows))
+            await self.store.write(lambda tx: tx.refuse(found[0], refused))
 
     async def retry(self) -> None:
         await self.store.write(lambda tx: tx.queue.retry())
@@ -182,6 +182,22 @@ class History:
     async def adopt(self) -> None:
         await self.store.write(Transaction.adopt)
 
+    async def upgrade(self) -> None:
+        """A memory that no op is about, as damage leaves it, goes when a new version makes the tables again."""
+        columns = "id, content, kind, type, scope, layer, salience, confidence, trust, created_at, updated_at"
+
+        def work(tx: Transaction) -> None:
+            top = tx.fetch("select coalesce(max(n), 0) from memory")[0][0]
+            values = (tx.new_id(), "stray", "stored", "fact", "user", "archive", 0.5, 1.0, "user", NOW, NOW)
+            tx._run(
+                f"insert into memory (n, {columns}, content_hash, metadata) values (?, {rows.placeholders(columns)}, '', '{{}}')",
+                (top + 1, *values),
+            )
+            tx.queue.add_memories([top + 1])
+            tx.project_all()
+
+        await self.store.write(work)
+
     async def reopen(self) -> None:
         await self.store.close()
         self.store = await opened(self.folder / "1.db", self.draw.randint(3, 1_000_000))
@@ -190,7 +206,7 @@ class History:
 STEPS = (
     *("say", "remember", "embed", "embed", "look") * 3,
     *("edit", "rename", "forget_memory", "forget_event", "blank", "hear", "enter", "refuse"),
-    *("leave", "retry", "rebuild", "reopen", "adopt"),
+    *("leave", "retry", "rebuild", "reopen", "adopt", "upgrade"),
 )
 
 
