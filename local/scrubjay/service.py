@@ -57,6 +57,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     NotFoundError,
+    ScrubjayError,
     TooLargeError,
     UnavailableError,
 )
