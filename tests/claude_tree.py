@@ -176,7 +176,7 @@ def transcript(session: str, work: Work, began: datetime) -> Iterator[dict[str, 
     for place, turn in enumerate(work.turns):
         call = f"toolu_{place:02}{session[:6]}"
         yield line(
-            f"{place}-prompt", type="user", promptSource="typed", message={"role": "user", "content": turn.prompt}
+            f"{place}-prompt", type="user", promptSource="user", message={"role": "user", "content": turn.prompt}
         )
         yield {"type": "file-history-snapshot", "messageId": parent, "snapshot": {}}
         if turn.command:

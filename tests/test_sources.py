@@ -310,7 +310,7 @@ def test_a_memory_graph_in_one_object_reads_the_same_as_its_lines() -> None:
     lines = transcript({"type": "entity", **entity}, {"type": "relation", **relation})
     whole = json.dumps({"entities": [entity], "relations": [relation]}, indent=1).encode()
 
-    assert parse("memory.json", whole) == parse("memory.jsonl", lines)
+    assert parse("memory", whole) == parse("memory", lines)
 
 
 def test_a_vault_note_is_one_note_with_its_title_aliases_tags_and_date() -> None:

@@ -376,7 +376,11 @@ class SessionsAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """A file's bytes, its name, and optionally its format and the one conversation wanted."""
+    """A file's bytes, its name, and optionally its format and the one conversation wanted.
+
+    `place` says which file it is, whatever way it was named: its absolute path. An edited file updates the notes of its
+    own place; without one, files of the same name for the same project are taken for one file.
+    """
 
     name: str
     data: bytes
@@ -384,11 +388,16 @@ class ImportRequest:
     only: str | None = None
     project: str | None = None
     dry_run: bool = False
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportAnswer:
-    """What an import took and what it skipped, by reason. Importing the same again adds nothing."""
+    """What an import took and what it skipped, by reason. Importing the same again adds nothing.
+
+    `memories` counts new notes and updated ones. `renamed` counts notes whose name another memory has: theirs is longer
+    by the file's path; `aliases_taken` counts aliases that belong to another memory and were left out.
+    """
 
     format: str
     events: int
@@ -396,6 +405,8 @@ class ImportAnswer:
     duplicates: int
     redactions: dict[str, int] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
+    renamed: int = 0
+    aliases_taken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

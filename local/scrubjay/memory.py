@@ -273,7 +273,13 @@ class Memory:
         """Learn from a transcript, a conversation, notes or an export. Importing the same again adds nothing."""
         path = Path(path)
         request = api.ImportRequest(
-            name=path.name, data=path.read_bytes(), format=format, only=only, project=self._project, dry_run=dry_run
+            name=path.name,
+            data=path.read_bytes(),
+            format=format,
+            only=only,
+            project=self._project,
+            dry_run=dry_run,
+            place=str(path.resolve()),
         )
         answer: api.ImportAnswer = self.call("import_", request)
         return answer

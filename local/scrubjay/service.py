@@ -37,6 +37,7 @@ from scrubjay.recall import Filters, Query, Ranking, passage, rank, reranked
 from scrubjay.recall import Hit as Ranked
 from scrubjay.runtime import Models, Named
 from scrubjay.settings import Settings
+from scrubjay.sources import reconcile
 from scrubjay.store import (
     Changes,
     Disputed,
@@ -64,6 +65,7 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import (
     Event,
+    EventDraft,
     Grip,
     Kind,
     Layer,
@@ -750,6 +752,7 @@ class Service:
             request.format,
             only=request.only,
             project=request.project,
+            place=None if request.place is None else intake.valid(request.place),
         )
         skipped: Counter[str] = Counter(dict(parsed.skipped))
         if request.dry_run:
@@ -762,66 +765,72 @@ class Service:
             )
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
-        for batch in _batches(parsed.events, self.policy.work.import_batch):
+        for drafted in _batches(parsed.events, self.policy.work.import_batch):
+            batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
             answer = await self.ingest(api.IngestRequest(events=batch))
             events += answer.accepted
             duplicates += answer.duplicates
             redactions.update(answer.redactions)
             skipped.update({line.reason: line.count for line in answer.skipped})
         for drafts in _batches(parsed.memories, self.policy.work.import_batch):
-            created, same, refused = await self._import_notes(drafts)
-            memories += created
-            duplicates += same
-            skipped.update(refused)
+            plan, created, said = await self._import_notes(drafts)
+            memories += created + plan.updated
+            duplicates += plan.same + len(plan.fresh) - created
+            skipped.update(said)
         return api.ImportAnswer(
             format=parsed.format.value,
             events=events,
             memories=memories,
             duplicates=duplicates,
             redactions=dict(sorted(redactions.items())),
+            renamed=skipped.pop("renamed", 0),
+            aliases_taken=skipped.pop("aliases_taken", 0),
             skipped=_skipped(skipped),
         )
 
-    async def _import_notes(self, drafts: Sequence[MemoryDraft]) -> tuple[int, int, Counter[str]]:
-        """Store drafts of a file. Returns how many are new or changed, how many were there, and what was left out."""
-        refused: Counter[str] = Counter()
-        known = await self.store.from_sources(
-            [key for draft in drafts if isinstance(key := draft.metadata.get("source_key"), str)]
-        )
-        fresh: builtins.list[MemoryDraft] = []
-        changed: builtins.list[MemoryWrite] = []
-        same = 0
+    async def _import_notes(self, drafts: Sequence[MemoryDraft]) -> tuple[reconcile.Plan, int, Counter[str]]:
+        """Store the notes of a file. Returns what was decided, how many notes are new, and what is to be said."""
+        said: Counter[str] = Counter()
+        cleaned: builtins.list[MemoryDraft] = []
         for draft in drafts:
             try:
-                cleaned = intake.memory(draft, self.policy)
+                cleaned.append(intake.memory(draft, self.policy))
             except InvalidError:
-                refused["empty"] += 1
-                continue
-            key = cleaned.metadata.get("source_key")
-            earlier = known.get(key) if isinstance(key, str) else None
-            if earlier is None:
-                fresh.append(cleaned)
-            elif earlier[1] == content_hash(cleaned.content):
-                same += 1
-            else:
-                changed.append(MemoryWrite(memory_id=earlier[0], fields={Field.CONTENT: cleaned.content}))
+                said["empty"] += 1
+        plan = reconcile.planned(
+            cleaned,
+            await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned]),
+            await self.store.memories_said([content_hash(draft.content) for draft in cleaned]),
+            self._now(),
+        )
+        said["rewritten_here"] += plan.rewritten
+        candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
+        taken = await self.store.taken([*candidates, *(name for _, names in plan.named for name in names)])
+        fresh: builtins.list[MemoryDraft] = []
+        for draft in plan.fresh:
+            named, renamed, lost = reconcile.with_free_names(draft, taken)
+            fresh.append(named)
+            said["renamed"] += renamed
+            said["aliases_taken"] += lost
+        changed = _note_writes(plan, taken)
         if changed:
             await self.store.write(lambda tx: tx.write_memories(changed))
             self.on_work("embed")
-        taken = await self.store.taken(
-            [name for draft in fresh for name in (draft.name, *draft.aliases) if name is not None]
+        added = await self._add_all(fresh) if fresh else []
+        return plan, sum(1 for _, new in added if new), said
+
+    async def _under_earlier_keys(
+        self, drafts: tuple[EventDraft, ...], earlier: Mapping[str, str]
+    ) -> tuple[EventDraft, ...]:
+        """Return the drafts, those under the key of an earlier version that are here under it for the same project."""
+        if not earlier:
+            return drafts
+        keys = [earlier.get(draft.dedupe_key or "", "") for draft in drafts]
+        here = await self.store.deduped(keys)
+        return tuple(
+            replace(draft, dedupe_key=key) if (key, draft.project) in here else draft
+            for draft, key in zip(drafts, keys, strict=True)
         )
-        seen = set(taken)
-        named: builtins.list[MemoryDraft] = []
-        for draft in fresh:
-            names = [name for name in (draft.name, *draft.aliases) if name is not None and name not in seen]
-            if len(names) < len(draft.aliases) + (draft.name is not None):
-                refused["name_taken"] += 1  # the note is kept, without the name that another memory has
-            seen.update(names)
-            named.append(replace(draft, name=names[0] if names else None, aliases=tuple(names[1:])))
-        added = await self._add_all(named) if named else []
-        created = sum(1 for _, new in added if new)
-        return created + len(changed), same + len(added) - created, refused
 
     async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
         lines = await asyncio.to_thread(lambda: list(exchange.read(request.name, request.data)))
@@ -1482,6 +1491,23 @@ def _grip(memory_id: str, observation: Observation, events: Mapping[str, Event])
 
 def _id_of(ts: Millis, *parts: object) -> str:
     return ulid(ts, hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:10])
+
+
+def _note_writes(plan: reconcile.Plan, taken: set[str]) -> list[MemoryWrite]:
+    """Return the writes to memories that an import found there already. Names that are free go to them."""
+    writes: dict[str, MemoryWrite] = {}
+    for change in plan.changes:
+        fields: dict[Field, Any] = {Field.METADATA: change.metadata}
+        if change.content is not None:
+            fields[Field.CONTENT] = change.content
+        writes[change.memory_id] = MemoryWrite(memory_id=change.memory_id, fields=fields)
+    for memory_id, names in plan.named:
+        free = tuple(name for name in names if name not in taken)
+        taken.update(free)
+        if free:
+            earlier = writes.get(memory_id, MemoryWrite(memory_id=memory_id, fields={}))
+            writes[memory_id] = replace(earlier, names=(*earlier.names, *free))
+    return list(writes.values())
 
 
 def _moved(kept: exchange.Kept, there: Mapping[str, str]) -> exchange.Kept:

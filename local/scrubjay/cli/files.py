@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import sys
 import time
@@ -83,6 +84,8 @@ class ImportReport:
     skipped: tuple[api.Skipped, ...]
     failed: tuple[Failed, ...]
     dry_run: bool
+    renamed: int
+    aliases_taken: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,8 @@ class Totals:
     events: int = 0
     memories: int = 0
     duplicates: int = 0
+    renamed: int = 0
+    aliases_taken: int = 0
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
@@ -121,6 +126,8 @@ class Totals:
         self.events += answer.events
         self.memories += answer.memories
         self.duplicates += answer.duplicates
+        self.renamed += answer.renamed
+        self.aliases_taken += answer.aliases_taken
         self.redactions.update(answer.redactions)
         self.skip(answer.skipped)
 
@@ -210,6 +217,8 @@ def import_(line: Namespace) -> int:
         skipped=totals.reasons(),
         failed=tuple(failed),
         dry_run=line.dry_run,
+        renamed=totals.renamed,
+        aliases_taken=totals.aliases_taken,
     )
     if len(failed) == len(found) == 1:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
@@ -229,6 +238,7 @@ def _imported(door: Door, line: Namespace, file: Found, totals: Totals) -> Scrub
                 only=line.only,
                 project=line.project,
                 dry_run=line.dry_run,
+                place=file.place(data),
             )
             totals.add(door.call("import_", request))
     except (InvalidError, NotFoundError) as error:
@@ -281,6 +291,10 @@ class Found(NamedTuple):
     def shown(self) -> str:
         """What to call it."""
         return self.name if self.path is None else str(self.path)
+
+    def place(self, data: bytes) -> str:
+        """Return which file it is, whatever way it was named. A text from stdin is in no file but itself."""
+        return f"stdin:{hashlib.sha256(data).hexdigest()}" if self.path is None else str(self.path.resolve())
 
     @property
     def suffix(self) -> str:

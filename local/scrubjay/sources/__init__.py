@@ -63,10 +63,12 @@ def parse(
     *,
     only: str | None = None,
     project: str | None = None,
+    place: str | None = None,
 ) -> Parsed:
     """Read a source as drafts, all of them trusted as imports.
 
-    `name` is the file's name, relative to what is imported; `format` a `SourceFormat`, found out when None. `only`
+    `name` is the file's name, relative to what is imported; `place` says which file it is, whatever way it was named
+    (its absolute path): notes of the same headings in two files are told apart by it. `format` is a `SourceFormat`, found out when None. `only`
     picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all for; without one, events of
     Claude Code belong to the directory they happened in, and the rest to the person.
 
@@ -84,9 +86,9 @@ def parse(
         case SourceFormat.LOCOMO:
             return parse_locomo(name, data, only=only, project=project)
         case SourceFormat.MCP_MEMORY:
-            return parse_mcp_memory(data, project=project)
+            return parse_mcp_memory(name, data, project=project, place=place)
         case SourceFormat.MARKDOWN:
-            return parse_markdown(name, data, project=project)
+            return parse_markdown(name, data, project=project, place=place)
         case SourceFormat.TEXT:
             return parse_text(name, data, project=project)
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from scrubjay.sources.notes import imported, short_name
+from scrubjay.sources.notes import imported, short_name, source_key
 from scrubjay.sources.reading import (
     Parsed,
     SourceFormat,
     clean,
     counted,
-    digest,
     first,
     json_objects,
     json_value,
     millis,
+    path_of,
 )
-from scrubjay_shared.records import Kind, MemoryDraft
+from scrubjay_shared.records import Json, Kind, MemoryDraft
 
 SAYS = ("name", "entityName", "entity_name", "id")
 TYPES = ("entityType", "entity_type")
@@ -28,7 +29,21 @@ RELATION = ("relationType", "relation_type", "relation")
 TIMES = ("created_at", "createdAt", "timestamp")
 
 
-def parse_mcp_memory(data: bytes, *, project: str | None) -> Parsed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Which graph it is: whom its notes are for, its file's name, and where that lies, None when not known."""
+
+    project: str | None
+    source: str
+    place: str | None
+
+    def about(self, *parts: str, heading: str = "", **more: str) -> Json:
+        """Return the metadata of what stands at a place of the graph."""
+        key = source_key(SourceFormat.MCP_MEMORY, self.project, self.place or self.source, *parts)
+        return {"source_key": key, "source": self.source, "path": self.place, "heading": heading, **more}
+
+
+def parse_mcp_memory(name: str, data: bytes, *, project: str | None, place: str | None = None) -> Parsed:
     """Read a memory graph. An entity gives a note under its name; each observation and relation a fact of its own.
 
     A note says only what the entity is: an observation lives in one place, so that forgetting it forgets it.
@@ -47,7 +62,8 @@ def parse_mcp_memory(data: bytes, *, project: str | None) -> Parsed:
     names = {clean(found.get("id")): first(found, *SAYS) for found in entities if clean(found.get("id"))}
     memories: list[MemoryDraft] = []
     seen: set[str] = set()
-    for draft in (*entity_notes(entities, skipped, project), *relation_facts(relations, names, skipped, project)):
+    graph = Graph(project=project, source=path_of(name).as_posix(), place=place)
+    for draft in (*entity_notes(entities, skipped, graph), *relation_facts(relations, names, skipped, graph)):
         key = draft.metadata["source_key"]
         if key in seen:
             skipped["duplicate"] += 1
@@ -75,7 +91,7 @@ def records(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
     yield from json_objects(data, skipped)
 
 
-def entity_notes(entities: list[dict[str, Any]], skipped: Counter[str], project: str | None) -> Iterator[MemoryDraft]:
+def entity_notes(entities: list[dict[str, Any]], skipped: Counter[str], graph: Graph) -> Iterator[MemoryDraft]:
     """Yield, for each entity, its note and the facts of its observations."""
     for found in entities:
         name = first(found, *SAYS)
@@ -89,9 +105,9 @@ def entity_notes(entities: list[dict[str, Any]], skipped: Counter[str], project:
             titled,
             name=short_name(name),
             kind=Kind.NOTE,
-            project=project,
+            project=graph.project,
             created_at=created,
-            metadata={"source_key": f"mcp-memory:entity:{digest(name)}", "entity": name, "entity_type": kind},
+            metadata=graph.about("entity", name, heading=name, entity=name, entity_type=kind),
         )
         listed = found.get("observations")
         for observation in listed if isinstance(listed, list) else [listed]:
@@ -101,9 +117,9 @@ def entity_notes(entities: list[dict[str, Any]], skipped: Counter[str], project:
                 continue
             yield imported(
                 said if name.casefold() in said.casefold() else f"{titled}: {said}",
-                project=project,
+                project=graph.project,
                 created_at=created,
-                metadata={"source_key": f"mcp-memory:observation:{digest(name, said)}", "entity": name},
+                metadata=graph.about("observation", name, said, heading=name, entity=name),
             )
 
 
@@ -113,7 +129,7 @@ def observation_text(observation: Any) -> str:
 
 
 def relation_facts(
-    relations: list[dict[str, Any]], names: dict[str, str], skipped: Counter[str], project: str | None
+    relations: list[dict[str, Any]], names: dict[str, str], skipped: Counter[str], graph: Graph
 ) -> Iterator[MemoryDraft]:
     """Yield each relation as a sentence of its own: "Ada works at Acme"."""
     for found in relations:
@@ -124,9 +140,9 @@ def relation_facts(
         source, target = names.get(source, source), names.get(target, target)
         yield imported(
             f"{source} {relation.replace('_', ' ')} {target}",
-            project=project,
+            project=graph.project,
             metadata={
-                "source_key": f"mcp-memory:relation:{digest(source, relation, target)}",
+                **graph.about("relation", source, relation, target),
                 "from": source,
                 "relation": relation,
                 "to": target,

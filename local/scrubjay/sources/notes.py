@@ -77,41 +77,55 @@ def numbered(name: str, ending: str) -> str:
     return name[: DEFAULT.limits.max_name_chars - len(ending)] + ending
 
 
+def source_key(format: SourceFormat, project: str | None, file: str, *parts: str) -> str:  # noqa: A002 - as in `parse`
+    """Return the key of a place in a file: whom it is for, which file, and where in it.
+
+    The 2 tells it from keys that held neither the project nor the folder (`sources.reconcile`).
+    """
+    return f"{format}/2:{digest(project or '', file, *parts)}"
+
+
 def parse_text(name: str, data: bytes, *, project: str | None) -> Parsed:
     """Read plain text: each paragraph is a note of one session, named by the file and its content.
 
-    A paragraph's key is its words, and which of several equal ones it is: an edited file adds only what is new.
+    A paragraph's key is its words, which of several equal ones it is, and whom it is for: an edited file adds only what
+    is new. Nobody in a conversation said it: its role is the system's, so that "I" in it is not the person.
     Raises InvalidError when it is not UTF-8 text.
     """
     text = prose(name, data)
     file = path_of(name).name
-    session = f"text/{file}/{digest(text)[:12]}"
+    session = f"text/{file}/{digest(text, *([project] if project else []))[:12]}"
     times_seen: Counter[str] = Counter()
     events = []
+    earlier: dict[str, str] = {}
     for paragraph in filter(None, (clean(part) for part in BLANK.split(text))):
         times_seen[paragraph] += 1
+        key = earlier_key = f"text:{digest(file, paragraph, str(times_seen[paragraph]))}"
+        if project:
+            key = f"text:{digest(file, paragraph, str(times_seen[paragraph]), project)}"
+            earlier[key] = earlier_key
         events.append(
             EventDraft(
                 agent="import",
                 session_id=session,
                 type=EventType.NOTE,
-                role=Role.USER,
+                role=Role.SYSTEM,
                 text=paragraph,
                 project=project,
                 trust=Trust.IMPORT,
                 metadata={"source": file},
-                dedupe_key=f"text:{digest(file, paragraph, str(times_seen[paragraph]))}",
+                dedupe_key=key,
             )
         )
-    return Parsed(format=SourceFormat.TEXT, events=tuple(events))
+    return Parsed(format=SourceFormat.TEXT, events=tuple(events), earlier_keys=earlier)
 
 
-def parse_markdown(name: str, data: bytes, *, project: str | None) -> Parsed:
+def parse_markdown(name: str, data: bytes, *, project: str | None, place: str | None = None) -> Parsed:
     """Read markdown. A file with frontmatter is one note of a vault; one without is a note for each heading.
 
     Names: the title (frontmatter, else the leading level-1 heading, else the file's name), then the headings down to
-    the section. `aliases` and `permalink` of the frontmatter resolve to the note. Keys come from `name` and headings,
-    so give names relative to the imported folder. Raises InvalidError when it is not UTF-8 text.
+    the section. `aliases` and `permalink` of the frontmatter resolve to the note. A note's key is whom it is for, the
+    file (`place`, or `name` where that is not known) and the headings. Raises InvalidError when it is not UTF-8 text.
     """
     text = prose(name, data)
     path = path_of(name)
@@ -127,12 +141,12 @@ def parse_markdown(name: str, data: bytes, *, project: str | None) -> Parsed:
     notes: list[tuple[tuple[str, ...], str]] = [((), body.strip())] if about else parts
     memories = []
     taken: set[str] = set()
-    for (place, content), below in zip(notes, (*(place for place, _ in notes[1:]), ()), strict=True):
+    for (headings, content), below in zip(notes, (*(headings for headings, _ in notes[1:]), ()), strict=True):
         if not content:
             # A heading that only holds others lives on in their names, and the text before the first one may be none.
-            skipped["empty"] += bool(place) and below[: len(place)] != place
+            skipped["empty"] += bool(headings) and below[: len(headings)] != headings
             continue
-        called = short_name(PATH_MARK.join((title, *place)))
+        called = short_name(PATH_MARK.join((title, *headings)))
         endings = chain(("",), (f" ({n})" for n in count(2)))
         again = next(end for end in endings if numbered(called, end) not in taken)
         taken.add(numbered(called, again))
@@ -146,8 +160,12 @@ def parse_markdown(name: str, data: bytes, *, project: str | None) -> Parsed:
                 project=project,
                 created_at=created,
                 metadata={
-                    "source_key": f"markdown:{digest(path.as_posix(), *place, again)}",
+                    "source_key": source_key(
+                        SourceFormat.MARKDOWN, project, place or path.as_posix(), *headings, again
+                    ),
                     "source": path.as_posix(),
+                    "path": place,
+                    "heading": PATH_MARK.join(headings),
                     "tags": list(about.get("tags", ())),
                     "frontmatter": {key: ", ".join(v) for key, v in about.items() if v and key not in TOLD_APART},
                 },

@@ -7,8 +7,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -42,13 +42,15 @@ class Parsed:
     """What a source holds, in its own order. `skipped` counts what was left out by reason, sorted by reason.
 
     Events carry a `dedupe_key` and memories a `metadata["source_key"]`; both come from ids of the source, or from
-    content where it has none, so that the same source gives the same keys on every import.
+    content where it has none, so that the same source gives the same keys on every import. `earlier_keys` maps keys of
+    events to those that earlier versions gave them, where these differ.
     """
 
     format: SourceFormat
     events: tuple[EventDraft, ...] = ()
     memories: tuple[MemoryDraft, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
+    earlier_keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def counted(skipped: Counter[str]) -> tuple[tuple[str, int], ...]:

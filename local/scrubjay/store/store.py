@@ -316,16 +316,23 @@ class Store:
             )
         }
 
-    async def from_sources(self, source_keys: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Return the (id, content hash) of memories that came from some places of imported files, by place."""
-        return {
-            str(row[0]): (str(row[1]), str(row[2]))
-            for row in await self.fetch(
-                "select json_extract(metadata, '$.source_key'), id, content_hash from memory"
-                " where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
-                (rows.array(source_keys),),
+    async def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
+        """Return the memories that came from some places of imported files."""
+        keys = rows.array(source_keys)
+        found = await self.fetch(
+            "select id from memory"
+            " where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
+            (keys,),
+        )
+        # Those whose text stands in several files are few, and only looked for where a place is not the first of one.
+        if len(found) < len(source_keys):
+            found += await self.fetch(
+                "select m.id from memory m, json_each(m.metadata, '$.also_from') also"
+                " where m.metadata like '%\"also_from\"%' and json_extract(also.value, '$.source_key')"
+                " in (select value from json_each(?))",
+                (keys,),
             )
-        }
+        return list((await self.memories([str(row[0]) for row in found])).values())
 
     async def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
         """Return the memories of some ids, by id; unknown ids are absent."""
@@ -424,6 +431,16 @@ class Store:
         ]
 
     # --- events -------------------------------------------------------------------------------------------------------
+
+    async def deduped(self, keys: Sequence[str]) -> set[tuple[str, str | None]]:
+        """Return the (dedupe key, project) of the events that have one of these keys."""
+        return {
+            (str(key), None if project is None else str(project))
+            for key, project in await self.fetch(
+                "select dedupe_key, project from event where dedupe_key in (select value from json_each(?))",
+                (rows.array(keys),),
+            )
+        }
 
     async def events(self, ids: Sequence[str]) -> dict[str, Event]:
         """Return the events of some ids, by id; unknown ids are absent."""
