@@ -66,6 +66,7 @@ from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import (
     Event,
     EventDraft,
+    EventType,
     Grip,
     Kind,
     Layer,
@@ -1572,9 +1573,15 @@ def _quote(event: Event, text: str | None = None) -> api.Quote:
         session_id=event.session_id,
         ts=event.ts,
         utc_offset=event.utc_offset,
-        speaker=event.speaker,
+        speaker=_who(event),
         text=event.text if text is None else text,
     )
+
+
+def _who(event: Event) -> str:
+    """Return who said something: the speaker, or the file that a paragraph stands in."""
+    source = event.metadata.get("source")
+    return source if event.type is EventType.NOTE and isinstance(source, str) and source else event.speaker
 
 
 def _memory_hit(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import os
 import sys
 import time
@@ -11,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from scrubjay import api
 from scrubjay.cli import reach
 from scrubjay.cli.failure import of_os_error
+from scrubjay.cli.found import Found, files
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output
 from scrubjay.door import private
@@ -36,9 +35,6 @@ else:
 
 BATCH = 500
 """Events in one request: shares an fsync among many, and keeps a progress bar moving."""
-
-READ_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text"})
-"""What is picked up out of a folder. A file that is named is tried whatever its suffix."""
 
 LOOK_S = 0.2
 """Between two looks at what is still to be learned: a bar that moves five times a second looks alive."""
@@ -193,14 +189,14 @@ def _drafts(text: str) -> list[EventDraft]:
 def import_(line: Namespace) -> int:
     """Learn from files, one after another. One that fails does not stop the rest, and shows in the exit code."""
     out = Output.of(line)
-    found = list(_found(line.paths))
+    found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
     with reach.store(line, background=not line.dry_run) as door, out.progress() as bar:
         task = bar.add_task("importing", total=len(found))
         for file in found:
-            if not file.wanted:
-                totals.skipped[f"not a kind of file to import ({file.suffix})"] += 1
+            if file.reason:
+                totals.skipped[file.reason] += 1
             elif (error := _imported(door, line, file, totals)) is not None:
                 failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
             bar.update(task, advance=1)
@@ -275,60 +271,6 @@ def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
                 )
         yield head + data[start:end]
         start = end
-
-
-class Found(NamedTuple):
-    """A file to import: its name relative to what was given, its path (None is stdin).
-
-    `wanted` is false for one in a folder that is of no kind that is picked up.
-    """
-
-    name: str
-    path: Path | None
-    wanted: bool = True
-
-    @property
-    def shown(self) -> str:
-        """What to call it."""
-        return self.name if self.path is None else str(self.path)
-
-    def place(self, data: bytes) -> str:
-        """Return which file it is, whatever way it was named. A text from stdin is in no file but itself."""
-        return f"stdin:{hashlib.sha256(data).hexdigest()}" if self.path is None else str(self.path.resolve())
-
-    @property
-    def suffix(self) -> str:
-        """Its kind, as its name tells it."""
-        return Path(self.name).suffix or "no suffix"
-
-
-def _found(given: Iterable[str]) -> Iterator[Found]:
-    """Yield the files that are meant. Raises NotFoundError for a pattern that matches nothing."""
-    for word in given:
-        path = Path(word).expanduser()
-        if word == "-":
-            yield Found("stdin", None)
-        elif path.exists() or not glob.has_magic(word):
-            yield from _at(path)
-        else:
-            matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # a pattern may be absolute
-            if not matches:
-                raise NotFoundError(f"nothing matches {word}", hint="check the pattern")
-            for match in matches:
-                yield from _at(Path(match))
-
-
-def _at(path: Path) -> Iterator[Found]:
-    """Yield a file, or what a folder holds, in a fixed order. Hidden files and folders inside it are left alone."""
-    if not path.is_dir():
-        yield Found(path.name, path)
-        return
-    for parent, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(parent, name)
-            if not name.startswith(".") and file.is_file():
-                yield Found(file.relative_to(path).as_posix(), file, file.suffix.lower() in READ_SUFFIXES)
 
 
 def _finish(door: Door, out: Output, *, wanted: bool) -> None:

@@ -139,7 +139,7 @@ def distill(
     counted: Counter[str] = Counter()
     kept: dict[tuple[str, Scope, str | None], Observation] = {}
     for event in events:
-        if event.type not in SAID or (new is not None and event.id not in new):
+        if not _was_said(event) or (new is not None and event.id not in new):
             continue
         counted["events"] += 1
         if DIRECTIVE.search(event.text):
@@ -158,7 +158,7 @@ class _Cast:
 
     def __init__(self, events: Sequence[Event], user_name: str | None, assistant_name: str | None) -> None:
         self._roles = {Role.USER: user_name or "the user", Role.ASSISTANT: assistant_name or "the assistant"}
-        spoken = [event for event in events if event.type in SAID]
+        spoken = [event for event in events if _was_said(event)]
         self._names = tuple(dict.fromkeys(self._name(event) for event in spoken))
         self._people = tuple(dict.fromkeys(event.speaker for event in spoken if _is_named(event)))
 
@@ -176,6 +176,14 @@ class _Cast:
 
     def _name(self, event: Event) -> str:
         return event.speaker if _is_named(event) else self._roles.get(event.role, self._roles[Role.USER])
+
+
+def _was_said(event: Event) -> bool:
+    """Say whether somebody in the session spoke. A paragraph of a file is nobody's word: "I" in it is not the person.
+
+    Such a paragraph is a note that is trusted no more than an import, whatever role an earlier version gave it.
+    """
+    return event.type in SAID and not (event.type is EventType.NOTE and event.trust in {Trust.IMPORT, Trust.UNTRUSTED})
 
 
 def _is_named(event: Event) -> bool:

@@ -49,6 +49,11 @@ NOT_TYPED = (  # a user line that starts so was written by the program, not by t
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")  # what a tool call was about
 TALK = ("user", "assistant")
+NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event"))
+"""`promptSource` of prompts that a program made; a person's is "user", a script's "sdk", an older line has none."""
+
+OURS = re.compile(r"mcp__(?:plugin_\w*_)?scrubjay__")
+"""Tools that answer from this very memory: what they said is known, and learning it again would double it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +165,9 @@ class Reading:
                 continue
             call = clean(block.get("tool_use_id"))
             tool, heading = self.calls.get(call, ("", "")) if call else ("", "")
+            if OURS.match(tool):
+                self.skipped["recalled"] += 1
+                continue
             text = f"{heading}\n{output}" if heading else output
             draft = self.draft(found, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
             about: Json = {"tool": tool} if tool else {}
@@ -239,7 +247,7 @@ def not_a_message(found: dict[str, Any]) -> str:
         return "meta"
     if found.get("isVisibleInTranscriptOnly"):
         return "transcript_only"
-    return "" if kind in (None, "human") else "not_human"
+    return "" if kind in (None, "human") and found.get("promptSource") not in NOT_PERSONS else "not_human"
 
 
 def content_blocks(content: Any) -> list[dict[str, Any]]:

@@ -320,8 +320,7 @@ class Store:
         """Return the memories that came from some places of imported files."""
         keys = rows.array(source_keys)
         found = await self.fetch(
-            "select id from memory"
-            " where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
+            "select id from memory where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
             (keys,),
         )
         # Those whose text stands in several files are few, and only looked for where a place is not the first of one.

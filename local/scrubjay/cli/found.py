@@ -1,0 +1,152 @@
+"""Which files an import reads: those that are named, those that a pattern or a folder holds, and why others are not."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from scrubjay.exchange import is_export
+from scrubjay.sources import JSON_SUFFIXES, agent_folder, detect
+from scrubjay.sources.reading import SourceFormat
+from scrubjay_shared.errors import InvalidError, NotFoundError
+
+READ_SUFFIXES = (".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text")
+"""What is picked up out of a folder. A file that is named is tried whatever its suffix."""
+
+HEAD_BYTES = 1 << 16
+"""How much of a file tells its format: a transcript begins with some lines of bookkeeping."""
+
+NO_FILE = "stdin"
+
+
+class Found(NamedTuple):
+    """A file to import: its name relative to what was given, its path (None is stdin).
+
+    `reason` says why a file that lies in a folder is not read; it is empty for one that is.
+    """
+
+    name: str
+    path: Path | None
+    reason: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What to call it."""
+        return self.name if self.path is None else str(self.path)
+
+    def place(self, data: bytes) -> str:
+        """Return which file it is, whatever way it was named. A text from stdin is in no file but itself."""
+        return f"stdin:{hashlib.sha256(data).hexdigest()}" if self.path is None else str(self.path.resolve())
+
+
+def files(given: Iterable[str], *, named_format: bool) -> Iterator[Found]:
+    """Yield the files that are meant. Raises NotFoundError for a pattern that matches nothing.
+
+    With `named_format` the person said how to read them, and JSON of an unknown kind is left for that to refuse.
+    """
+    for word in given:
+        path = Path(word).expanduser()
+        if word == "-":
+            yield Found(NO_FILE, None)
+        elif path.exists() or not glob.has_magic(word):
+            yield from _at(path, named_format=named_format)
+        else:
+            matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # a pattern may be absolute
+            if not matches:
+                raise NotFoundError(
+                    f"no file matches {word}", hint="check the pattern; quotes keep the shell's hands off it"
+                )
+            for match in matches:
+                yield from _at(Path(match), named_format=named_format)
+
+
+def _at(path: Path, *, named_format: bool) -> Iterator[Found]:
+    """Yield a file, or what a folder holds, in a fixed order. Hidden files and folders inside it are left alone."""
+    if not path.is_dir():
+        yield Found(path.name, path)
+        return
+    homes: set[Path] = set()
+    projects: set[Path] = set()
+    closed: list[Path] = []
+    for parent, folders, names in os.walk(path, onerror=lambda error: closed.append(Path(error.filename))):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        here = Path(parent)
+        if _is_project(here, folders, names):
+            projects.add(here)
+        elif agent_folder.PROJECTS in folders and _is_home(here / agent_folder.PROJECTS):
+            homes.add(here)
+        for name in sorted(names):
+            file = here / name
+            if name.startswith(".") or not file.is_file():
+                continue
+            reason = _of_an_agent(file, homes, projects) or _unread(file, named_format=named_format)
+            yield Found(file.relative_to(path).as_posix(), file, reason)
+    for folder in closed:
+        yield Found(folder.name, folder, "unreadable_folder")
+
+
+def _of_an_agent(file: Path, homes: set[Path], projects: set[Path]) -> str:
+    """Return why a file in a folder that an agent made is not read; "" where it is."""
+    for above in file.parents:
+        below = file.relative_to(above).parts
+        if above in projects:
+            return agent_folder.left_out(below)
+        if above in homes and below[0] != agent_folder.PROJECTS:
+            return agent_folder.left_out_of_home(below)
+    return ""
+
+
+def _unread(file: Path, *, named_format: bool) -> str:
+    """Return why a file in a folder is not read, by its name and its first bytes; "" where it is."""
+    suffix = file.suffix.lower()
+    if suffix not in READ_SUFFIXES:
+        return f"not a kind of file to import ({file.suffix or 'no suffix'})"
+    try:
+        if file.stat().st_size == 0:
+            return "empty_file"
+        if suffix in JSON_SUFFIXES and not named_format:
+            head = _head(file)
+            return "" if is_export(head) or _format(file.name, head) is not None else "unknown_json"
+    except OSError:
+        return ""  # reading it will say what is wrong
+    return ""
+
+
+def _is_project(folder: Path, folders: Iterable[str], names: Iterable[str]) -> bool:
+    sessions = (folder / name for name in names if agent_folder.is_session(name, SourceFormat.CLAUDE_CODE))
+    return agent_folder.is_project(
+        folder.resolve().name,
+        folders,
+        has_session=any(_format(file.name, _head(file)) is SourceFormat.CLAUDE_CODE for file in sessions),
+        has_notes=(folder / agent_folder.NOTES / "MEMORY.md").is_file(),
+    )
+
+
+def _is_home(projects: Path) -> bool:
+    """Say whether one of these folders is an agent's, of one project."""
+    for parent, folders, names in os.walk(projects):  # which passes over what cannot be read; the import says so
+        if Path(parent) != projects:
+            if _is_project(Path(parent), folders, names):
+                return True
+            folders.clear()
+    return False
+
+
+def _format(name: str, head: bytes) -> SourceFormat | None:
+    try:
+        return detect(name, head)
+    except InvalidError:
+        return None
+
+
+def _head(file: Path) -> bytes:
+    """Return the first bytes of a file; none of one that cannot be read: importing it will say so."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(HEAD_BYTES)
+    except OSError:
+        return b""
