@@ -380,15 +380,6 @@ def test_completion_knows_every_command_and_the_verbs_of_sync(shell: Shell, name
     assert all(verb in out for verb in ("inspect", "approve", "revoke"))
 
 
-def test_mode_bits_of_what_leaves_the_store_are_private(tmp_path: Path) -> None:
-    from scrubjay.door import private  # noqa: PLC0415
-
-    with open(tmp_path / "out", "wb", opener=private):
-        pass
-
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) & 0o077 == 0
-
-
 # The commands, on a real store.
 
 

@@ -862,9 +862,9 @@ async def test_a_backup_goes_only_where_it_harms_nothing(opened: Opener, store_p
         ):
             with pytest.raises(InvalidError):
                 await service.backup(api.PathRequest(path=str(path)))
-        with pytest.raises(UnavailableError):
+        with pytest.raises(NotFoundError):
             await service.backup(api.PathRequest(path=str(tmp_path / "nowhere" / "copy.db")))
-        with pytest.raises(UnavailableError):
+        with pytest.raises(InvalidError):
             await service.backup(api.PathRequest(path=str(tmp_path)))
         assert await told(service) == ["hello"]
 

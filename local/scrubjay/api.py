@@ -474,9 +474,10 @@ class StatusAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRequest:
-    """A path on this machine, absolute."""
+    """A file to write on this machine, by its absolute path. `force` replaces a file that is there, but for our own."""
 
     path: str
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -338,11 +338,6 @@ def checked(verb: str, request: Any) -> Any:
         raise InvalidError(f"{verb}: {error}", hint="check the type and the range of that field") from error
 
 
-def private(path: str, flags: int) -> int:
-    """Open a file for its owner alone: an `opener` for `open`. What leaves the store is as private as the store."""
-    return os.open(path, flags, 0o600)
-
-
 def closed() -> ScrubjayError:
     """Return the error of a call after `close`."""
     return UnavailableError("this store is closed", hint="open it again")

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from scrubjay import api, budget, door
+from scrubjay import api, budget, destination, door
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, Json, Kind, Layer, MemoryDraft, MemoryType, Scope
@@ -289,18 +289,24 @@ class Memory:
         answer: api.SettleAnswer = self.call("settle", api.SettleRequest(timeout_ms=round(timeout_s * 1000)))
         return answer
 
-    def export(self, path: str | Path) -> int:
-        """Write everything to a new file, one JSON record a line, as `import_file` reads it. Returns the lines."""
+    def export(self, path: str | Path, *, force: bool = False) -> int:
+        """Write everything to a file, one JSON record a line, as `import_file` reads it. Returns the lines.
+
+        Raises InvalidError for a file of the store, ConflictError for another that is there, unless `force`.
+        """
         lines = 0
-        with open(path, "xb", opener=door.private) as file:
+        target = destination.check(Path(path), self._door.path, force=force)
+        with destination.written(target, force=force) as part, part.open("wb") as file:
             for line in self._door.export():
                 file.write(line + b"\n")
                 lines += 1
+            file.flush()
         return lines
 
-    def backup(self, path: str | Path) -> api.PathAnswer:
-        """Write a checked copy of the store while it is in use."""
-        answer: api.PathAnswer = self.call("backup", api.PathRequest(path=str(Path(path).absolute())))
+    def backup(self, path: str | Path, *, force: bool = False) -> api.PathAnswer:
+        """Write a checked copy of the store while it is in use. Raises as `export`."""
+        request = api.PathRequest(path=str(Path(path).absolute()), force=force)
+        answer: api.PathAnswer = self.call("backup", request)
         return answer
 
     def stats(self) -> dict[str, Any]:

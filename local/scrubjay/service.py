@@ -26,7 +26,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from scrubjay import __version__, api, budget, embedding_server, exchange, intake, models, sources
+from scrubjay import __version__, api, budget, destination, embedding_server, exchange, intake, models, sources
 from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
@@ -802,7 +802,6 @@ class Service:
             cleaned,
             await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned]),
             await self.store.memories_said([content_hash(draft.content) for draft in cleaned]),
-            self._now(),
         )
         said["rewritten_here"] += plan.rewritten
         candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
@@ -892,13 +891,15 @@ class Service:
                 return
 
     async def backup(self, request: api.PathRequest) -> api.PathAnswer:
-        """Write a checked copy of the store to an absolute path, while it runs."""
+        """Write a checked copy of the store to an absolute path, while it runs.
+
+        Raises InvalidError for a file of the store itself, ConflictError for another that is there, unless `force`.
+        """
         target = Path(request.path)
         if not target.is_absolute():
             raise InvalidError(f"{request.path} is not an absolute path", hint="give the whole path")
-        if self.store.consists_of(target):
-            raise InvalidError("that is a file of the store itself", hint="name another file")
-        size, digest = await self.store.backup(target)
+        target = await asyncio.to_thread(destination.check, target, self.store.path, force=request.force)
+        size, digest = await self.store.backup(target, force=request.force)
         return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
 
     async def rebuild(self, request: api.RebuildRequest) -> api.RebuildAnswer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from scrubjay import api
+from scrubjay import api, destination
 from scrubjay.cli import reach
 from scrubjay.cli.failure import of_os_error
 from scrubjay.cli.found import Found, files
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output
-from scrubjay.door import private
 from scrubjay.exchange import is_export
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError, TooLargeError
@@ -315,18 +313,20 @@ def export(line: Namespace) -> None:
             _written(door, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
-        path = Path(line.file).expanduser().absolute()
-        part = path.with_name(f".{path.name}.part")
-        try:
-            with open(part, "wb", opener=private) as file:
-                lines, size = _written(door, file)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        path = _destination(line, Path(line.file).expanduser().absolute())
+        with destination.written(path, force=line.force) as part, part.open("wb") as file:
+            lines, size = _written(door, file)
+            file.flush()
     report = ExportReport(path=str(path), lines=lines, bytes=size)
     out.answer(report, lambda: f"{render.counted(lines, 'record')}, {render.size(size)}: {path}")
+
+
+def _destination(line: Namespace, target: Path) -> Path:
+    """Return where a copy is to go. Raises when that is a file of ours, or one that is there and may not be replaced."""
+    chosen = reach.settings_of(line)
+    inside = [each for each in chosen.data_dir.iterdir() if each.is_file()] if chosen.data_dir.is_dir() else []
+    ours = [chosen.config_path, chosen.log_path, *inside, *([chosen.socket] if chosen.socket else [])]
+    return destination.check(target, chosen.store_path, force=line.force, ours=ours)
 
 
 def _written(door: Door, file: BinaryIO) -> tuple[int, int]:
@@ -348,8 +348,9 @@ def backup(line: Namespace) -> None:
         path = path / default.name
     if path == default:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = _destination(line, path)
     with reach.store(line) as door:
-        answer: api.PathAnswer = door.call("backup", api.PathRequest(path=str(path)))
+        answer: api.PathAnswer = door.call("backup", api.PathRequest(path=str(path), force=line.force))
     out.answer(answer, lambda: f"{answer.path}: {render.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…")
 
 

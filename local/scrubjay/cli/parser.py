@@ -171,6 +171,11 @@ def reference(parser: Parser) -> None:
     parser.add_argument("ref", type=text, metavar="REF", help="id, its first 6 or more characters, name, or alias")
 
 
+def overwriting(parser: Parser) -> None:
+    """Add what to do about a file that is there."""
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there; never a file of the store")
+
+
 def nothing(_parser: Parser) -> None:
     """Take no arguments."""
 
@@ -352,11 +357,13 @@ def export(parser: Parser) -> None:
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="where to write, one record a line (stdout)"
     )
+    overwriting(parser)
 
 
 def backup(parser: Parser) -> None:
     """Take where to write to."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="where to write (a dated file in the data folder)")
+    overwriting(parser)
 
 
 def restore(parser: Parser) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from scrubjay.sources.notes import numbered
 from scrubjay.sources.reading import digest, path_of
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Json, Memory, MemoryDraft, content_hash
 
 PLACE = ("heading", "path", "source", "source_key")
@@ -72,9 +71,9 @@ def places(metadata: Json) -> list[Json]:
     ]
 
 
-def planned(drafts: Sequence[MemoryDraft], known: Iterable[Memory], equal: Iterable[Memory], now: Millis) -> Plan:
+def planned(drafts: Sequence[MemoryDraft], known: Iterable[Memory], equal: Iterable[Memory]) -> Plan:
     """Decide what becomes of the drafts of one file. `known` came from their places, `equal` say what they say."""
-    plan = _Planning(now)
+    plan = _Planning()
     for memory in (*known, *equal):
         plan.memories.setdefault(memory.id, memory)
     holders = {
@@ -96,7 +95,6 @@ def planned(drafts: Sequence[MemoryDraft], known: Iterable[Memory], equal: Itera
 class _Planning:
     """The plan while it is made: `metadata` and `content` are what memories will have."""
 
-    now: Millis
     memories: dict[str, Memory] = field(default_factory=dict)
     metadata: dict[str, Json] = field(default_factory=dict)
     content: dict[str, str] = field(default_factory=dict)
@@ -156,8 +154,8 @@ class _Planning:
         return self.metadata.get(memory.id, memory.metadata)
 
     def imported(self, draft: MemoryDraft) -> Json:
-        """Return a draft's metadata with when it was imported and what it said then."""
-        return {**draft.metadata, "imported_at": self.now, "source_hash": content_hash(draft.content)}
+        """Return a draft's metadata with what it said when it was imported: whether it is rewritten later is told by it."""
+        return {**draft.metadata, "source_hash": content_hash(draft.content)}
 
     def result(self) -> Plan:
         """Return the plan."""

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -155,12 +155,21 @@ def refused_in(path: Path) -> int:
         return 0
 
 
+@contextlib.contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Raise UnavailableError where the system will not let a copy be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another place") from error
+
+
 def copy_to(connection: Any, source: Path, target: Path) -> None:
     """Copy an open store to `target`, which appears complete, checked and 0600, or not at all."""
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     try:
-        with translated(target):
+        with writing(target), translated(target):
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             copy = driver.connect(str(part), isolation_level=None)
             try:
@@ -170,11 +179,10 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
                 copy.close()
         if wrong := check(part):
             raise CorruptError(f"the copy of {source.name} does not check out: {wrong[0]}", hint="scrubjay doctor")
-        _sync(part)
-        part.replace(target)
-        _sync(target.parent)
-    except OSError as error:
-        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another place") from error
+        with writing(target):
+            _sync(part)
+            part.replace(target)
+            _sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
 

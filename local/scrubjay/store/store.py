@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scrubjay import destination
 from scrubjay.index import EventDoc, MemoryDoc
 from scrubjay.store import embed_queue, file, rows, seals, sqlite
 from scrubjay.store.embed_queue import Place, Waiting
@@ -788,12 +789,19 @@ class Store:
 
     # --- the file -----------------------------------------------------------------------------------------------------
 
-    async def backup(self, target: Path) -> tuple[int, str]:
-        """Write a checked copy of the store to `target`. Returns its size and SHA-256. Readers and writers go on."""
+    async def backup(self, target: Path, *, force: bool = False) -> tuple[int, str]:
+        """Write a checked copy of the store to `target`. Returns its size and SHA-256. Readers and writers go on.
+
+        Raises ConflictError when something is there, unless `force`.
+        """
 
         def copy() -> tuple[int, str]:
-            with file._opened(self.path, read_only=True) as connection:  # noqa: SLF001 - of this package
-                file.copy_to(connection, self.path, target)
+            with (
+                file.writing(target),
+                destination.written(target, force=force) as part,
+                file._opened(self.path, read_only=True) as connection,  # noqa: SLF001 - of this package
+            ):
+                file.copy_to(connection, self.path, part)
             return file.digest(target)
 
         return await asyncio.to_thread(copy)
@@ -811,12 +819,6 @@ class Store:
             if await self.checkpoint(truncate=True):
                 return True
         return False
-
-    def consists_of(self, path: Path) -> bool:
-        """Say whether a path is one of the files of the open store."""
-        suffixes = ("", "-wal", "-shm", ".lock", ".pid", ".index", ".index.part")
-        files = (self.path.with_name(self.path.name + suffix) for suffix in suffixes)
-        return path.resolve() in {own.resolve() for own in files}
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
         """Put the log into the file; with `truncate`, leave nothing in the log. Only the writer ever does this.

@@ -1,0 +1,119 @@
+"""Where a copy of the store may be written, and how: never over the store, never over another file unless asked to.
+
+A backup and an export go to a path that a person types, and one slip is enough to name the store itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
+
+OF_THE_STORE = re.compile(
+    r"(?:-wal|-shm|-journal|\.lock|\.pid|\.index(?:\.part)?|(?:\.restored)?(?:\.part)?"
+    r"|\.v\d+\.bak(?:\.part)?|\.before-restore-.*)",
+    re.DOTALL,
+)
+"""What stands behind the store's name in the names of the files that belong to it."""
+
+BESIDE = ("token", "daemon.json", "stopped", "scrubjay.sock", "sync.json", "config.toml")
+"""What the daemon, sync and a person's settings keep in the store's folder."""
+
+
+def check(target: Path, store: Path, *, force: bool, ours: Iterable[Path] = ()) -> Path:
+    """Return where a copy is to be written: `target`, links followed.
+
+    Raises InvalidError for a file of the store or one of `ours`, under whatever name it is reached, for a folder and for
+    a device; NotFoundError where the folder is missing; ConflictError for any other file that is there, without `force`.
+    """
+    path = Path(os.path.realpath(target))
+    if not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p '{path.parent}'")
+    if _belongs(path, Path(os.path.realpath(store)), ours):
+        raise InvalidError(
+            f"{target} is a file that scrubjay itself works with: writing there would destroy it",
+            hint="name another file, best in another folder",
+        )
+    if path.is_dir():
+        raise InvalidError(f"{target} is a folder", hint="name a file in it")
+    if not path.exists():
+        return path
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InvalidError(f"{target} is a device or a pipe, not a file", hint="scrubjay export - writes to stdout")
+    if not force:
+        raise ConflictError(f"{target} is there already", hint="name another file; --force replaces this one")
+    return path
+
+
+@contextmanager
+def written(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield an empty file for its owner alone, which becomes `path` when the block ends well, and is gone when not.
+
+    Raises ConflictError when another program made `path` meanwhile, unless `force`.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        _sync(part)
+        if force:
+            part.replace(path)
+        else:
+            _appear(part, path)
+        _sync(path.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _appear(part: Path, path: Path) -> None:
+    """Give a file its name unless something has it: linking is the one step that does not replace."""
+    try:
+        os.link(part, path)
+    except FileExistsError as error:
+        raise ConflictError(f"{path} is there already", hint="name another file; --force replaces this one") from error
+    except OSError as error:  # a file system without links
+        if path.exists():
+            raise ConflictError(
+                f"{path} is there already", hint="name another file; --force replaces this one"
+            ) from error
+        part.replace(path)
+
+
+def _belongs(path: Path, store: Path, ours: Iterable[Path]) -> bool:
+    """Say whether a path leads to a file of ours, there or not. Names are compared as file systems do that fold case."""
+    own = store.name.casefold()
+    if _same(path.parent, store.parent) and _is_ours(path.name.casefold(), own):
+        return True
+    beside = store.parent.iterdir() if store.parent.is_dir() else ()
+    own_files = (each for each in beside if _is_ours(each.name.casefold(), own))
+    return any(_same(path, each) or path == Path(os.path.realpath(each)) for each in (*own_files, *ours))
+
+
+def _is_ours(name: str, store: str) -> bool:
+    return name in BESIDE or (name.startswith(store) and bool(OF_THE_STORE.fullmatch(name.removeprefix(store))))
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Say whether two paths lead to one file or folder: by device and inode, so that a hard link is recognised."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return False
+
+
+def _sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
