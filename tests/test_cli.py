@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -316,8 +317,12 @@ def shown(what: Any) -> str:
         return console.export_text()
 
 
-def test_a_hit_shows_rank_words_day_type_and_who_said_so() -> None:
+def test_a_hit_shows_rank_words_day_type_and_who_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Stockholm")
+    time.tzset()
     lines = shown(render.hit(hit(), 1, why=True)).splitlines()
+    monkeypatch.undo()
+    time.tzset()
 
     assert lines[0].rstrip() == " 1  Maya chose PostgreSQL.�[31m"
     assert lines[1].strip() == "24 Nov 2025 · decision · 01K9ZJ4S0B7Q3MME · 1.500"

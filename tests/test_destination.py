@@ -88,8 +88,9 @@ def test_the_settings_and_the_log_are_not_overwritten(command: str, data: Path) 
 
 
 @pytest.mark.parametrize("command", ["export", "backup"])
+@pytest.mark.usefixtures("data")
 def test_a_file_that_is_there_is_replaced_only_when_forced(
-    command: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("years of work", encoding="utf-8")
@@ -107,8 +108,9 @@ def test_a_file_that_is_there_is_replaced_only_when_forced(
 
 
 @pytest.mark.parametrize("command", ["export", "backup"])
+@pytest.mark.usefixtures("data")
 def test_a_folder_that_is_missing_is_said_with_what_makes_it(
-    command: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main([command, str(tmp_path / "no" / "copy")])
 
@@ -117,7 +119,8 @@ def test_a_folder_that_is_missing_is_said_with_what_makes_it(
     assert error["hint"] == f"make it first: mkdir -p '{tmp_path / 'no'}'"
 
 
-def test_a_device_is_not_replaced_by_a_file(data: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("data")
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -127,7 +130,8 @@ def test_a_device_is_not_replaced_by_a_file(data: Path, tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_an_export_follows_a_link_and_leaves_it(data: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("data")
+def test_an_export_follows_a_link_and_leaves_it(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real" / "all.jsonl")
 
@@ -152,7 +156,8 @@ async def test_the_operation_refuses_what_the_command_refuses(opened: Opener, st
     assert (tmp_path / "there.db").stat().st_size == answer.bytes > 1
 
 
-def test_the_library_refuses_the_same(data: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("data")
+def test_the_library_refuses_the_same(tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"x")
     with Memory(tmp_path / "agent.db") as mem:
         mem.add("We chose SQLite")

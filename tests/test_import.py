@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from claude_tree import PLANTED, claude_home, two_projects_with_the_same_headings
-from scrubjay.cli import main
-from scrubjay.sources import parse
+from scrubjay.cli import main, parser, reasons
+from scrubjay.sources import SourceFormat, parse
 from scrubjay.sources.reading import digest
 from scrubjay.store.sqlite import driver
 
@@ -379,3 +381,216 @@ def test_what_our_own_tools_answered_is_not_taken_in_again() -> None:
     parsed = parse("t.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     assert (parsed.events, parsed.skipped) == ((), (("recalled", 1),))
+
+
+# What people are told.
+
+
+def test_a_folder_without_anything_to_import_is_an_error_that_says_what_is_looked_for(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "a.png").write_bytes(b"\x89PNG")
+
+    nothing = shell.run("import", str(tmp_path / "empty"))
+    pictures = shell.run("import", str(tmp_path / "pictures"))
+
+    for (code, out, err), found in (
+        (nothing, "no files"),
+        (pictures, "left out 1 of a kind that is not imported (.png)"),
+    ):
+        error = json.loads(err)
+        assert (code, out, error["code"]) == (3, "", "not_found")
+        assert found in error["message"]
+        assert ".jsonl" in error["hint"]
+        assert ".md" in error["hint"]
+
+
+def test_what_was_left_out_is_said_in_words(shell: Shell, tmp_path: Path) -> None:
+    claude = claude_home(tmp_path)
+
+    code, out, _ = shell.run("import", str(claude.projects), "--text")
+
+    assert code == 0
+    assert f"{len(claude.tool_results)} files with the output of tools: their words stand in the transcripts" in out
+    assert f"{len(claude.agent_notes)} notes that an agent wrote for itself" in out
+    assert "thoughts of the agent" in out
+    assert "_" not in out.replace("harbour_map", "")
+
+
+def test_every_reason_of_a_source_has_words_for_one_and_for_several() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "local/scrubjay/sources").glob("*.py"))
+
+    used = set(re.findall(r'skipped\["(\w+)"\]', code)) | set(re.findall(r'return "(\w+)" if', code))
+
+    assert used - reasons.WORDS.keys() == set()
+    assert all(one and several and one != several for one, several in reasons.WORDS.values())
+
+
+def test_a_name_that_was_taken_is_said_and_not_counted_as_left_out(shell: Shell, tmp_path: Path) -> None:
+    alpha, beta = two_projects_with_the_same_headings(tmp_path)
+    shell.json("import", str(alpha / "README.md"))
+
+    _, out, _ = shell.run("import", str(beta / "README.md"), "--text")
+
+    assert "1 note: its name was taken, and got the file's path added" in out
+    assert "left out" not in out
+
+
+def test_an_alias_of_another_memory_is_said(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "Maya drinks tea", "--name", "tea")
+    (tmp_path / "a.md").write_text("---\ntitle: Drinks\naliases: [tea, hot drinks]\n---\nBody.\n", encoding="utf-8")
+
+    _, out, _ = shell.run("import", str(tmp_path / "a.md"), "--text")
+
+    assert "1 alias belongs to another memory and was not added" in out
+    assert shell.json("get", "hot drinks")["memory"]["content"] == "Body."
+
+
+def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    files = [folder / f"{n:04}.md" for n in range(400)]
+    for n, file in enumerate(files):
+        file.write_text(f"# Note {n}\n\nThe words of note number {n}.\n", encoding="utf-8")
+    store = shell.home / "data" / "memory.db-wal"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrubjay.cli", "import", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(shell.home),
+    )
+    ended = time.monotonic() + 60
+    while time.monotonic() < ended and not (store.exists() and store.stat().st_size > 100_000):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    told = re.search(rb"stopped after ([\d,]+) of 400 files: 0 events and ([\d,]+) memor(?:y|ies) stored", err)
+    assert told is not None, err
+    assert (process.returncode, out) == (130, b"")
+    assert b"the same command again goes on" in b" ".join(err.split())
+    stored = len(shell.memories())
+    assert 0 <= stored - int(told[2]) <= 1  # the file under way may have been stored before its answer came
+    report = shell.json("import", str(folder))
+    assert (report["memories"], report["duplicates"]) == (400 - stored, stored)
+
+
+def test_why_says_from_which_file_a_note_was_imported_and_when(shell: Shell, tmp_path: Path) -> None:
+    alpha, beta = two_projects_with_the_same_headings(tmp_path)
+    shell.json("import", str(alpha), str(beta))
+
+    _, out, _ = shell.run("why", "README / Install", "--text")
+    _, shared, _ = shell.run("why", "README / Licence", "--text")
+    origin = shell.json("why", "README / Install")["origin"]
+
+    assert re.search(
+        rf"  {alpha}/README\.md, under “Install”, imported on \d+ \w+ 20\d\d \d\d:\d\d, on this device\n", out
+    )
+    assert f"  the same words: {beta}/README.md, under “Licence”" in shared
+    assert origin["how"] == "imported"
+    assert origin["places"] == [{"file": f"{alpha}/README.md", "heading": "Install"}]
+    assert "deliberately" not in out
+
+
+def test_why_says_who_added_a_note_and_when(shell: Shell) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database")
+
+    _, out, _ = shell.run("why", "database", "--text")
+
+    assert re.search(r"  no talk and no file: you added it on \d+ \w+ 20\d\d \d\d:\d\d, on this device\n", out)
+
+
+def test_why_tells_all_times_by_one_clock(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"agent": "a", "session_id": "s", "type": "user_message", "ts": 1_764_000_000_000, "utc_offset": 120}
+    file = tmp_path / "events.jsonl"
+    file.write_text(json.dumps({**event, "text": "I prefer pytest over unittest for the tests."}), encoding="utf-8")
+    shell.json("ingest", str(file), "--wait")
+    ref = shell.memories()[0]["id"]
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        _, out, _ = shell.run("why", ref, "--text")
+        _, found, _ = shell.run("recall", "pytest", "--text")
+        _, listed, _ = shell.run("events", "--text")
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+
+    assert out.count("24 Nov 2025 11:00") >= 2
+    assert "18:00" not in out + found + listed
+    assert "24 Nov 2025 11:00" in listed
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("shp", "shop"), ("Shop", "shop"), ("harbour", "/home/ana/harbour"), ("/home/bob/harbour", "/home/ana/harbour")],
+)
+def test_a_project_that_nothing_belongs_to_is_said_with_the_likely_one(typed: str, meant: str, shell: Shell) -> None:
+    shell.json("add", "We chose SQLite", "--project", "shop")
+    shell.json("add", "We chose MapLibre", "--project", "/home/ana/harbour")
+    note = f"nothing here belongs to project {typed}; did you mean {meant}?"
+
+    for command in (["recall", "SQLite"], ["list"], ["context"], ["events"]):
+        assert shell.json(*command, "--project", typed)["notes"][-1:] == [note]
+        code, _, err = shell.run(*command, "--project", typed, "--text")
+        assert code == 0
+        assert note in " ".join(err.split())
+        assert note not in shell.json(*command, "--project", meant)["notes"]
+
+
+def test_a_project_is_named_as_an_import_stores_it(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    shell.json("add", "We chose SQLite", "--project", str(tmp_path / "shop"))
+    shell.json("add", "We chose MapLibre", "--project", "harbour/")
+
+    for typed in (f"{tmp_path}/shop/", "~/shop", ".", "../shop", "./"):
+        assert shell.json("list", "--project", typed)["notes"] == []
+        assert [each["memory"]["content"] for each in shell.json("list", "--project", typed)["entries"]] == [
+            "We chose SQLite"
+        ]
+    assert shell.json("list", "--project", "harbour")["entries"][0]["memory"]["content"] == "We chose MapLibre"
+
+
+def test_a_new_project_is_added_to_without_a_word(shell: Shell) -> None:
+    code, _, err = shell.run("add", "We chose SQLite", "--project", "brand-new", "--text")
+
+    assert (code, err) == (0, "")
+
+
+def test_forget_names_the_copies_that_may_still_hold_the_words(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database")
+    copy = shell.json("backup")["path"]
+    kept = shell.json("restore", copy)["kept"]
+
+    _, out, _ = shell.run("forget", "database", "--text")
+    shell.json("add", "We chose DuckDB", "--name", "other")
+    answer = shell.json("forget", "other")
+
+    assert "2 copies made before may still hold the words" in out
+    assert f"  rm {copy}\n" in out
+    assert f"  rm {kept}\n" in out
+    assert answer["copies"] == [copy, kept]
+
+
+def test_forget_says_nothing_of_copies_where_there_are_none(shell: Shell) -> None:
+    shell.json("add", "We chose SQLite", "--name", "database")
+
+    _, out, _ = shell.run("forget", "database", "--text")
+
+    assert out == "forgotten: 1 memory\n"
+
+
+def test_help_names_no_document_that_is_not_installed() -> None:
+    said = "".join(parser.of_command(command).format_help() for command in parser.COMMANDS) + parser.top().format_help()
+
+    assert re.findall(r"[\w./-]+\.md\b", said) == []
+
+
+def test_the_formats_of_the_line_are_those_that_are_read() -> None:
+    assert sorted(parser.FORMATS) == sorted([*SourceFormat, "scrubjay"])

@@ -101,10 +101,11 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAnswer:
-    """A page of entries and the cursor of the next, None at the end."""
+    """A page of entries and the cursor of the next, None at the end. `notes` say when nothing belongs to `project`."""
 
     entries: tuple[Entry, ...]
     next: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +150,16 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetAnswer:
-    """What is gone: memories and events by id. `sources` counts the passages blanked out of events."""
+    """What is gone: memories and events by id. `sources` counts the passages blanked out of events.
+
+    `copies` are files beside the store, made before, that may still hold the words: backups, and stores that a restore
+    put aside. Nothing but the person deletes those.
+    """
 
     forgotten: tuple[str, ...]
     events: tuple[str, ...] = ()
     sources: int = 0
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +182,37 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an imported text stands: its file (the whole path, where that is known) and the headings above it."""
+
+    file: str
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """How a memory came to be, when, and on which device; `here` says whether that is the one that answers.
+
+    `how` is "learned" (read from what was said: see `sources`), "imported" (from `places`) or "added"; `by` is how far
+    who added it is trusted: "user" is the person, "agent" a program that acts for them.
+    """
+
+    how: str
+    by: str
+    ts: Millis
+    device: str
+    here: bool
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhyAnswer:
-    """Why a memory is believed: the passages it was read from, and everything that happened to it since."""
+    """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since."""
 
     entry: Entry
     sources: tuple[Source, ...]
     history: tuple[Change, ...]
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,8 +335,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallAnswer:
-    """Hits, best first. `mode` is what was really done; `notes` say what was missing (no model, half embedded).
+    """Hits, best first. `mode` is what was really done.
 
+    `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.
     `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
     `stages_ms` splits `elapsed_ms`: "embed" (the question's vector), "rank", "rerank" (0 where no model took part) and
     "read" (the texts of the hits); what is left is checking and counting.
@@ -338,13 +370,17 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAnswer:
-    """What an agent loads at its start: identity and active layer as text. `cut` names what did not fit."""
+    """What an agent loads at its start: identity and active layer as text. `cut` names what did not fit.
+
+    `notes` say when nothing belongs to the project that was named.
+    """
 
     text: str
     tokens: int
     identity: dict[str, str]
     active: dict[str, str]
     cut: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,10 +397,11 @@ class EventsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsAnswer:
-    """A page of events and the cursor of the next, None at the end."""
+    """A page of events and the cursor of the next, None at the end. `notes` say when nothing belongs to `project`."""
 
     events: tuple[Event, ...]
     next: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,9 @@ BESIDE = ("token", "daemon.json", "stopped", "scrubjay.sock", "sync.json", "conf
 def check(target: Path, store: Path, *, force: bool, ours: Iterable[Path] = ()) -> Path:
     """Return where a copy is to be written: `target`, links followed.
 
-    Raises InvalidError for a file of the store or one of `ours`, under whatever name it is reached, for a folder and for
-    a device; NotFoundError where the folder is missing; ConflictError for any other file that is there, without `force`.
+    Raises InvalidError for a file of the store or one of `ours`, under whatever name it is reached, for a folder and
+    for a device; NotFoundError where the folder is missing; ConflictError for any other file that is there, without
+    `force`.
     """
     path = Path(os.path.realpath(target))
     if not path.parent.is_dir():
@@ -87,7 +88,7 @@ def _appear(part: Path, path: Path) -> None:
 
 
 def _belongs(path: Path, store: Path, ours: Iterable[Path]) -> bool:
-    """Say whether a path leads to a file of ours, there or not. Names are compared as file systems do that fold case."""
+    """Say whether a path leads to a file of ours, there or not. A file system may fold the case of names: so do we."""
     own = store.name.casefold()
     if _same(path.parent, store.parent) and _is_ours(path.name.casefold(), own):
         return True

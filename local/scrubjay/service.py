@@ -26,7 +26,18 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from scrubjay import __version__, api, budget, destination, embedding_server, exchange, intake, models, sources
+from scrubjay import (
+    __version__,
+    api,
+    budget,
+    destination,
+    embedding_server,
+    exchange,
+    intake,
+    models,
+    projects,
+    sources,
+)
 from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
@@ -45,6 +56,7 @@ from scrubjay.store import (
     Position,
     Store,
     Transaction,
+    copies,
     drop_index,
     save_index,
     saved_index,
@@ -289,7 +301,8 @@ class Service:
         found, more = await self.store.page_of_events(
             clauses, params, after=_cursor(request.cursor), limit=self._page(request.limit)
         )
-        return api.EventsAnswer(events=tuple(found), next=_cursor_text(more))
+        notes = await self._notes_on(request.project)
+        return api.EventsAnswer(events=tuple(found), next=_cursor_text(more), notes=notes)
 
     async def sessions(self, _: api.Nothing) -> api.SessionsAnswer:
         """Return all sessions, newest first."""
@@ -364,6 +377,7 @@ class Service:
                 for memory in found
             ),
             next=_cursor_text(more),
+            notes=await self._notes_on(request.project),
         )
 
     async def get(self, request: api.RefRequest) -> api.Entry:
@@ -420,8 +434,11 @@ class Service:
         """Return the passages a memory was read from, with their events, and everything that happened to it."""
         memory_id = await self._resolve(request.ref, request.project, request.session_id)
         grips = (await self.store.grips([memory_id])).get(memory_id, ())
+        entry = await self._entry(memory_id)
+        history = tuple(_change(row) for row in await self.store.history(memory_id))
         return api.WhyAnswer(
-            entry=await self._entry(memory_id),
+            entry=entry,
+            origin=_origin(entry.memory, history, learned=bool(grips), device=self.store.device),
             sources=tuple(
                 [
                     api.Source(
@@ -430,7 +447,7 @@ class Service:
                     for grip in grips
                 ]
             ),
-            history=tuple(_change(row) for row in await self.store.history(memory_id)),
+            history=history,
         )
 
     async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
@@ -480,6 +497,7 @@ class Service:
         async with self._unsaved_index():
             answer = await self.store.write(work)
         await self._drop_copies()
+        answer = replace(answer, copies=tuple(map(str, await asyncio.to_thread(copies, self.store.path))))
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
             self.on_work("embed")
@@ -506,7 +524,7 @@ class Service:
         text = self._check_recall(request)
         hybrid = request.mode is api.Mode.HYBRID
         stages = dict.fromkeys(("embed", "rank", "rerank", "read"), 0.0)
-        notes: builtins.list[str] = []
+        notes: builtins.list[str] = [*await self._notes_on(request.project)]
         vector = None
         reranks = hybrid and request.rerank and bool(text.strip())
         reranker = None
@@ -696,9 +714,10 @@ class Service:
         identity = await self._slots(Layer.IDENTITY, request.project, request.session_id)
         active = await self._slots(Layer.ACTIVE, request.project, request.session_id)
         limits = self.policy.limits
-        return budget.context(
+        found = budget.context(
             identity, active, identity_tokens=limits.identity_tokens, active_tokens=limits.active_tokens
         )
+        return replace(found, notes=await self._notes_on(request.project))
 
     async def set_identity(self, request: api.SlotRequest) -> api.ContextAnswer:
         """Set one line of the identity layer."""
@@ -1348,6 +1367,13 @@ class Service:
             raise NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
         return memory_id
 
+    async def _notes_on(self, project: str | None) -> tuple[str, ...]:
+        """Return what is to be said of a project that nothing belongs to; nothing when it is known or not named."""
+        if project is None or self._index.projects.find(project) >= 0 or self._index.resources.find(project) >= 0:
+            return ()
+        known = await self.store.projects()
+        return () if project in known else (projects.unknown(project, known),)
+
     async def _entry(self, memory_id: str, *, created: bool = False) -> api.Entry:
         memory = await self.store.memory(memory_id)
         names = (await self.store.aliases([memory_id])).get(memory_id, ())
@@ -1636,6 +1662,23 @@ def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
         seq=seq,
         change=_CHANGES.get(op_type, str(op_type)),
         fields=fields,
+    )
+
+
+def _origin(memory: Memory, history: Sequence[api.Change], *, learned: bool, device: str) -> api.Origin:
+    """Return how a memory came to be. Its first op says when and where; words that were erased leave none."""
+    found = reconcile.places(memory.metadata)
+    first = next((change for change in history if change.ts), None)
+    return api.Origin(
+        how="learned" if learned or memory.kind is Kind.OBSERVATION else "imported" if found else "added",
+        by=memory.trust.value,
+        ts=memory.created_at if first is None else first.ts,
+        device="" if first is None else first.device,
+        here=first is not None and first.device == device,
+        places=tuple(
+            api.Place(file=str(place.get("path") or place.get("source") or ""), heading=str(place.get("heading", "")))
+            for place in found
+        ),
     )
 
 

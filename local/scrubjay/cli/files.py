@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from scrubjay import api, destination
-from scrubjay.cli import reach
+from scrubjay.cli import reach, reasons
 from scrubjay.cli.failure import of_os_error
-from scrubjay.cli.found import Found, files
+from scrubjay.cli.found import READ_SUFFIXES, Found, files
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output
 from scrubjay.exchange import is_export
@@ -190,17 +190,26 @@ def import_(line: Namespace) -> int:
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
+    for file in found:
+        if file.reason:
+            totals.skipped[file.reason] += 1
+    wanted = [file for file in found if not file.reason]
+    if not wanted:
+        raise _nothing_found(line.paths, totals)
     with reach.store(line, background=not line.dry_run) as door, out.progress() as bar:
-        task = bar.add_task("importing", total=len(found))
-        for file in found:
-            if file.reason:
-                totals.skipped[file.reason] += 1
-            elif (error := _imported(door, line, file, totals)) is not None:
-                failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
-            bar.update(task, advance=1)
-        bar.stop()
-        if not line.dry_run:
-            _finish(door, out, wanted=line.wait)
+        task = bar.add_task("importing", total=len(wanted))
+        try:
+            for file in wanted:
+                if (error := _imported(door, line, file, totals)) is not None:
+                    failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
+                bar.update(task, advance=1)
+            bar.stop()
+            if not line.dry_run:
+                _finish(door, out, wanted=line.wait)
+        except KeyboardInterrupt:
+            bar.stop()
+            out.remark(_stopped(totals, len(failed), len(wanted), dry_run=line.dry_run))
+            raise
     report = ImportReport(
         files=totals.files,
         events=totals.events,
@@ -214,10 +223,33 @@ def import_(line: Namespace) -> int:
         renamed=totals.renamed,
         aliases_taken=totals.aliases_taken,
     )
-    if len(failed) == len(found) == 1:
+    if len(failed) == len(wanted) == 1:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
     out.answer(report, lambda: render.imported(report))
     return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _nothing_found(given: Iterable[str], totals: Totals) -> NotFoundError:
+    """Return the error of an import that found no file to read, with what it did find."""
+    found = "; ".join(reasons.said(totals.reasons()))
+    return NotFoundError(
+        f"nothing to import in {', '.join(given)}" + (f": left out {found}" if found else ": no files"),
+        hint=f"out of a folder, an import picks up {', '.join(READ_SUFFIXES)}; any other file can be named",
+    )
+
+
+def _stopped(totals: Totals, failed: int, wanted: int, *, dry_run: bool) -> str:
+    """Return how far an import came that was interrupted, and what to do."""
+    done = totals.files + failed
+    if dry_run:
+        return f"stopped after {done:,} of {render.counted(wanted, 'file')}; a dry run stores nothing"
+    if done == wanted:
+        return f"stopped while learning: {render.counted(wanted, 'file')} imported; the next command goes on learning"
+    stored = f"{render.counted(totals.events, 'event')} and {render.counted(totals.memories, 'memory', 'memories')}"
+    return (
+        f"stopped after {done:,} of {render.counted(wanted, 'file')}: {stored} stored; "
+        "the same command again goes on where this one stopped"
+    )
 
 
 def _imported(door: Door, line: Namespace, file: Found, totals: Totals) -> ScrubjayError | None:
@@ -322,7 +354,7 @@ def export(line: Namespace) -> None:
 
 
 def _destination(line: Namespace, target: Path) -> Path:
-    """Return where a copy is to go. Raises when that is a file of ours, or one that is there and may not be replaced."""
+    """Return where a copy is to go. Raises for a file of ours, and for one that is there and may not be replaced."""
     chosen = reach.settings_of(line)
     inside = [each for each in chosen.data_dir.iterdir() if each.is_file()] if chosen.data_dir.is_dir() else []
     ours = [chosen.config_path, chosen.log_path, *inside, *([chosen.socket] if chosen.socket else [])]

@@ -13,6 +13,7 @@ from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType, Scope
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable
 
     from scrubjay.cli import render
 else:
@@ -104,6 +105,7 @@ def list_(line: Namespace) -> None:
     with reach.store(line) as door:
         answer: api.ListAnswer = door.call("list", request)
     out.answer(answer, lambda: render.entries(answer.entries))
+    _notes(out, answer.notes)
     _more(out, answer.next)
 
 
@@ -194,6 +196,7 @@ def context(line: Namespace) -> None:
             "context", api.ContextRequest(project=line.project, session_id=line.session)
         )
     out.answer(answer, lambda: render.context(answer))
+    _notes(out, answer.notes)
     if not out.json:
         out.remark(render.counted(answer.tokens, "token") + (f" · cut: {', '.join(answer.cut)}" if answer.cut else ""))
 
@@ -213,6 +216,7 @@ def events(line: Namespace) -> None:
     with reach.store(line) as door:
         answer: api.EventsAnswer = door.call("events", request)
     out.answer(answer, lambda: render.events(answer.events))
+    _notes(out, answer.notes)
     _more(out, answer.next)
 
 
@@ -234,6 +238,13 @@ def stats(line: Namespace) -> None:
 
 def _ref(line: Namespace) -> api.RefRequest:
     return api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
+
+
+def _notes(out: Output, notes: Iterable[str]) -> None:
+    """Say what stands in an answer's `notes`, where the answer itself is not JSON that holds them."""
+    if not out.json:
+        for note in notes:
+            out.remark(note)
 
 
 def _more(out: Output, cursor: str | None) -> None:

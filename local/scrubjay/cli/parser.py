@@ -21,6 +21,7 @@ LAYERS = ("identity", "active", "surfaced", "archive")
 SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 CANDIDATES = ("memory", "event")
+FORMATS = ("claude-code", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 DESCRIPTION = "Memory for AI agents that lives on this machine, and can show where it read what it remembers."
@@ -74,6 +75,17 @@ def text(value: str) -> str:
     except UnicodeEncodeError as error:
         raise argparse.ArgumentTypeError(f"not valid UTF-8 at character {error.start + 1}") from error
     return value
+
+
+def project(value: str) -> str:
+    """Return the name of a project as imports store it: one that is written as a path becomes a whole path."""
+    name = text(value).strip()
+    if name.startswith(("~", "/", "./", "../")) or name in {".", ".."}:
+        return os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111  # pathlib would cost a tenth of the start
+    name = name.rstrip("/")
+    if not name:
+        raise argparse.ArgumentTypeError("is empty")
+    return name
 
 
 def share(value: str) -> float:
@@ -148,7 +160,9 @@ def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
 
 def caller(parser: Parser) -> None:
     """Add who is asking."""
-    parser.add_argument("--project", type=text, metavar="ID", help="act for this project: see its memories and yours")
+    parser.add_argument(
+        "--project", type=project, metavar="ID", help="act for this project: see its memories and yours"
+    )
     parser.add_argument("--session", type=text, metavar="ID", help="act for this session of the project")
 
 
@@ -208,7 +222,9 @@ def add(parser: Parser) -> None:
     parser.add_argument("--salience", type=share, metavar="0..1", help="how much it matters (by its type)")
     parser.add_argument("--topic", type=text, help="what it is about, in a word")
     parser.add_argument("--layer", choices=LAYERS, default="archive", help="when it is loaded (archive)")
-    parser.add_argument("--project", type=text, metavar="ID", help="it belongs to this project, not to you everywhere")
+    parser.add_argument(
+        "--project", type=project, metavar="ID", help="it belongs to this project, not to you everywhere"
+    )
     parser.add_argument("--session", type=text, metavar="ID", help="it belongs to this session only")
 
 
@@ -338,16 +354,18 @@ def events(parser: Parser) -> None:
     """Take which events, and which page of them."""
     paging(parser, 100, "events")
     parser.add_argument("--in-session", dest="of", type=text, metavar="ID", help="only of this session")
-    parser.add_argument("--project", type=text, metavar="ID", help="only of this project")
+    parser.add_argument("--project", type=project, metavar="ID", help="only of this project")
     period(parser)
 
 
 def import_(parser: Parser) -> None:
     """Take files, and how to read them."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, folders or patterns; - reads stdin")
-    parser.add_argument("--format", type=text, help="how to read them (found out by itself); see docs/import.md")
+    parser.add_argument(
+        "--format", type=text, help=f"how to read them, where scrubjay cannot tell: {', '.join(FORMATS)}"
+    )
     parser.add_argument("--only", type=text, metavar="ID", help="one conversation of a file that holds several")
-    parser.add_argument("--project", type=text, metavar="ID", help="they belong to this project")
+    parser.add_argument("--project", type=project, metavar="ID", help="they belong to this project")
     parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
     parser.add_argument("--wait", action="store_true", help="return when all is learned and embedded")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scrubjay.cli import times
+from scrubjay.cli import reasons, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         ForgetAnswer,
         Hit,
         ModelsAnswer,
+        Place,
         Quote,
         RecallAnswer,
         Skipped,
@@ -47,6 +50,8 @@ WORDS = 240
 
 TABLE_WIDTH = 90
 """Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
+COPIES = 10
+"""Copies of the store that `forget` names; who has more has a folder of them to look into."""
 
 _TAGS = range(0xE0000, 0xE0080)
 _UNSEEN = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -114,13 +119,12 @@ def quote(said: Quote, limit: int = WORDS) -> Text:
     line = Text()
     line.append(f"{one_line(said.speaker, 40)}: ", style="cyan")
     line.append(f"“{one_line(said.text, limit)}”")
-    line.append(f"  {times.moment(said.ts, said.utc_offset)} · {short(said.event_id)}", style="dim")
+    line.append(f"  {times.moment(said.ts)} · {short(said.event_id)}", style="dim")
     return line
 
 
 def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> RenderableType:
     """Return one answer: what it says, when and what it is, and who said so. `note` stands beside it."""
-    offset = found.sources[0].utc_offset if found.sources else None
     speaker = found.sources[0].speaker if found.kind == "event" and found.sources else ""
     head = Text(f"{rank:>2}  ", style="bold green")
     if speaker:
@@ -128,7 +132,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
     head.append(clean(found.text) + ("…" if found.truncated else ""), style="bold" if found.kind == "memory" else "")
     parts: list[RenderableType] = [_hanging(head)]
     about = dim(
-        times.day(found.ts, offset),
+        times.day(found.ts),
         found.type.replace("_", " "),
         one_line(found.name or "", 60),
         "superseded" if found.superseded_by else "",
@@ -264,7 +268,7 @@ def events(said: Iterable[Event]) -> RenderableType:
     """Return events, a line each."""
     lines = [
         Text.assemble(
-            (f"{times.moment(event.ts, event.utc_offset)}  ", "dim"),
+            (f"{times.moment(event.ts)}  ", "dim"),
             (f"{short(event.id)}  ", "dim"),
             (f"{one_line(event.speaker, 40)}: ", "cyan"),
             one_line(event.text, 300) or event.type.value.replace("_", " "),
@@ -293,18 +297,36 @@ def sessions(found: Sequence[Session]) -> RenderableType:
 
 
 def why(answer: WhyAnswer) -> RenderableType:
-    """Return where a memory comes from, and what happened to it."""
+    """Return where a memory comes from, and what happened to it. All times are of this machine's clock."""
     parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
-    if answer.sources:
-        parts.extend(source(each) for each in answer.sources)
-    else:
-        parts.append(Text("  nothing: it was written deliberately"))
+    parts.extend(source(each) for each in answer.sources)
+    parts.extend(Text(f"  {clean(line)}") for line in origin(answer))
     parts.append(Text("\nhistory", style="bold"))
     for change in answer.history:
         fields = f" ({', '.join(change.fields)})" if change.fields else ""
         line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
         parts.append(Text(line).append(f"  {short(change.device)} #{change.seq}", style="dim"))
     return Group(*parts)
+
+
+def origin(answer: WhyAnswer) -> list[str]:
+    """Return where a memory comes from that was not read from talk, a line each: from which files, or who added it."""
+    found = answer.origin
+    when = f"on {times.moment(found.ts)}" + (
+        ", on this device" if found.here else f", on device {short(found.device)}" if found.device else ""
+    )
+    if found.how == "imported":
+        first, *rest = found.places
+        return [f"{_place(first)}, imported {when}", *(f"the same words: {_place(other)}" for other in rest)]
+    if found.how == "learned":
+        return [] if answer.sources else ["talk that is not in this store, or was forgotten"]
+    who = {"user": "you", "agent": "an agent", "import": "an import"}.get(found.by, "a text that is not trusted")
+    return [f"no talk and no file: {who} added it {when}"]
+
+
+def _place(place: Place) -> str:
+    file = "a text from stdin" if place.file.startswith("stdin") else place.file
+    return f"{file}, under “{place.heading}”" if place.heading else file
 
 
 def conflicts(answer: ConflictsAnswer) -> RenderableType:
@@ -337,7 +359,7 @@ def source(found: Source) -> RenderableType:
         if end > 0 and start < len(event.text):
             shown.stylize("not dim bold", max(start, 0), min(end, len(event.text)))
         position += len(event.text) + 1
-        when = f"  {times.moment(event.ts, event.utc_offset)} · {short(event.id)}"
+        when = f"  {times.moment(event.ts)} · {short(event.id)}"
         parts.append(Padding(line.append_text(shown).append(when, style="dim"), (0, 0, 0, 2)))
     if not found.events:
         parts.append(Padding(Text(f"“{clean(grip.excerpt)}”"), (0, 0, 0, 2)))
@@ -421,7 +443,7 @@ def taken(
         parts.append(f"{duplicates:,} already there")
     if hidden := sum(redactions.values()):
         parts.append(f"{counted(hidden, 'secret')} hidden ({', '.join(sorted(redactions))})")
-    parts.extend(f"{each.count:,} skipped: {clean(each.reason)}" for each in skipped)
+    parts.extend(f"left out: {line}" for line in reasons.said(skipped))
     return " · ".join(parts)
 
 
@@ -447,13 +469,22 @@ def _table(*columns: str) -> Table:
 
 
 def forgotten(answer: ForgetAnswer) -> Text:
-    """Return what is gone."""
+    """Return what is gone, and the copies that may still hold it."""
     parts = [counted(len(answer.forgotten), "memory", "memories")]
     if answer.events:
         parts.append(counted(len(answer.events), "event"))
     if answer.sources:
         parts.append(counted(answer.sources, "passage") + " blanked")
-    return Text("forgotten: " + ", ".join(parts), style="green")
+    gone = Text("forgotten: " + ", ".join(parts), style="green")
+    if not answer.copies:
+        return gone
+    few = answer.copies[:COPIES]
+    more = [f"  and {len(answer.copies) - len(few):,} more beside these"] if len(answer.copies) > len(few) else []
+    told = f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words. To delete:"
+    delete = "del" if os.name == "nt" else "rm"
+    return Text("\n").join(
+        [gone, Text(told), *(Text(f"  {delete} {shlex.quote(clean(path))}") for path in few), *map(Text, more)]
+    )
 
 
 def context(answer: ContextAnswer) -> Text:
@@ -462,13 +493,21 @@ def context(answer: ContextAnswer) -> Text:
 
 
 def imported(report: ImportReport) -> RenderableType:
-    """Return what an import took, and the files that gave nothing."""
-    head = f"{'would take' if report.dry_run else 'took'} "
+    """Return what an import took, what it left out and why, and the files that gave nothing."""
+    head = "would take" if report.dry_run else "took"
     formats = ", ".join(f"{count} {name}" for name, count in sorted(report.formats.items()))
-    said = taken(report.events, report.memories, report.duplicates, report.redactions, report.skipped)
-    parts: list[RenderableType] = [Text(f"{head}{said}")]
+    said = taken(report.events, report.memories, report.duplicates, report.redactions, ())
+    parts: list[RenderableType] = [Text(f"{head} {said}")]
     if formats:
         parts.append(dim(f"from {counted(report.files, 'file')}: {formats}"))
+    if report.renamed:
+        theirs = "its name was taken, and got" if report.renamed == 1 else "their names were taken, and got"
+        parts.append(Text(f"{counted(report.renamed, 'note')}: {theirs} the file's path added"))
+    if report.aliases_taken:
+        have = "belongs to another memory and was" if report.aliases_taken == 1 else "belong to other memories and were"
+        parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
+    if report.skipped:
+        parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
     parts.extend(Text(f"failed: {clean(each.path)}: {clean(each.message)}", style="red") for each in report.failed)
     return Group(*parts)
 

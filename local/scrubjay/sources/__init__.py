@@ -68,9 +68,9 @@ def parse(
     """Read a source as drafts, all of them trusted as imports.
 
     `name` is the file's name, relative to what is imported; `place` says which file it is, whatever way it was named
-    (its absolute path): notes of the same headings in two files are told apart by it. `format` is a `SourceFormat`, found out when None. `only`
-    picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all for; without one, events of
-    Claude Code belong to the directory they happened in, and the rest to the person.
+    (its absolute path): notes of the same headings in two files are told apart by it. `format` is a `SourceFormat`,
+    found out when None. `only` picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all
+    for; without one, events of Claude Code belong to the directory they happened in, and the rest to the person.
 
     Raises InvalidError for an empty, binary or unknown file, or one that is not in `format`; NotFoundError when `only`
     names nothing. Damage inside a file is counted in `skipped` instead.

@@ -154,7 +154,7 @@ class _Planning:
         return self.metadata.get(memory.id, memory.metadata)
 
     def imported(self, draft: MemoryDraft) -> Json:
-        """Return a draft's metadata with what it said when it was imported: whether it is rewritten later is told by it."""
+        """Return a draft's metadata with what it says now, by which a later rewriting is told."""
         return {**draft.metadata, "source_hash": content_hash(draft.content)}
 
     def result(self) -> Plan:

@@ -3,7 +3,7 @@
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
-from scrubjay.store.file import check, is_derived, meta_of, migrations, refused_in, restore, snapshots
+from scrubjay.store.file import check, copies, is_derived, meta_of, migrations, refused_in, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.peers import Outgoing, Received
@@ -30,6 +30,7 @@ __all__ = [
     "Transaction",
     "Waiting",
     "check",
+    "copies",
     "drop_index",
     "find_damage",
     "gone",

@@ -99,6 +99,17 @@ def snapshots(path: Path) -> list[Path]:
     return sorted(found for name in names for found in path.parent.glob(path.name + name))
 
 
+BACKUPS = "backups"
+"""The folder beside a store where `scrubjay backup` writes unless told otherwise."""
+
+
+def copies(path: Path) -> list[Path]:
+    """Return the copies of a store beside it that only the person deletes: backups, and what a restore put aside."""
+    backups = path.with_name(BACKUPS)
+    kept = [each for each in (backups.iterdir() if backups.is_dir() else ()) if each.is_file()]
+    return sorted([*kept, *path.parent.glob(f"{path.name}.before-restore-*")])
+
+
 def check(path: Path) -> list[str]:
     """Return what is wrong with a file as a store, in words; nothing when it is whole. Opens it for reading only."""
     try:

@@ -485,6 +485,14 @@ class Store:
             for row in await self.fetch(f"select {rows.SESSION_COLUMNS} from session order by start desc, id")
         ]
 
+    async def projects(self) -> set[str]:
+        """Return the projects that events or memories belong to."""
+        found = await self.fetch(
+            "select project from session where project is not null"
+            " union select resource_id from memory where scope = 'project' and resource_id is not null"
+        )
+        return {str(row[0]) for row in found}
+
     # --- what is waiting ----------------------------------------------------------------------------------------------
 
     async def to_learn(self) -> list[tuple[str, int]]:
