@@ -452,7 +452,7 @@ class Service:
 
     async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
         """Return the fields that devices wrote without having seen each other's values, and all these values."""
-        found = await self.store.conflicts()
+        found = [one for one in await self.store.conflicts() if not _is_of_places(one)]
         memories = await self.store.memories([one.memory_id for one in found])
         return api.ConflictsAnswer(
             conflicts=tuple(
@@ -1701,6 +1701,13 @@ def _conflict(found: Disputed, memory: Memory) -> api.Conflict:
             for stamp, value in sorted(found.versions, reverse=True)
         ),
     )
+
+
+def _is_of_places(found: Disputed) -> bool:
+    """Say whether two devices merely imported one text from different places: nobody has to decide that."""
+    versions = [found.shown, *(value for _, value in found.versions)]
+    metadata = [each for each in versions if isinstance(each, dict)]
+    return found.field == Field.METADATA and len(metadata) == len(versions) and reconcile.differ_in_places(metadata)
 
 
 def _visible(memory: Memory, project: str | None, session_id: str | None) -> bool:

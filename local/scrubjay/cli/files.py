@@ -180,7 +180,9 @@ def _drafts(text: str) -> list[EventDraft]:
                 hint='a line is {"agent": …, "session_id": …, "type": "user_message", "text": …}; nothing was stored',
             ) from error
     if not drafts:
-        raise InvalidError("no events", hint="give one JSON object a line, in a file or on stdin")
+        raise InvalidError(
+            "there are no events in the input", hint="give one JSON object a line, in a file or on stdin"
+        )
     return drafts
 
 
@@ -286,7 +288,7 @@ def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
         return
     if not is_export(data):
         raise TooLargeError(
-            f"{name}: larger than the {widest >> 20} MiB that the daemon takes at once",
+            f"{name} is larger than the {widest >> 20} MiB that the daemon takes at once",
             hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
         )
     head_end = data.index(b"\n") + 1
@@ -297,7 +299,8 @@ def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
             end = data.rfind(b"\n", start, end) + 1
             if end == 0:
                 raise TooLargeError(
-                    f"{name}: a record of more than {widest >> 20} MiB", hint="scrubjay daemon stop first"
+                    f"{name} holds a record of more than {widest >> 20} MiB, which the daemon does not take",
+                    hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
                 )
         yield head + data[start:end]
         start = end
@@ -309,7 +312,10 @@ def _finish(door: Door, out: Output, *, wanted: bool) -> None:
         return
     left = settled(door, out)
     if left.to_learn or left.to_embed:
-        out.remark(f"{left.to_learn:,} are still to learn and {left.to_embed:,} to embed; the next start goes on")
+        out.remark(
+            f"not done yet: {render.counted(left.to_learn, 'event')} to learn from, "
+            f"{render.counted(left.to_embed, 'text')} to embed; the next command goes on"
+        )
 
 
 def settled(door: Door, out: Output) -> api.SettleAnswer:
@@ -350,7 +356,7 @@ def export(line: Namespace) -> None:
             lines, size = _written(door, file)
             file.flush()
     report = ExportReport(path=str(path), lines=lines, bytes=size)
-    out.answer(report, lambda: f"{render.counted(lines, 'record')}, {render.size(size)}: {path}")
+    out.answer(report, lambda: f"wrote {path}: {render.counted(lines, 'record')}, {render.size(size)}")
 
 
 def _destination(line: Namespace, target: Path) -> Path:
@@ -383,7 +389,9 @@ def backup(line: Namespace) -> None:
     path = _destination(line, path)
     with reach.store(line) as door:
         answer: api.PathAnswer = door.call("backup", api.PathRequest(path=str(path), force=line.force))
-    out.answer(answer, lambda: f"{answer.path}: {render.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…")
+    out.answer(
+        answer, lambda: f"wrote {answer.path}: {render.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…"
+    )
 
 
 def restore(line: Namespace) -> None:

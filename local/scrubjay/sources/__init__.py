@@ -48,12 +48,12 @@ def detect(name: str, head: bytes) -> SourceFormat:
         if found := of_json(head):
             return found
         if suffix in JSON_SUFFIXES:
-            raise InvalidError(f"{name}: JSON, but of no format we know", hint=FORMATS_HINT)
+            raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:
         return SourceFormat.MARKDOWN
     if suffix in TEXT_SUFFIXES:
         return SourceFormat.TEXT
-    raise InvalidError(f"{name}: not a format we know", hint=FORMATS_HINT)
+    raise InvalidError(f"{name} is not of a format that scrubjay reads", hint=FORMATS_HINT)
 
 
 def parse(
@@ -79,7 +79,9 @@ def parse(
     data = as_utf8(name, data, whole=True)
     require_text(name, data)
     if only is not None and source is not SourceFormat.LOCOMO:
-        raise InvalidError(f"{name}: only a LoCoMo file holds conversations to choose from", hint="leave out --only")
+        raise InvalidError(
+            f"--only chooses a conversation of a LoCoMo file, and {name} is not one", hint="leave out --only"
+        )
     match source:
         case SourceFormat.CLAUDE_CODE:
             return parse_claude_code(name, data, project=project)
@@ -98,15 +100,17 @@ def named(word: str) -> SourceFormat:
     try:
         return SourceFormat(word)
     except ValueError as e:
-        raise InvalidError(f"no import format {word!r}", hint=FORMATS_HINT) from e
+        raise InvalidError(f"there is no import format {word!r}", hint=FORMATS_HINT) from e
 
 
 def require_text(name: str, data: bytes) -> None:
     """Raise InvalidError when a file is empty or binary."""
     if b"\0" in data[:BINARY_HEAD]:
-        raise InvalidError(f"{name}: binary, not text", hint=f"unpack it first if it is an archive; {FORMATS_HINT}")
+        raise InvalidError(
+            f"{name} is a binary file, not text", hint=f"unpack it first if it is an archive; {FORMATS_HINT}"
+        )
     if not data or data.isspace():
-        raise InvalidError(f"{name}: empty", hint=FORMATS_HINT)
+        raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
 
 
 def of_json(head: bytes) -> SourceFormat | None:

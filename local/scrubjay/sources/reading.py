@@ -70,7 +70,9 @@ def as_utf8(name: str, data: bytes, *, whole: bool) -> bytes:
         try:
             return data.decode("utf-16", errors="strict" if whole else "ignore").encode()
         except UnicodeDecodeError as e:
-            raise InvalidError(f"{name}: starts like UTF-16 text and is not", hint="save it as UTF-8") from e
+            raise InvalidError(
+                f"{name} begins like UTF-16 text, but cannot be read as such", hint="save it as UTF-8"
+            ) from e
     return data
 
 
@@ -83,11 +85,11 @@ def prose(name: str, data: bytes) -> str:
         text = data.decode()
     except UnicodeDecodeError as e:
         raise InvalidError(
-            f"{name}: not UTF-8 text (byte {e.start})",
+            f"{name} is not UTF-8 text: its byte {e.start} cannot be read",
             hint="save it as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8",
         ) from e
     if "\0" in text:
-        raise InvalidError(f"{name}: binary, not text", hint=FORMATS_HINT)
+        raise InvalidError(f"{name} is a binary file, not text", hint=FORMATS_HINT)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -111,7 +113,7 @@ def json_value(data: bytes) -> Any:
 
 
 def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON object of each line; what is none is counted: `torn_line` at the very end, else `bad_json`."""
+    """Yield the JSON object of each line; any other line is counted: `torn_line` at the very end, else `bad_json`."""
     torn = False
     for line in lines(data):
         if not line:

@@ -110,8 +110,10 @@ class _Planning:
             return False
         about = self.about(memory)
         said, imported = content_hash(draft.content), about.get("source_hash", memory.content_hash)
-        if said in {memory.content_hash, imported}:  # unchanged since the last import, here or in the file
+        if said in {memory.content_hash, imported}:  # the file is unchanged, or says what the memory was rewritten to
             self.same += 1
+            if said != imported:
+                self.metadata[memory.id] = {**about, "source_hash": said}
             return True
         if len(places(about)) > 1:  # the text still stands elsewhere: this place gets a note of its own
             kept = [place for place in places(about) if place.get("source_key") != draft.metadata["source_key"]]
@@ -170,6 +172,15 @@ class _Planning:
             same=self.same,
             rewritten=self.rewritten,
         )
+
+
+def differ_in_places(versions: Iterable[Json]) -> bool:
+    """Say whether versions of a memory's metadata tell the same but for where its text stands.
+
+    Two devices that import the same folder write such versions, and there is nothing in them to decide.
+    """
+    told = [{key: each[key] for key in each if key not in (*PLACE, ALSO, "source_hash")} for each in versions]
+    return all(each == told[0] for each in told)
 
 
 def names_for(draft: MemoryDraft) -> Iterator[str]:
