@@ -817,14 +817,13 @@ class Service:
                 cleaned.append(intake.memory(draft, self.policy))
             except InvalidError:
                 said["empty"] += 1
-        plan = reconcile.planned(
-            cleaned,
-            await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned]),
-            await self.store.memories_said([content_hash(draft.content) for draft in cleaned]),
-        )
+        known = await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned])
+        hashes = {content_hash(draft.content) for draft in cleaned} - {memory.content_hash for memory in known}
+        plan = reconcile.planned(cleaned, known, await self.store.memories_said(hashes) if hashes else ())
         said["rewritten_here"] += plan.rewritten
         candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
-        taken = await self.store.taken([*candidates, *(name for _, names in plan.named for name in names)])
+        candidates += [name for _, names in plan.named for name in names]
+        taken = await self.store.taken(candidates) if candidates else set()
         fresh: builtins.list[MemoryDraft] = []
         for draft in plan.fresh:
             named, renamed, lost = reconcile.with_free_names(draft, taken)

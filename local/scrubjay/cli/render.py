@@ -436,7 +436,7 @@ def taken(
     events_: int, memories: int, duplicates: int, redactions: Mapping[str, int], skipped: Iterable[Skipped]
 ) -> str:
     """Return what came in and what did not, in words."""
-    parts = [counted(events_, "event")]
+    parts = [counted(events_, "event")] if events_ or not memories else []
     if memories:
         parts.append(counted(memories, "memory", "memories"))
     if duplicates:
@@ -508,8 +508,13 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
     if report.skipped:
         parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
-    parts.extend(Text(f"failed: {clean(each.path)}: {clean(each.message)}", style="red") for each in report.failed)
+    parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
     return Group(*parts)
+
+
+def _of_file(path: str, message: str) -> str:
+    """Return an error's message with its file before it, where it does not begin with that."""
+    return message if message.startswith(path) else f"{path}: {message}"
 
 
 def initialised(report: InitReport) -> Text:

@@ -320,19 +320,18 @@ class Store:
     async def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
         """Return the memories that came from some places of imported files."""
         keys = rows.array(source_keys)
+        select = f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
         found = await self.fetch(
-            "select id from memory where json_extract(metadata, '$.source_key') in (select value from json_each(?))",
-            (keys,),
+            f"{select} where json_extract(m.metadata, '$.source_key') in (select value from json_each(?))", (keys,)
         )
-        # Those whose text stands in several files are few, and only looked for where a place is not the first of one.
+        # A place that is the first of no memory may be one of several of one: few are, and no index holds these.
         if len(found) < len(source_keys):
             found += await self.fetch(
-                "select m.id from memory m, json_each(m.metadata, '$.also_from') also"
-                " where m.metadata like '%\"also_from\"%' and json_extract(also.value, '$.source_key')"
-                " in (select value from json_each(?))",
+                f"{select}, json_each(m.metadata, '$.also_from') also where m.metadata like '%\"also_from\"%'"
+                " and json_extract(also.value, '$.source_key') in (select value from json_each(?))",
                 (keys,),
             )
-        return list((await self.memories([str(row[0]) for row in found])).values())
+        return list({row[0]: rows.memory_of(row) for row in found}.values())
 
     async def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
         """Return the memories of some ids, by id; unknown ids are absent."""
