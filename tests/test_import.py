@@ -126,6 +126,18 @@ def test_every_note_of_a_folder_keeps_a_name_that_holds_its_heading(shell: Shell
     assert [each for each in report["skipped"] if each["reason"] == "name_taken"] == []
 
 
+def test_a_name_with_an_odd_or_long_path_is_a_name(shell: Shell, tmp_path: Path) -> None:
+    for n, folder in enumerate(("plain", "line\nbreak\x1b[31m", "long" * 50, "long" * 49 + "even")):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / f"{'n' * 180}.md"
+        file.write_text(f"# {'Title ' * 60}\n\nWords {n}.\n", encoding="utf-8")
+        shell.json("import", str(file))
+
+    names = [memory["name"] for memory in shell.memories()]
+    assert len(set(names)) == 4
+    assert all(name.isprintable() and len(name) <= 200 and name.startswith("Title") for name in names)
+
+
 @pytest.mark.parametrize("way", ["absolute", "relative", "folder", "link"])
 def test_an_edited_file_updates_its_own_note_whatever_way_it_is_named(
     way: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +233,16 @@ def test_two_texts_from_stdin_do_not_overwrite_each_other(shell: Shell) -> None:
         assert ended.returncode == 0, ended.stderr
 
     assert set(shell.said()) == {"one", "two"}
+
+
+def test_one_graphs_entity_does_not_overwrite_anothers(shell: Shell, tmp_path: Path) -> None:
+    for project, kind in (("alpha", "ship"), ("beta", "server"), (None, "person")):
+        file = tmp_path / str(project) / "memory.jsonl"
+        file.parent.mkdir()
+        file.write_text(json.dumps({"type": "entity", "name": "Ada", "entityType": kind}) + "\n", encoding="utf-8")
+        shell.json("import", str(file), *(["--project", project] if project else []))
+
+    assert shell.said() == {"Ada (ship)": "alpha", "Ada (server)": "beta", "Ada (person)": None}
 
 
 # Stores that an earlier version wrote.
@@ -356,6 +378,16 @@ def test_a_persons_notes_beside_a_transcript_are_read(shell: Shell, tmp_path: Pa
     shell.json("import", str(tmp_path / "mine"))
 
     assert {"Read me.", "In docs."} <= shell.said().keys()
+
+
+def test_what_is_left_out_of_an_agents_folder_can_be_named(shell: Shell, tmp_path: Path) -> None:
+    claude = claude_home(tmp_path)
+
+    report = shell.json("import", str(claude.agent_notes[0]), str(claude.tool_results[0]), "--wait")
+
+    assert (report["files"], report["skipped"]) == (2, [])
+    assert {memory["trust"] for memory in shell.memories()} == {"import"}
+    assert {memory["kind"] for memory in shell.memories()} == {"note"}
 
 
 def test_a_folder_of_code_is_imported_without_complaints_about_its_json(shell: Shell, tmp_path: Path) -> None:

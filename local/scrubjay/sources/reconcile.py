@@ -31,6 +31,9 @@ EARLIER = ("markdown:", "mcp-memory:")
 key is taken over by the first place that says the same for the same project; a place that says something else cannot
 be told from another file of that name, and gets a note of its own."""
 
+SHOWN_CHARS = 100
+"""Characters of a path in a note's name: half of a name's limit, so that the heading stays readable."""
+
 Owner = tuple[str, str, str | None]
 """What tells two memories apart that say the same: content hash, scope, and whom they are for."""
 
@@ -192,7 +195,9 @@ def names_for(draft: MemoryDraft) -> Iterator[str]:
     parts = [part for part in path.parts if part != "/"]
     for folders in range(1, SHOWN_FOLDERS + 1):
         if folders < len(parts):
-            yield numbered(draft.name, f" ({'/'.join(parts[-1 - folders :])})")
+            shown = "".join(each if each.isprintable() else " " for each in "/".join(parts[-1 - folders :]))
+            short = shown if len(shown) <= SHOWN_CHARS else f"…{shown[-SHOWN_CHARS:]}"
+            yield numbered(draft.name, f" ({' '.join(short.split())})")
     yield numbered(draft.name, f" ({digest(str(draft.metadata.get('source_key')))[:8]})")
 
 
