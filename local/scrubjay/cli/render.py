@@ -50,6 +50,7 @@ WORDS = 240
 
 TABLE_WIDTH = 90
 """Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
+
 COPIES = 10
 """Copies of the store that `forget` names; who has more has a folder of them to look into."""
 
