@@ -213,7 +213,6 @@ def test_flags_win_over_the_environment() -> None:
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({}, "no data folder"),
         ({"SCRUBJAY_CLOUD_PORT": "x"}, "SCRUBJAY_CLOUD_PORT"),
         ({"SCRUBJAY_CLOUD_PORT": "70000"}, "SCRUBJAY_CLOUD_PORT"),
         ({"SCRUBJAY_CLOUD_REGISTRATION": "all"}, "SCRUBJAY_CLOUD_REGISTRATION"),
@@ -232,10 +231,8 @@ def test_flags_win_over_the_environment() -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(environ: dict[str, str], words: str) -> None:
-    given = environ if not environ else {"SCRUBJAY_CLOUD_DATA": "/srv"} | environ
-
     with pytest.raises(InvalidError) as caught:
-        load({}, given)
+        load({}, {"SCRUBJAY_CLOUD_DATA": "/srv"} | environ)
 
     assert words in caught.value.message
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ from hypothesis import strategies as st
 from cloud_client import Account, Clock, Device, Door, Entropy, RefusedError, second_device, signed_up
 from cloud_drill import Place, door_to, litestream_of, rounds
 from quick_disk import quick_folder
-from scrubjay_cloud import check, database, litestream, serving
+from scrubjay_cloud import check, cli, database, litestream, serving
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.backup import Backup, back_up, backups, to_remove
 from scrubjay_cloud.cli import main
@@ -506,7 +507,6 @@ def test_an_old_sqlite_is_refused_and_check_names_what_to_install(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["serve"], 2, "no data folder is set"),
         (["admin", "users", "--data", "{}/none"], 3, "there is no database"),
         (["admin", "restore", "--data", "{}/data"], 2, "nothing says what to restore"),
         (["admin", "restore", "--data", "{}/data", "--from", "{}/none.db"], 3, "is not there"),
@@ -539,6 +539,23 @@ def test_what_cannot_be_done_is_said_in_two_lines(  # noqa: PLR0917 - a table's 
     assert first.startswith("scrubjay-cloud: ")
     assert said in first
     assert second.strip()
+
+
+def test_without_a_data_folder_the_data_is_where_programs_of_the_user_keep_theirs(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRUBJAY_CLOUD_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setattr(cli, "run", lambda _: None)
+
+    assert main(["serve"]) == 0
+
+    said = capsys.readouterr().err
+    [data] = re.findall(r"data folder (\S+)", said)
+    assert Path(data).is_relative_to(folder)
+    assert Path(data).name == "scrubjay-cloud"
+    assert "scrubjay-cloud admin create-invite" in said
 
 
 def test_check_says_what_to_do_about_every_line_that_is_not_ok(folder: Path, postgres: str) -> None:

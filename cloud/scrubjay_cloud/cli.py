@@ -77,6 +77,9 @@ def _settings(line: argparse.Namespace) -> Settings:
 
 
 def _serve(_line: argparse.Namespace, chosen: Settings) -> int:
+    sys.stderr.write(f"scrubjay-cloud: data folder {chosen.data}\n")
+    if chosen.registration == "invite" and not chosen.database_url and not chosen.database_path.exists():
+        sys.stderr.write("      signing up needs an invitation: scrubjay-cloud admin create-invite, same settings\n")
     run(chosen)
     return 0
 

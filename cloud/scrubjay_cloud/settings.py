@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import platformdirs
+
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_shared.errors import InvalidError
 
@@ -82,11 +84,14 @@ def load(flags: Mapping[str, str | None] | None = None, environ: Mapping[str, st
             chosen[option.key] = _read(option, given[option.key], "--" + option.key.replace("_", "-"))
         elif text := (environ or {}).get(option.variable):
             chosen[option.key] = _read(option, text, option.variable)
-    if "data" not in chosen:
-        raise InvalidError("no data folder is set", hint="set SCRUBJAY_CLOUD_DATA or give --data")
-    found = Settings(**chosen)
+    found = Settings(**{"data": default_data()} | chosen)
     _check(found)
     return found
+
+
+def default_data() -> Path:
+    """Return the data folder of a service that was given none: where programs of this user keep their data."""
+    return platformdirs.user_data_path("scrubjay-cloud", appauthor=False)
 
 
 def _check(settings: Settings) -> None:
@@ -164,7 +169,12 @@ def _database(text: str) -> str:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option(key="data", variable="SCRUBJAY_CLOUD_DATA", meaning="the folder for the database", read=_path),
+    Option(
+        key="data",
+        variable="SCRUBJAY_CLOUD_DATA",
+        meaning="the data folder; unless given, scrubjay-cloud in the user's own",
+        read=_path,
+    ),
     Option(key="database_url", variable="DATABASE_URL", meaning="PostgreSQL instead of SQLite", read=_database),
     Option(key="host", variable="SCRUBJAY_CLOUD_HOST", meaning="the address to listen on", read=str),
     Option(key="port", variable="SCRUBJAY_CLOUD_PORT", meaning="the port to listen on", read=_port),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import shtab
 
 from scrubjay.cli import parser
 from scrubjay_shared.errors import InvalidError, UnavailableError
+from scrubjay_shared.extras import install_command
 
 if TYPE_CHECKING:
     import argparse
@@ -52,14 +54,22 @@ def extension(line: Namespace) -> int:
     name = parser.EXTENSIONS[line.command]
     found = importlib.metadata.entry_points(group=EXTENSIONS, name=name)
     if not found:
-        raise UnavailableError(f"{line.command} is not installed", hint=f"pip install 'scrubjay[{name}]'")
+        raise UnavailableError(
+            f"this installation of scrubjay has no command {line.command}: it was installed before the command came",
+            hint=f"install it again: {_adds(name)}",
+        )
     try:
         run = next(iter(found)).load()
     except ImportError as error:
         from scrubjay.daemon.workers import unloadable  # noqa: PLC0415  # the web server, and only for its words
 
-        raise unloadable(line.command, name, error) from error
+        raise unloadable(f"scrubjay {line.command}", name, error) from error
     code = run(line.rest)
     if not isinstance(code, int | None):
         raise InvalidError(f"{line.command} ended with {code!r}", hint=f"see scrubjay {line.command} --help")
     return code or 0
+
+
+def _adds(extra: str) -> str:
+    """Return the command that adds an extra to this installation."""
+    return install_command(extra, importlib.metadata.distribution("scrubjay"), Path(sys.prefix))

@@ -13,10 +13,13 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import logging
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from scrubjay.daemon.guard import places
 from scrubjay_shared.errors import NotFoundError, ScrubjayError, UnavailableError
+from scrubjay_shared.extras import install_command
 
 if TYPE_CHECKING:
     from scrubjay.service import Service
@@ -118,10 +121,9 @@ class Workers:
 
 def unloadable(what: str, extra: str, error: ImportError) -> UnavailableError:
     """Return the error for a package that is not all there: something it needs is missing, or cannot be loaded."""
+    command = install_command(extra, importlib.metadata.distribution("scrubjay"), Path(sys.prefix))
     if isinstance(error, ModuleNotFoundError):
         return UnavailableError(
-            f"{what} needs {error.name}, which is not installed", hint=f"pip install 'scrubjay[{extra}]'"
+            f"{what} needs the extra '{extra}', which is not installed ({error.name} is missing)", hint=command
         )
-    return UnavailableError(
-        f"{what} cannot be loaded: {error.msg[:200]}", hint=f"pip install --force-reinstall 'scrubjay[{extra}]'"
-    )
+    return UnavailableError(f"{what} cannot be loaded: {error.msg[:200]}", hint=f"install its parts again: {command}")
