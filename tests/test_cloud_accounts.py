@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     ROOT_WRAP,
     Caps,
+    CheckSignUp,
     DeleteAccount,
     Deleted,
     Enroll,
@@ -203,6 +205,36 @@ async def test_an_invitation_ends(cloud_store: str | Path) -> None:
         account.device(world.door)
 
         assert await refused(account.register(world.door, invite=made.code)) == (403, "denied")
+
+
+async def test_name_and_invitation_are_checked_before_a_person_is_asked_for_more(cloud_store: str | Path) -> None:
+    async with opened(cloud_store, policy=LOOSE, registration="invite") as world:
+        invites = [
+            (await world.database.write(partial(create_invite, random=bytes([n] * 15), now=world.now(), policy=LOOSE)))
+            for n in range(2)
+        ]
+        await signed_up(world.door, "ann", now=world.now, invite=invites[0].code)
+
+        async def check(username: str, invite: str) -> Any:
+            return await world.door.call("POST", "/v1/register/check", CheckSignUp(username=username, invite=invite))
+
+        assert (await check("bob", invites[1].code)).status_code == 204
+        assert await refused(check("bob", "")) == (403, "denied")
+        assert await refused(check("bob", invites[0].code)) == (403, "denied")  # it was used
+        assert await refused(check("ANN", invites[1].code)) == (409, "conflict")
+        assert await refused(check("ANN", "a guess")) == (403, "denied")  # names are told to the invited only
+        assert await refused(check("no name", invites[1].code)) == (400, "invalid")
+        await signed_up(world.door, "bob", now=world.now, invite=invites[1].code)  # the checks have used nothing up
+
+
+async def test_invitations_and_names_cannot_be_tried_faster_than_accounts_are_made(cloud_store: str | Path) -> None:
+    policy = replace(LOOSE, limits=replace(LOOSE.limits, register=DEFAULT.limits.register))
+    async with opened(cloud_store, policy=policy, registration="invite") as world:
+        guesses = [CheckSignUp(username="ann", invite=f"guess {n}") for n in range(6)]
+
+        told = [await refused(world.door.call("POST", "/v1/register/check", guess)) for guess in guesses]
+
+        assert told == [(403, "denied")] * 5 + [(429, "too_many")]
 
 
 async def test_an_account_made_for_another_server_is_refused(cloud_store: str | Path) -> None:

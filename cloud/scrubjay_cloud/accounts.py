@@ -44,6 +44,7 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.wire import (
     LIMITED_WRAP,
     ROOT_WRAP,
+    CheckSignUp,
     DeleteAccount,
     Deleted,
     Invite,
@@ -88,6 +89,25 @@ def create_invite(tx: Transaction, *, random: bytes, now: Millis, policy: CloudP
     return Invite(code=code, expires=expires)
 
 
+async def check_sign_up(service: Service, call: Call) -> Answer:
+    """Say whether a name is free and an invitation valid. Neither is used up or kept for anybody.
+
+    Tells no more than `register`, and no faster: it has the same limit, and a name is told about to the invited only.
+    """
+    given: CheckSignUp = call.body
+    await service.limits.spend("register-check", call.address, service.policy.limits.register)
+    name, invite = folded(given.username, service.policy), _invite_of(service, given.invite)
+
+    def look(tx: Transaction) -> None:
+        if invite is not None:
+            _check_invite(tx, invite, service.now())
+        if tx.row("select 1 from account where name = ?", (name,)) is not None:
+            raise _taken()
+
+    await service.database.read(look)
+    return Answer()
+
+
 async def register(service: Service, call: Call) -> Answer:
     """Make an account of a name, a key, and a log that begins at its genesis."""
     given: Register = call.body
@@ -96,7 +116,7 @@ async def register(service: Service, call: Call) -> Answer:
     name = folded(given.username, policy)
     check_auth_key(given.auth_key)
     check_kdf(given.kdf, policy)
-    invite = token_hash(given.invite) if service.settings.registration == "invite" else None
+    invite = _invite_of(service, given.invite)
     if invite is not None:
         await service.database.read(lambda tx: _check_invite(tx, invite, service.now()))
     if given.log.head != bytes(32):
@@ -127,7 +147,7 @@ async def register(service: Service, call: Call) -> Answer:
             ),
         )
         if not made:
-            raise ConflictError("that user name is taken", hint="choose another, or log in")
+            raise _taken()
         _store_log(tx, state, given.log, blobs, now)
         tx.execute(
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
@@ -138,6 +158,15 @@ async def register(service: Service, call: Call) -> Answer:
     await service.database.write(make)
     service.keep(state)
     return Answer(record=Pending(account=state.account, token=token, expires=expires))
+
+
+def _invite_of(service: Service, code: str) -> bytes | None:
+    """Return what an invitation is stored as, None where anybody may sign up."""
+    return token_hash(code) if service.settings.registration == "invite" else None
+
+
+def _taken() -> ConflictError:
+    return ConflictError("that user name is taken", hint="choose another, or log in")
 
 
 def _check_invite(tx: Transaction, digest: bytes, now: Millis) -> None:
@@ -574,6 +603,16 @@ def rows_of(tx: Transaction, account: bytes) -> int:
 
 
 ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/v1/register/check",
+        summary="Before signing up: whether the name is free and the invitation valid.",
+        handler=check_sign_up,
+        admits=Admits.ANYONE,
+        takes=Takes.JSON,
+        record=CheckSignUp,
+        status=204,
+    ),
     Endpoint(
         method="POST",
         path="/v1/register",

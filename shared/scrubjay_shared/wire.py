@@ -112,6 +112,14 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSignUp:
+    """POST /v1/register/check: whether a name is free and an invitation valid, before a person is asked for more."""
+
+    username: str
+    invite: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
     """POST /v1/login: proves the password. `code` is the TOTP code, where the account has one."""
 
@@ -384,14 +392,19 @@ class Problem:
     request_id: str
 
 
+_OTHER_VERSION = "device and server may be of different versions: update the older one"
+
+
 def read(data: bytes, kind: type[Body]) -> Body:
-    """Return the record of a JSON body. Raises MalformedError, which names the field, for anything that is none."""
+    """Return the record of a JSON body. Raises MalformedError, which names the field, for anything else."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise MalformedError(f"the body is no {kind.__name__}: {error}", hint="docs/protocol.md") from error
+        raise MalformedError(f"the body is not a valid {kind.__name__}: {error}", hint=_OTHER_VERSION) from error
     except RecursionError as error:  # thousands of brackets, also where no field is
-        raise MalformedError(f"the body is no {kind.__name__}: nested too deeply", hint="docs/protocol.md") from error
+        raise MalformedError(
+            f"the body is not a valid {kind.__name__}: it is nested too deeply", hint=_OTHER_VERSION
+        ) from error
 
 
 def auth_message(account: bytes, device: bytes, nonce: bytes, origin: str) -> bytes:

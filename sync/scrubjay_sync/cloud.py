@@ -67,7 +67,7 @@ class Cloud:
     def __init__(
         self, origin: str, *, now: Callable[[], Millis], transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
-        """`transport` takes the place of the network. Raises InvalidError for an origin that is none or not safe."""
+        """`transport` takes the place of the network. Raises InvalidError for an unsafe address, or none."""
         self.origin = checked_origin(origin)
         self.store_id: str | None = None
         self.generation: int | None = None
@@ -112,6 +112,12 @@ class Cloud:
     async def prelogin(self, username: str) -> wire.Prelogin:
         """Return how a name derives its key."""
         return await self._json("GET", "/v1/prelogin", wire.Prelogin, auth=None, params={"username": username})
+
+    async def check_sign_up(self, asked: wire.CheckSignUp) -> None:
+        """Ask whether a name is free and an invitation valid. Raises ConflictError, DeniedError; NotFoundError where
+        the server is older than the question.
+        """  # noqa: D205 - one thought
+        await self._send("POST", "/v1/register/check", body=asked, auth=None)
 
     async def register(self, account: wire.Register) -> None:
         """Make a new account."""
@@ -208,8 +214,8 @@ class Cloud:
             cursor, head = answer.headers[wire.CURSOR], answer.headers[wire.HEAD]
         except KeyError as error:
             raise MalformedError(
-                f"{self.origin} sent a page without its cursor",
-                hint="a proxy in between drops headers, or the answer was cut",
+                f"{self.origin} sent a page without the header that says where the next one begins",
+                hint="a proxy in between may drop headers: tell the server's operator",
             ) from error
         return Page(objects=tuple(split(answer.body)), cursor=cursor, head=head)
 
@@ -260,7 +266,8 @@ class Cloud:
         asked = [(one.header.scope, one.header.device, one.header.n_from, one.header.n_to) for one in objects]
         if [(one.scope, one.device, one.n_from, one.n_to) for one in answer.results] != asked:
             raise MalformedError(
-                f"{self.origin} answered for other objects than were sent", hint="the server or a proxy is broken"
+                f"{self.origin} answered about other objects than were sent",
+                hint="the server or a proxy has a fault: tell its operator",
             )
         return answer.results
 
@@ -270,7 +277,8 @@ class Cloud:
             return wire.read(answer.body, kind)
         except MalformedError as error:
             raise MalformedError(
-                f"{self.origin} sent an answer that cannot be read", hint="the address may be another service's"
+                f"{self.origin} sent an answer that cannot be read",
+                hint="the address may be of another service, or of a server that is much older or newer",
             ) from error
 
     async def _send(
@@ -328,22 +336,21 @@ class Cloud:
                     got += part
                     if len(got) > asked.limit + CLOUD.slack_bytes:
                         raise MalformedError(
-                            f"{self.origin} sent more than was asked for", hint="the server or a proxy is broken"
+                            f"{self.origin} sent more than was asked for",
+                            hint="the server or a proxy has a fault: tell its operator",
                         )
         except httpx2.TimeoutException as error:
             raise UnavailableError(
-                f"{self.origin} did not answer in time", hint="it is tried again; check the network"
+                f"{self.origin} did not answer in time", hint="check the network, and try again later"
             ) from error
         except httpx2.HTTPError as error:
             raise UnavailableError(
                 f"{self.origin} cannot be reached ({type(error).__name__})",
-                hint="it is tried again; check the network and the address",
+                hint="check the address and the network, and that the server runs",
             ) from error
         length = response.headers.get("Content-Length", "")
         if length.isdecimal() and int(length) != len(got):
-            raise UnavailableError(
-                f"an answer of {self.origin} was cut short", hint="it is tried again; check the network"
-            )
+            raise UnavailableError(f"an answer of {self.origin} was cut short", hint="check the network, and try again")
         self._note(response.headers, sent)
         return _Answer(response.status_code, bytes(got), response.headers)
 
@@ -390,28 +397,35 @@ class Cloud:
         target = urlsplit(location)
         there = f"{target.scheme}://{target.netloc}"
         if not target.netloc or there == self.origin:
-            return InvalidError(f"{self.origin} redirects to another path", hint="give the address it is served at")
+            return InvalidError(
+                f"{self.origin} redirects to another path, which is not followed",
+                hint="give the address that the server itself has",
+            )
         return DeniedError(
             f"{self.origin} redirects to another host, which is not followed",
             hint="an account belongs to one address: ask the operator to serve it there again",
         )
 
     def _foreign(self, status: int, after: float) -> ScrubjayError:
-        """Return the error of an answer that is no problem document: a proxy's, or another service's."""
+        """Return the error of an answer that is not a problem document: a proxy's, or another service's."""
         if status == 413:
             return TooLargeError(
-                f"a proxy before {self.origin} refuses bodies of this size", hint="smaller ones are sent"
+                f"a proxy before {self.origin} refuses requests of this size", hint="its operator must allow 1 MiB"
             )
         if status == 429:
-            return TooManyError(f"{self.origin} is asked too often", hint="it is tried again later", retry_after=after)
+            return TooManyError(
+                f"{self.origin} refuses more requests for now", hint="try again in some minutes", retry_after=after
+            )
         if status >= 500:
             return UnavailableError(
-                f"{self.origin} answered {status}", hint="it is tried again; its operator may know", retry_after=after
+                f"{self.origin} answered {status}",
+                hint="try again later; its operator may know more",
+                retry_after=after,
             )
         if status == 404:
-            return NotFoundError(f"{self.origin} knows no such thing", hint="check the address")
+            return NotFoundError(f"{self.origin} has no scrubjay server at this path (404)", hint="check the address")
         return CorruptError(
-            f"{self.origin} answered {status} and not as scrubjay's cloud does", hint="check the address"
+            f"{self.origin} answered {status}, and not as a scrubjay server does", hint="check the address"
         )
 
     def _token_holds(self) -> bool:
@@ -421,7 +435,7 @@ class Cloud:
         """Return a new token: the device signs what the server made up, bound to the address it is reached at."""
         who = self._credential
         if who is None:
-            raise UnauthenticatedError("sync is not set up", hint="scrubjay login")
+            raise UnauthenticatedError("this machine is not logged in: sync is off", hint="scrubjay login")
         begun = self._now()
         challenge = await self._json(
             "GET", "/v1/auth/challenge", wire.Challenge, auth=None, params={"device": who.device.hex()}
@@ -481,9 +495,13 @@ def checked_origin(text: str) -> str:
     except ValueError:
         host, port = None, None
     if parts.scheme not in {"https", "http"} or not host or parts.path.strip("/") or parts.query or parts.username:
-        raise InvalidError("that is no address of a server", hint="give it as https://host or https://host:port")
+        raise InvalidError(
+            "the server's address must be https://host or https://host:port", hint="without user name and path"
+        )
     if parts.scheme == "http" and not _loopback(host):
-        raise InvalidError("plain http is for this machine only", hint=f"use https://{host}")
+        raise InvalidError(
+            f"http without TLS is allowed to this machine only, and {host} is another one", hint=f"use https://{host}"
+        )
     name = f"[{host}]" if ":" in host else host
     usual = {"https": 443, "http": 80}[parts.scheme]
     return f"{parts.scheme}://{name}" + (f":{port}" if port not in {None, usual} else "")
