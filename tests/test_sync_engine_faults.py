@@ -247,7 +247,7 @@ async def test_a_page_cut_within_an_object_is_refused_whole(pair: tuple[Device, 
         return httpx2.Response(found.status_code, headers=headers, content=found.content[:-30])
 
     two.network.fault = on("/v1/pull", cut)
-    with pytest.raises(MalformedError, match="cut"):
+    with pytest.raises(MalformedError, match="ends after"):
         await two.sync()
     two.network.fault = None
     assert (await two.sync()).synced
@@ -428,7 +428,7 @@ async def test_a_server_that_claims_a_fork_must_show_one(pair: tuple[Device, Dev
 
     await one.note("x")
     one.network.fault = on("/v1/push", claim)
-    with pytest.raises(ScrubjayError, match="shows nothing") as raised:
+    with pytest.raises(ScrubjayError, match="does not show it") as raised:
         await one.sync()
     one.network.fault = None
 
@@ -547,14 +547,14 @@ async def test_a_clock_ten_days_off_is_said_and_harms_nothing(world: World) -> N
     ("text", "said"),
     [
         ("http://cloud.example.org", "this machine only"),
-        ("ftp://cloud.example.org", "no address"),
-        ("cloud.example.org", "no address"),
-        ("https://cloud.example.org/path", "no address"),
-        ("https://user@cloud.example.org", "no address"),
-        ("https://cloud.example.org:99999999", "no address"),
+        ("ftp://cloud.example.org", "must be https"),
+        ("cloud.example.org", "must be https"),
+        ("https://cloud.example.org/path", "must be https"),
+        ("https://user@cloud.example.org", "must be https"),
+        ("https://cloud.example.org:99999999", "must be https"),
     ],
 )
-def test_an_origin_that_is_none_or_not_safe_is_refused(text: str, said: str) -> None:
+def test_what_is_not_an_origin_or_not_a_safe_one_is_refused(text: str, said: str) -> None:
     with pytest.raises(ScrubjayError, match=said):
         checked_origin(text)
 
@@ -582,7 +582,7 @@ async def test_little_free_disk_stops_reading_and_not_sending(pair: tuple[Device
     await two.note("sent all the same")
     two.free = 100 * 1024 * 1024
 
-    with pytest.raises(UnavailableError, match="100 MB of disk"):
+    with pytest.raises(UnavailableError, match="100 MB of the disk"):
         await two.sync()
 
     assert (await two.engine.status()).pending_ops == 0

@@ -186,9 +186,9 @@ async def test_a_project_may_have_a_scope_of_its_own(world: World) -> None:
     assert [(one.project, one.scope) for one in await replica.bindings(machine.store)] == [("proj_x", scope)]
     assert member.scopes == (member.home, scope)
     assert member.scope_key(scope, 0) != member.scope_key(member.home, 0)
-    with pytest.raises(ConflictError, match="called 'work'"):
+    with pytest.raises(ConflictError, match="has a scope 'work'"):
         await accounts.create_scope(member, machine, name="work", suite=Suite.SEALED)
-    with pytest.raises(ConflictError, match="proj_x has a scope"):
+    with pytest.raises(ConflictError, match="proj_x belongs to another scope"):
         await accounts.create_scope(member, machine, name="more", suite=Suite.SEALED, projects=["proj_x"])
 
 
@@ -257,7 +257,7 @@ async def test_wrong_words_let_nobody_in(world: World) -> None:
     joining = await world.asking()
     (asked,) = (await first.cloud.enrolments()).enrolments
 
-    with pytest.raises(DeniedError, match="not let in"):
+    with pytest.raises(DeniedError, match="not added"):
         await accounts.approve(member, first.cloud, asked, joining.words[::-1])
 
     assert len(member.state.active()) == 1
@@ -271,7 +271,7 @@ async def test_a_server_that_swaps_the_keys_of_who_asks_is_found_out_by_the_word
     swapped = replace(asked, wrap_pub=keys.DeviceKeys.new(world.random.randbytes).wrap_pub)
 
     assert accounts.words_for(member, swapped) != joining.words
-    with pytest.raises(DeniedError, match="not let in"):
+    with pytest.raises(DeniedError, match="not added"):
         await accounts.approve(member, first.cloud, swapped, joining.words)
 
 
@@ -508,7 +508,7 @@ async def test_a_revoked_machine_is_shut_out_and_the_others_follow_the_new_keys(
     assert kept.root == member.root  # the old one is not kept
     assert other.state.devices[second.device].wrap_pub != old_wrap
     assert kept.keys.wrap_pub == other.state.devices[second.device].wrap_pub
-    assert lost_machine.device not in member.keyring.devices
+    assert member.device_name(lost_machine.device) == "lost"  # the list of devices says which one it was
 
 
 async def test_what_is_wrapped_after_a_rotation_opens_with_renewed_keys_only(world: World) -> None:
@@ -671,8 +671,8 @@ async def test_a_limited_device_follows_new_keys_and_is_revoked_without_a_new_ro
 
 
 @pytest.mark.parametrize("text", ["", "sjs1-device-", "sjs1-device-!!", "abc", "sjs1-device-" + "A" * 40])
-def test_what_is_no_bundle_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(InvalidError, match="no device bundle") as refused:
+def test_what_is_not_a_bundle_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(InvalidError, match="not a device bundle") as refused:
         Bundle.parse(text)
     assert "AAAA" not in refused.value.message
 

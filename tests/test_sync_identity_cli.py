@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import io
@@ -24,7 +25,10 @@ import pytest
 import uvicorn
 
 import scrubjay.cli
-from scrubjay_cloud import database
+import scrubjay_cloud
+import scrubjay_shared
+import scrubjay_sync
+from scrubjay_cloud import admin, database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
 from scrubjay_cloud.settings import Settings
@@ -43,8 +47,21 @@ def now() -> Millis:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of its own thread; returns its address."""
-    folder = tmp_path_factory.mktemp("cloud")
+    """A server of its own thread, where anybody may sign up; returns its address."""
+    with serving(Settings(data=tmp_path_factory.mktemp("cloud"), registration="open", pepper="p" * 32)) as origin:
+        yield origin
+
+
+@pytest.fixture(scope="module")
+def invited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Settings]]:
+    """A server where signing up needs an invitation: its address and its settings."""
+    settings = Settings(data=tmp_path_factory.mktemp("invited"), registration="invite", pepper="p" * 32)
+    with serving(settings) as origin:
+        yield origin, settings
+
+
+@contextlib.contextmanager
+def serving(settings: Settings) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -52,7 +69,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     started, holds = threading.Event(), {}
 
     async def serve() -> None:
-        settings = Settings(data=folder, registration="open", pepper="p" * 32)
         opened = await database.open(settings, now=now, entropy=os.urandom)
         try:
             often = Bucket(burst=100, rate=1)  # all tests come from one address
@@ -246,6 +262,137 @@ def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: 
     assert [one["what"] for one in laptop.run("sync", "log")["entries"]].count("root key replaced") == 2
 
 
+def test_an_invitation_is_checked_before_a_password_is_asked_for(
+    invited: tuple[str, Settings], home: Callable[[str], Home]
+) -> None:
+    origin, settings = invited
+    laptop, desk = home("laptop"), home("desk")
+    code = invitation(settings)
+    asked = ("login", "--server", origin, "--sign-up", "--password-stdin", "--username")
+
+    # A wrong invitation is told of while stdin holds nothing else: no password was read, no code was made.
+    assert laptop.run(*asked, "ann", stdin="not-one\n", fails=True)["message"] == "that invitation is not valid"
+    assert laptop.run(*asked, "ann", stdin=f"{code}\n{PASSWORD}\n")["recovery_code"]
+    again = desk.run(*asked, "ann", stdin=f"{invitation(settings)}\n", fails=True)
+    assert again["message"] == "that user name is taken"
+
+
+def invitation(settings: Settings) -> str:
+    """Make an invitation beside the running server, as its operator does."""
+    return asyncio.run(admin.invite(settings, admin.Ways(now=now, entropy=os.urandom))).code
+
+
+@pytest.mark.slow
+def test_what_was_mistyped_at_sign_up_is_asked_for_again(
+    invited: tuple[str, Settings], home: Callable[[str], Home]
+) -> None:
+    origin, settings = invited
+    terminal = Terminal(home("laptop"), "login", "--server", origin, "--username", "ben", "--sign-up")
+
+    for typed, said in (("not-one", "that invitation is not valid"), (invitation(settings), "")):
+        terminal.until("invitation: ")
+        terminal.type(typed)
+        terminal.until(said)
+    for first, second, said in (
+        ("short", None, "that one has 5"),
+        (PASSWORD, "something else", "the two passwords are not the same"),
+        (PASSWORD, PASSWORD, "Write it down now"),
+    ):
+        terminal.until("new password (10 characters or more): ")
+        terminal.type(first)
+        if second is not None:
+            terminal.until("the same password again: ")
+            terminal.type(second)
+        terminal.until(said)
+    terminal.process.send_signal(2)
+    assert terminal.end() == 130
+
+
+def test_nobody_is_asked_about_a_device_or_a_scope_that_does_not_exist(
+    server: str, home: Callable[[str], Home]
+) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "ivy")
+
+    for words in (("devices", "revoke", "nosuch"), ("sync", "scopes", "delete", "nosuch")):
+        done = laptop.raw(*words)
+        assert json.loads(done.stderr)["code"] == "not_found"  # and nothing stands before it: nothing was asked
+    name = laptop.run("sync", "status")["who"]["device_name"]
+    assert laptop.run("devices", "revoke", name, fails=True)["message"] == "that is this device"
+
+
+def test_what_will_be_done_is_not_told_as_done(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    code = signed_up(laptop, server, "jan")
+    joins(desk, server, "jan", code)
+
+    asked = laptop.raw("devices", "revoke", "desk").stderr + laptop.raw("account", "delete").stderr
+    assert asked.count("This will") == 2
+    for told in ("is shut out", "is deleted with", "is replaced"):
+        assert told not in asked
+    assert not any(one["revoked"] for one in laptop.run("devices", "list")["devices"])
+
+
+def joins(machine: Home, server: str, username: str, code: RecoveryCode) -> None:
+    """Log a machine in as the device that has its folder's name."""
+    machine.run(
+        *("login", "--server", server, "--username", username, "--recovery", "--password-stdin"),
+        *("--device-name", machine.path.name),
+        stdin=f"{PASSWORD}\n{code.text}\n",
+    )
+
+
+def test_a_revoked_device_keeps_its_name_and_is_told_what_becomes_of_its_changes(
+    server: str, home: Callable[[str], Home]
+) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    code = signed_up(laptop, server, "kim")
+    joins(desk, server, "kim", code)
+    gone = laptop.run("devices", "revoke", "desk", "--confirm", "desk")["devices"]
+    assert [one["name"] for one in gone if one["revoked"]] == ["desk"]
+    again = laptop.run("devices", "revoke", "desk", "--confirm", "desk", fails=True)
+    assert again["message"] == "desk is revoked already"
+
+    desk.run("sync", fails=True)
+    desk.run("add", "nobody else has read this")
+    refused = desk.run("logout", fails=True)
+
+    assert "this device was revoked" in refused["message"]
+    assert "1 changes" not in refused["message"]
+    assert "scrubjay sync sends" not in refused["hint"]  # it would not
+    assert "--force" in refused["hint"]
+    left = desk.run("logout", "--force")
+    assert (left["revoked"], left["told"]) == (True, False)
+
+
+def test_a_login_that_fails_writes_one_record_for_programs(home: Callable[[str], Home]) -> None:
+    done = home("machine").raw("login", "--json", "--server", "http://127.0.0.1:9", "--username", "ann")
+
+    problem = json.loads(done.stderr)
+    assert (done.stdout, problem["code"]) == ("", "unavailable")
+    assert "tried again" not in problem["hint"]  # nobody tries
+
+
+def test_six_words_may_be_given_in_quotes(server: str, home: Callable[[str], Home]) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "lea")
+
+    for words in (["zoo"] * 6, ["zoo zoo zoo zoo zoo zoo"]):
+        assert laptop.run("devices", "approve", "--words", *words, fails=True)["code"] == "not_found"  # nobody asks
+    few = laptop.run("devices", "approve", "--words", "zoo zoo", fails=True)
+    assert (few["code"], few["message"]) == ("invalid", "--words takes the 6 words that the machine shows, got 2")
+
+
+def test_help_and_hints_name_what_an_installation_has() -> None:
+    for name in cli.COMMANDS:
+        assert "docs/" not in cli.parser_of(name).format_help(), name
+    for package in (scrubjay_cloud, scrubjay_shared, scrubjay_sync):
+        for path in Path(str(package.__file__)).parent.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                hints = [one.value for one in getattr(node, "keywords", ()) if one.arg == "hint"]
+                assert not [one for one in hints if "docs/" in ast.unparse(one)], path
+
+
 def test_no_secret_stands_in_a_command_line_an_error_or_a_log(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
     signed_up(laptop, server, "dan")
@@ -353,13 +500,13 @@ def test_docs_sync_cli_md_is_what_the_parsers_and_the_records_say() -> None:
 def test_two_people_at_two_terminals_pair_by_six_words(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     terminal = Terminal(laptop, "login", "--server", server, "--username", "eve", "--sign-up")
-    for prompt in ("password (new): ", "the same again: "):
+    for prompt in ("new password (10 characters or more): ", "the same password again: "):
         terminal.until(prompt)
         terminal.type(PASSWORD)
     shown = terminal.until("of the code: ")
     (code,) = CODE.findall(shown)
     terminal.type("WRONG1")
-    terminal.until("that is not it")
+    terminal.until("that is not group")
     for _ in range(2):
         number = int(terminal.until(" of the code: ").removesuffix(" of the code: ")[-1])
         terminal.type(code.split("-")[number - 1].lower())
@@ -369,20 +516,20 @@ def test_two_people_at_two_terminals_pair_by_six_words(server: str, home: Callab
     assert not laptop.run("sync", "status")["code_unverified"]
 
     asks = Terminal(desk, "login", "--server", server, "--username", "eve", "--device-name", "desk")
-    asks.until("new account?")
+    asks.until("make a new account?")
     asks.type("n")
     asks.until("password: ")
     asks.type(PASSWORD)
     asks.until("this machine's words:")
-    words = asks.until("scrubjay devices approve").split()[:6]
+    words = asks.until("Now run").split()[:6]
 
     lets_in = Terminal(laptop, "devices", "approve")
     told = lets_in.until("six words? [y/N]")
     assert told.split("must show:")[1].split()[:6] == words
     lets_in.type("y")
-    lets_in.until("it is in")
+    lets_in.until("the machine is added")
     assert lets_in.end() == 0
-    asks.until("in\r\n")
+    asks.until("logged in\r\n")
     assert asks.end() == 0
     assert len(desk.run("devices", "list")["devices"]) == 2
 
@@ -392,7 +539,7 @@ def test_saying_no_to_the_words_lets_nobody_in(server: str, home: Callable[[str]
     laptop, desk = home("laptop"), home("desk")
     signed_up(laptop, server, "fay")
     asks = Terminal(desk, "login", "--server", server, "--username", "fay")
-    asks.until("new account?")
+    asks.until("make a new account?")
     asks.type("")
     asks.until("password: ")
     asks.type(PASSWORD)
@@ -401,7 +548,7 @@ def test_saying_no_to_the_words_lets_nobody_in(server: str, home: Callable[[str]
     lets_in = Terminal(laptop, "devices", "approve")
     lets_in.until("six words? [y/N]")
     lets_in.type("")
-    lets_in.until("not let in")
+    lets_in.until("was not added")
     assert lets_in.end() == 4
     wrong = laptop.run("devices", "approve", "--words", *["zoo"] * 6, fails=True)
     assert wrong["code"] == "denied"

@@ -375,7 +375,7 @@ def test_a_key_file_that_others_could_read_is_refused(tmp_path: Path) -> None:
     asyncio.run(vault.save(SECRETS))
     vault.path.chmod(0o640)
 
-    with pytest.raises(DeniedError, match="not yours alone"):
+    with pytest.raises(DeniedError, match="read by other users"):
         asyncio.run(vault.load())
 
 
@@ -383,7 +383,7 @@ def test_a_key_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_bytes(b"{}")
     (tmp_path / "sync.keys").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(DeniedError, match="not a file"):
+    with pytest.raises(DeniedError, match="not a regular file"):
         asyncio.run(in_file(tmp_path).load())
 
 
@@ -437,7 +437,7 @@ def test_a_locked_keychain_is_an_error_and_not_an_absence(tmp_path: Path) -> Non
 
     with pytest.raises(UnavailableError, match="did not answer"):
         asyncio.run(vault.load())
-    with pytest.raises(UnavailableError, match="did not take"):
+    with pytest.raises(UnavailableError, match="refused to store"):
         asyncio.run(vault.save(SECRETS))
 
 
@@ -476,5 +476,5 @@ def test_a_profile_reads_back_is_private_and_its_absence_means_off(tmp_path: Pat
 def test_a_damaged_profile_is_named(tmp_path: Path) -> None:
     profile.path_in(tmp_path).write_text("{")
 
-    with pytest.raises(ScrubjayError, match="not a sync profile"):
+    with pytest.raises(ScrubjayError, match="does not say where"):
         profile.load(tmp_path)

@@ -138,7 +138,7 @@ class AccountState:
         for scope in self.scopes.values():
             if scope.home:
                 return scope.id
-        raise InvalidError("the account has no home scope yet", hint="sign up again")
+        raise InvalidError("the account log makes no home scope, which every account has", hint="sign up again")
 
     def recovery(self, now: Millis) -> tuple[bytes, bytes]:
         """Return the recovery keys in force at a time: (RSK public, wrap public)."""
@@ -162,6 +162,9 @@ class AccountState:
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[int, bytes, int, dict[int, Any], int])
+_NEWER = "it may come from a newer version: update scrubjay"
+_AGAIN = "the account may have changed meanwhile: run the command again"
+_REPEAT = "another device changed the account meanwhile: run the command again"
 
 
 def entry(
@@ -182,13 +185,15 @@ def entry(
 def read(data: bytes) -> Entry:
     """Return the entry of some bytes, unverified. Raises MalformedError."""
     if not SIGNATURE_BYTES < len(data) <= MAX_ENTRY_BYTES:
-        raise MalformedError("an account log entry has an impossible size", hint="fetch the log again")
+        raise MalformedError(
+            f"an account log entry has {len(data)} bytes, which no entry has", hint="fetch the log again"
+        )
     try:
         seq, prev, kind, body, signer = _decoder.decode(data[:-SIGNATURE_BYTES])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedError("an account log entry cannot be read", hint="update scrubjay") from error
+        raise MalformedError("an account log entry is not in the format of this version", hint=_NEWER) from error
     if seq < 0 or len(prev) != 32:
-        raise MalformedError("an account log entry has an impossible place", hint="update scrubjay")
+        raise MalformedError(f"an account log entry has place {seq} and a link of {len(prev)} bytes", hint=_NEWER)
     return Entry(seq=seq, prev=prev, type=kind, body=body, signer=signer, data=data)
 
 
@@ -223,7 +228,7 @@ def scope_body(scope: bytes, *, suite: Suite, home: bool = False, space: str = "
 def replay(entries: Sequence[bytes], now: Millis) -> AccountState:
     """Return what a whole log adds up to. Raises as `extended`; InvalidError when there is no entry."""
     if not entries:
-        raise InvalidError("an account log without entries", hint="the server has lost it; ask its operator")
+        raise InvalidError("the account log has no entries", hint="the server has lost it: ask its operator")
     return extended((), entries, now)[-1]
 
 
@@ -243,7 +248,10 @@ def extended(
     for data in entries:
         new = read(data)
         if fresh and new.type == EntryType.RECOVERY_ROTATE and abs(_int(new.body, 3) - now) > MAX_LEAD_MS:
-            raise InvalidError("a change of the recovery key names another time than now", hint="set the clock")
+            raise InvalidError(
+                "the change of the recovery code is dated more than ten minutes from now",
+                hint="set this machine's clock",
+            )
         found.append(_after(found, new, now, fresh=fresh))
     return found
 
@@ -262,30 +270,42 @@ def _after(states: Sequence[AccountState], new: Entry, now: Millis, *, fresh: bo
             raise BadSignatureError("only the recovery code can void entries", hint="scrubjay sync verify")
         return replace(_applied(last, new), seq=new.seq, head=new.hash)
     if new.signer != Signer.RSK:
-        raise InvalidError(f"account log entry {new.seq} names an unknown signer", hint="update scrubjay")
+        raise InvalidError(
+            f"account log entry {new.seq} is signed by neither the account nor the recovery code", hint=_NEWER
+        )
     in_force = last.recovery(now)
     holders = (in_force,) if fresh else ((last.rsk, last.recovery_pub), in_force)
     signer = holders[_verify(last.account, new, [rsk for rsk, _ in holders])]
     if new.type == EntryType.RECOVERY_ROTATE:
         return replace(_applied(last, new), seq=new.seq, head=new.hash)
     if new.type != EntryType.VOID:
-        raise BadSignatureError("the recovery key signs only its own entries", hint="scrubjay sync verify")
+        raise BadSignatureError(
+            f"account log entry {new.seq} is signed with the recovery code, which may not sign such entries",
+            hint="scrubjay sync verify",
+        )
     start = _int(new.body, 1)
     if not 1 <= start <= last.seq:
-        raise InvalidError("a void entry names no entry before it", hint="update scrubjay")
+        raise InvalidError(
+            f"account log entry {new.seq} cancels entries from {start} on, and there are {last.seq} before it",
+            hint=_NEWER,
+        )
     return _void(states[start - 1], last, new, signer)
 
 
 def _genesis(new: Entry) -> AccountState:
     if new.seq != 0 or new.prev != bytes(32) or new.type != EntryType.GENESIS:
-        raise BrokenChainError("the account log does not begin with its genesis", hint="scrubjay sync verify")
+        raise BrokenChainError(
+            "the account log does not begin with the entry that makes an account", hint="scrubjay sync verify"
+        )
     body = new.body
     account, ask, rsk, recovery_pub = (_bytes(body, key) for key in (1, 2, 3, 4))
     _length(account, 16)
     _length(rsk, 32)
     origin = _text(body, 6)  # before the signature: what a body must be comes first for every reader
     if new.signer != Signer.ASK:
-        raise InvalidError("a genesis is signed by the account's key", hint="scrubjay sync verify")
+        raise InvalidError(
+            "the first entry of the account log is not signed with the account's key", hint="scrubjay sync verify"
+        )
     _verify(account, new, [ask])
     return AccountState(
         account=account,
@@ -318,7 +338,9 @@ def _applied(state: AccountState, new: Entry) -> AccountState:
     rule = _RULES.get(new.type)
     if rule is None:
         if new.type == EntryType.GENESIS:
-            raise InvalidError("an account log has one genesis", hint="scrubjay sync verify")
+            raise InvalidError(
+                f"account log entry {new.seq} makes an account a second time", hint="scrubjay sync verify"
+            )
         return state
     return rule(state, new)
 
@@ -328,7 +350,9 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
     _length(device, 16)
     _length(sign_pub, 32)
     if device in state.devices:
-        raise InvalidError(f"device {device.hex()[:8]} is there already", hint="a device is added once")
+        raise InvalidError(
+            f"device {device.hex()[:8]} was added to the account already", hint="scrubjay devices list shows it"
+        )
     scopes = None if new.body.get(4) is None else tuple(_id(scope) for scope in _list(new.body, 4))
     return replace(
         state,
@@ -360,7 +384,7 @@ def _device_rekey(state: AccountState, new: Entry) -> AccountState:
 def _rotate(state: AccountState, new: Entry) -> AccountState:
     version, ask = _int(new.body, 1), _bytes(new.body, 2)
     if version != state.version + 1:
-        raise InvalidError("a rotation must raise the version by one", hint="read the log again and repeat")
+        raise InvalidError(f"the root key's new version must be {state.version + 1}, got {version}", hint=_REPEAT)
     _length(ask, 32)
     return replace(state, version=version, ask=ask)
 
@@ -369,7 +393,7 @@ def _keyring_set(state: AccountState, new: Entry) -> AccountState:
     version, digest = _int(new.body, 1), _bytes(new.body, 2)
     _length(digest, 32)
     if version != (state.keyring[0] if state.keyring else 0) + 1:
-        raise InvalidError("a keyring must raise the version by one", hint="read the log again and repeat")
+        raise InvalidError(f"the keyring's new version must be one above the last, got {version}", hint=_REPEAT)
     return replace(state, keyring=(version, digest))
 
 
@@ -378,10 +402,10 @@ def _scope_create(state: AccountState, new: Entry) -> AccountState:
     _length(scope, 16)
     home = _flag(new.body, 3)
     if scope in state.scopes or (home and any(one.home for one in state.scopes.values())):
-        raise InvalidError(f"scope {scope.hex()[:8]} is there already", hint="scrubjay sync scopes lists them")
+        raise InvalidError(f"scope {scope.hex()[:8]} was made already", hint="scrubjay sync scopes list shows it")
     suite = _int(new.body, 2)
     if suite not in {int(known) for known in Suite} or (home and suite != Suite.SEALED):
-        raise InvalidError("a scope of an unknown mode", hint="update scrubjay")
+        raise InvalidError(f"scope {scope.hex()[:8]} has mode {suite}, which this version does not know", hint=_NEWER)
     made = ScopeState(id=scope, suite=suite, home=home, space=_text(new.body, 4))
     return replace(state, scopes={**state.scopes, scope: made})
 
@@ -389,21 +413,24 @@ def _scope_create(state: AccountState, new: Entry) -> AccountState:
 def _scope_delete(state: AccountState, new: Entry) -> AccountState:
     scope = _scope(state, new)
     if scope.home:
-        raise InvalidError("the home scope stays as long as the account", hint="scrubjay account delete")
+        raise InvalidError(
+            "the home scope cannot be deleted while the account exists",
+            hint="scrubjay account delete deletes the account",
+        )
     return replace(state, scopes={**state.scopes, scope.id: replace(scope, deleted=True)})
 
 
 def _epoch_add(state: AccountState, new: Entry) -> AccountState:
     scope, epoch = _scope(state, new), _int(new.body, 2)
     if epoch != scope.epoch + 1:
-        raise InvalidError("an epoch must follow the one before", hint="read the log again and repeat")
+        raise InvalidError(f"the scope's new epoch must be {scope.epoch + 1}, got {epoch}", hint=_REPEAT)
     return replace(state, scopes={**state.scopes, scope.id: replace(scope, epoch=epoch)})
 
 
 def _lane_adopt(state: AccountState, new: Entry) -> AccountState:
     scope, device, adopter = (_bytes(new.body, key) for key in (1, 2, 3))
     if scope not in state.scopes or device not in state.devices or adopter not in state.devices:
-        raise InvalidError("an adoption names what is not there", hint="read the log again")
+        raise InvalidError(f"account log entry {new.seq} hands a lane over that the account does not have", hint=_AGAIN)
     if state.devices[adopter].revoked:
         raise RevokedError(f"device {adopter.hex()[:8]} was revoked", hint="scrubjay devices list")
     lane = (scope, device)
@@ -433,7 +460,7 @@ def _void(before: AccountState, last: AccountState, new: Entry, signer: tuple[by
     version, ask = _int(new.body, 2), _bytes(new.body, 3)
     _length(ask, 32)
     if version != last.version + 1:
-        raise InvalidError("a void entry must raise the version by one", hint="read the log again and repeat")
+        raise InvalidError(f"the root key's new version must be {last.version + 1}, got {version}", hint=_REPEAT)
     scopes = {
         scope.id: replace(scope, epoch=max(scope.epoch, last.scopes.get(scope.id, scope).epoch))
         for scope in before.scopes.values()
@@ -469,7 +496,7 @@ _RULES: dict[int, Callable[[AccountState, Entry], AccountState]] = {
 def _known(state: AccountState, new: Entry) -> Device:
     device = state.devices.get(_bytes(new.body, 1))
     if device is None:
-        raise InvalidError("an entry names a device that is not there", hint="read the log again")
+        raise InvalidError(f"account log entry {new.seq} names a device that the account does not have", hint=_AGAIN)
     if device.revoked:
         raise RevokedError(f"device {device.id.hex()[:8]} was revoked", hint="scrubjay devices list")
     return device
@@ -478,48 +505,48 @@ def _known(state: AccountState, new: Entry) -> Device:
 def _scope(state: AccountState, new: Entry) -> ScopeState:
     scope = state.scopes.get(_bytes(new.body, 1))
     if scope is None or scope.deleted:
-        raise InvalidError("an entry names a scope that is not there", hint="read the log again")
+        raise InvalidError(f"account log entry {new.seq} names a scope that the account does not have", hint=_AGAIN)
     return scope
 
 
 def _bytes(body: Mapping[int, Any], key: int) -> bytes:
     value = body.get(key)
     if not isinstance(value, bytes):
-        raise InvalidError("an account log entry lacks a field", hint="update scrubjay")
+        raise InvalidError(f"field {key} of an account log entry is missing or not of its type", hint=_NEWER)
     return value
 
 
 def _text(body: Mapping[int, Any], key: int) -> str:
     value = body.get(key)
     if not isinstance(value, str):
-        raise InvalidError("an account log entry lacks a field", hint="update scrubjay")
+        raise InvalidError(f"field {key} of an account log entry is missing or not of its type", hint=_NEWER)
     return value
 
 
 def _int(body: Mapping[int, Any], key: int) -> int:
     value = body.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < LIMIT:
-        raise InvalidError("an account log entry lacks a field", hint="update scrubjay")
+        raise InvalidError(f"field {key} of an account log entry is missing or not of its type", hint=_NEWER)
     return value
 
 
 def _flag(body: Mapping[int, Any], key: int) -> bool:
     value = body.get(key, False)
     if not isinstance(value, bool):
-        raise InvalidError("an account log entry lacks a field", hint="update scrubjay")
+        raise InvalidError(f"field {key} of an account log entry is missing or not of its type", hint=_NEWER)
     return value
 
 
 def _list(body: Mapping[int, Any], key: int) -> list[Any]:
     value = body.get(key)
     if not isinstance(value, list):
-        raise InvalidError("an account log entry lacks a field", hint="update scrubjay")
+        raise InvalidError(f"field {key} of an account log entry is missing or not of its type", hint=_NEWER)
     return value
 
 
 def _id(value: Any) -> bytes:
     if not isinstance(value, bytes):
-        raise InvalidError("an id in an account log entry is none", hint="update scrubjay")
+        raise InvalidError("an account log entry holds an id that is not 16 bytes", hint=_NEWER)
     _length(value, 16)
     return value
 
@@ -528,9 +555,13 @@ def _end(item: Any) -> tuple[bytes, tuple[int, bytes]]:
     match item:
         case [bytes(scope), int(n), bytes(tip)] if not isinstance(n, bool) and 0 <= n < LIMIT and len(tip) == 32:
             return _id(scope), (n, tip)
-    raise InvalidError("a revocation says where a lane ends, but not as it should", hint="update scrubjay")
+    raise InvalidError(
+        "an account log entry revokes a device and names the ends of its lanes in another format", hint=_NEWER
+    )
 
 
 def _length(value: bytes, length: int) -> None:
     if len(value) != length:
-        raise InvalidError("a key or id in an account log entry has the wrong length", hint="update scrubjay")
+        raise InvalidError(
+            f"a key or id in an account log entry must have {length} bytes, got {len(value)}", hint=_NEWER
+        )

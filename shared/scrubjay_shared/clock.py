@@ -68,7 +68,7 @@ def ulid(ms: Millis, entropy: bytes) -> str:
     '01ARYZ6S410000000000000000'
     """
     if len(entropy) != 10:
-        raise ValueError(f"a ULID takes 10 bytes of entropy, not {len(entropy)}")
+        raise ValueError(f"a ULID is made of 10 bytes of entropy, got {len(entropy)}")
     return ulid_text(min(max(ms, 0), MAX_MILLIS).to_bytes(6, "big") + entropy)
 
 

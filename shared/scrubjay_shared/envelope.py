@@ -120,7 +120,9 @@ class Header:
     def unpack(cls, data: bytes, at: int = 0) -> Header:
         """Return the header of the 208 bytes from a place on. Raises MalformedError when they are none."""
         if len(data) < at + HEADER_BYTES or not data.startswith(MAGIC, at):
-            raise MalformedError("not an SJS1 object", hint="the sender speaks another protocol, or the bytes were cut")
+            raise MalformedError(
+                "the bytes are not an SJS1 object", hint="the sender speaks another protocol, or a part is missing"
+            )
         (_, suite, kind, flags, account, scope, device, epoch, n_from, n_to, prev, tip, salt, commit, body_len) = (
             _LAYOUT.unpack_from(data, at)
         )
@@ -198,11 +200,14 @@ def assemble(header: Header, body: bytes, sign: Callable[[bytes], bytes]) -> Env
     return Envelope(header=header, head=head, body=body, signature=sign(signed_message(head, body)))
 
 
+_SENDER = "the program that made it has a fault: update scrubjay there"
+
+
 def parse(data: bytes) -> Envelope:
     """Return the one object that some bytes are. Raises MalformedError, for bytes left over too."""
     found = list(split(data))
     if len(found) != 1:
-        raise MalformedError(f"{len(found)} objects where one was expected", hint="send one object")
+        raise MalformedError(f"expected one object, got {len(found)}", hint="send one object")
     return found[0]
 
 
@@ -218,9 +223,11 @@ def split(data: bytes) -> Iterator[Envelope]:
         signature = body + header.body_len
         end = signature + SIGNATURE_BYTES
         if end - at > MAX_OBJECT_BYTES:
-            raise MalformedError(f"an object of {end - at} bytes", hint=f"the limit is {MAX_OBJECT_BYTES}")
+            raise MalformedError(f"an object may have {MAX_OBJECT_BYTES} bytes, got {end - at}", hint=_SENDER)
         if end > len(data):
-            raise MalformedError("an object is cut short", hint="fetch it again")
+            raise MalformedError(
+                f"an object ends after {len(data) - at} of its {end - at} bytes", hint="fetch it again"
+            )
         _check_shape(header)
         yield Envelope(
             header=header,
@@ -234,15 +241,20 @@ def split(data: bytes) -> Iterator[Envelope]:
 def _check_shape(header: Header) -> None:
     suite, kind = header.suite, header.kind
     if suite not in _SUITES:
-        raise MalformedError(f"suite {suite} is unknown", hint="update scrubjay")
+        raise MalformedError(
+            f"an object has encryption suite {suite}, which this version does not know", hint="update scrubjay"
+        )
     if kind not in _KINDS:
-        raise MalformedError(f"object kind {kind} is unknown", hint="update scrubjay")
+        raise MalformedError(f"an object is of kind {kind}, which this version does not know", hint="update scrubjay")
     if kind in LANE_KINDS and not 1 <= header.n_from <= header.n_to < LIMIT:
-        raise MalformedError("the places of an object are out of order", hint="its sender is broken")
+        raise MalformedError(
+            f"an object stands for places {header.n_from} to {header.n_to}, which is not a range of places",
+            hint=_SENDER,
+        )
     if kind != _PACK and (header.n_from != header.n_to or header.tip != ZERO):
-        raise MalformedError("only a pack stands for several places", hint="its sender is broken")
+        raise MalformedError("an object that is not a pack stands for several places", hint=_SENDER)
     if suite == _OPEN and (header.salt != ZERO or header.commit != ZERO):
-        raise MalformedError("an open object has no salt and no commitment", hint="its sender is broken")
+        raise MalformedError("an object that is not encrypted has a salt or a commitment", hint=_SENDER)
 
 
 def signed_by(envelope: Envelope, keys: Sequence[bytes]) -> bool:
@@ -270,7 +282,7 @@ def check_signatures(run: Sequence[Envelope], keys: Callable[[Envelope], Sequenc
 def _unsigned(header: Header) -> BadSignatureError:
     return BadSignatureError(
         f"place {header.n_from} of lane {header.device.hex()[:8]} is not signed by its device",
-        hint="the server or someone before it altered it; scrubjay sync verify says what is affected",
+        hint="it was altered at the server or on its way; scrubjay sync verify says what is affected",
     )
 
 

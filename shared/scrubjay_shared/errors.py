@@ -91,13 +91,13 @@ class TooLargeError(InvalidError):
 
 
 class MalformedError(InvalidError):
-    """Bytes that are not what the protocol says."""
+    """Bytes that do not have the form that the protocol demands."""
 
     code = "malformed"
 
 
 class BadSignatureError(CorruptError):
-    """Signed by nobody who may."""
+    """The signature is not of anybody who may sign this."""
 
     code = "bad_signature"
 
@@ -109,7 +109,7 @@ class BrokenChainError(CorruptError):
 
 
 class WrongKeyError(CorruptError):
-    """Sealed with a key that is not ours."""
+    """Encrypted with a key that this device does not have."""
 
     code = "wrong_key"
 
@@ -121,7 +121,7 @@ class UpdateNeededError(UnavailableError):
 
 
 class CredentialsError(UnauthenticatedError):
-    """The name and password (or code) do not fit. The same words for every cause."""
+    """User name, password or code is wrong. The message is the same for every cause."""
 
     code = "credentials"
 
@@ -193,7 +193,7 @@ class SplitError(CorruptError):
 
 
 class NotSearchableError(InvalidError):
-    """The server cannot search that scope: it is sealed, or the server has not what searching takes."""
+    """The server cannot search that scope: it is sealed, or the server lacks what searching needs."""
 
     code = "not_searchable"
 
@@ -212,7 +212,7 @@ class QuotaError(UnavailableError):
 
 
 class TooManyError(UnavailableError):
-    """Asked too often."""
+    """Too many requests in a short time."""
 
     code = "too_many"
     status = 429

@@ -54,7 +54,8 @@ def unseal(envelope: Envelope, *, key: bytes) -> bytes:
     header = envelope.header
     if header.min_reader > READER:
         raise UpdateNeededError(
-            f"an object of scope {header.scope.hex()[:8]} needs a newer scrubjay", hint="update scrubjay on this device"
+            f"an object of scope {header.scope.hex()[:8]} was written by a newer scrubjay",
+            hint="update scrubjay on this device",
         )
     if header.suite == Suite.OPEN:
         return segment.decompress(envelope.body, header.flags)

@@ -31,25 +31,32 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[tuple[int, bytes | None]])
 
 
+_SENDER = "the program that made it has a fault: update scrubjay there"
+
+
 def encode(entries: Sequence[Entry]) -> bytes:
     """Return the payload of some ops, in the order of their places. Raises TooLargeError above `MAX_ENTRIES`."""
     if len(entries) > MAX_ENTRIES:
-        raise TooLargeError(f"{len(entries)} ops in one object", hint=f"the limit is {MAX_ENTRIES}")
+        raise TooLargeError(
+            f"one object may hold {MAX_ENTRIES} changes, got {len(entries)}", hint="write fewer at once"
+        )
     return _encoder.encode(entries)
 
 
 def decode(payload: bytes) -> list[Entry]:
     """Return the ops of a payload. Raises MalformedError when it is none."""
     if _count(payload) > MAX_ENTRIES:
-        raise MalformedError(f"an object of more than {MAX_ENTRIES} ops", hint="its sender is broken")
+        raise MalformedError(f"one object may hold {MAX_ENTRIES} changes, and this one holds more", hint=_SENDER)
     try:
         entries = _decoder.decode(payload)
     except msgspec.MsgspecError as error:
-        raise MalformedError("the payload of an object is no list of ops", hint="update scrubjay") from error
+        raise MalformedError(
+            "the content of an object is not a list of changes", hint="update scrubjay: the sender may be newer"
+        ) from error
     last = 0
     for seq, _ in entries:
         if not last < seq < LIMIT:
-            raise MalformedError("the ops of an object are out of order", hint="its sender is broken")
+            raise MalformedError("the changes in an object are not in order", hint=_SENDER)
         last = seq
     return entries
 
@@ -64,7 +71,10 @@ def _count(payload: bytes) -> int:
 def compress(payload: bytes) -> tuple[bytes, int]:
     """Return a payload as it is sealed, and the flag that says how. Raises TooLargeError for what none could open."""
     if len(payload) > MAX_PAYLOAD_BYTES:
-        raise TooLargeError(f"a payload of {len(payload)} bytes", hint=f"the limit is {MAX_PAYLOAD_BYTES}")
+        raise TooLargeError(
+            f"the content of an object may have {MAX_PAYLOAD_BYTES} bytes, got {len(payload)}",
+            hint="write less at once",
+        )
     return zstandard.ZstdCompressor(level=LEVEL, write_content_size=True).compress(payload), ZSTD
 
 
@@ -75,10 +85,12 @@ def decompress(data: bytes, flags: int) -> bytes:
     try:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= MAX_PAYLOAD_BYTES:
-            raise MalformedError(f"a payload of {size} bytes", hint=f"the limit is {MAX_PAYLOAD_BYTES}")
+            raise MalformedError(
+                f"the content of an object may have {MAX_PAYLOAD_BYTES} bytes, got {size}", hint=_SENDER
+            )
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_PAYLOAD_BYTES, allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise MalformedError("the payload of an object does not decompress", hint="its sender is broken") from error
+        raise MalformedError("the content of an object cannot be decompressed", hint=_SENDER) from error
 
 
 def padme(length: int) -> int:
@@ -105,8 +117,8 @@ def pad(data: bytes) -> bytes:
 def unpad(padded: bytes) -> bytes:
     """Return what was padded. Raises MalformedError when length or zeros are not as `pad` makes them."""
     if len(padded) < 4:
-        raise MalformedError("a padded body is shorter than its length field", hint="its sender is broken")
+        raise MalformedError("the content of an object is shorter than the length that it states", hint=_SENDER)
     data = padded[4 : 4 + int.from_bytes(padded[:4], "big")]
     if pad(data) != padded:
-        raise MalformedError("the padding of an object is not what it must be", hint="its sender is broken")
+        raise MalformedError("the padding of an object is not the one that its length prescribes", hint=_SENDER)
     return data

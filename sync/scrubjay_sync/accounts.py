@@ -164,8 +164,8 @@ async def _must_not_mix(machine: Machine, account: bytes, *, bring_all: bool) ->
 def mixing(before: str) -> AnotherAccountError:
     """Return what is said to a store that was in account `before` (hex) and is about to enter another."""
     return AnotherAccountError(
-        f"this store was in account {before[:8]} before: all that it holds would go to another one now",
-        hint="scrubjay login --bring-all does that; --home FOLDER keeps the two apart",
+        f"this store was in account {before[:8]} before: everything that it holds would go to another account now",
+        hint="scrubjay login --bring-all allows it; scrubjay --home FOLDER login uses another store",
     )
 
 
@@ -215,7 +215,7 @@ async def log_in(
 
 def _check_account(states: Sequence[AccountState], pending: Pending, origin: str) -> None:
     if not states or states[-1].account != pending.account:
-        raise SplitError("the server answers with another account's log", hint="do not trust this server")
+        raise SplitError("the server answers with the log of another account", hint="do not trust this server")
     if origin not in states[-1].origins:
         raise DeniedError(
             f"this account was not made for {origin}",
@@ -254,7 +254,7 @@ class Joining:
         if added is None:
             return None
         if (added.sign_pub, added.wrap_pub) != (self.own.sign_pub, self.own.wrap_pub):
-            raise SplitError("other keys were let in under this device's id", hint="do not trust this server")
+            raise SplitError("other keys than this machine's were added under its id", hint="do not trust this server")
         return await self._joined(None)
 
     async def recover(self, code: RecoveryCode) -> Member:
@@ -269,7 +269,8 @@ class Joining:
             if root is None:
                 raise WithheldError(
                     "the account's newest root key was not given to the recovery code",
-                    hint="a device that you did not let in may have rotated it: scrubjay recovery void",
+                    hint="a device that is not yours may have replaced it: scrubjay sync log on another device shows where,"
+                    " then scrubjay login --void-from SEQ here",
                 )
             draft = Draft(entries=[(EntryType.DEVICE_ADD, _device_body(self.machine.device, self.own))])
             if await self._sent(draft, root, Keyring()):
@@ -284,7 +285,10 @@ class Joining:
         while True:
             self._check_code(code)
             if not 1 <= start <= self.state.seq:
-                raise InvalidError(f"the log has entries 1 to {self.state.seq}", hint="scrubjay sync log")
+                raise InvalidError(
+                    f"--void-from takes an entry of the account log, 1 to {self.state.seq}, got {start}",
+                    hint="scrubjay sync log lists them",
+                )
             before = self.states[start - 1]
             keyring = await self._keyring(code, before)
             root = RootKey.new(self.machine.entropy, self.state.version + 1)
@@ -303,7 +307,7 @@ class Joining:
     def _check_code(self, code: RecoveryCode) -> None:
         if code.rsk not in {self.state.rsk, self.state.recovery(self.machine.now())[0]}:
             raise CredentialsError(
-                "that is not the recovery code of this account", hint="a newer one replaces those before it"
+                "that is not the recovery code of this account", hint="a newer code replaces those before it"
             )
 
     async def _root(self, code: RecoveryCode, version: int) -> RootKey | None:
@@ -316,7 +320,10 @@ class Joining:
     async def _keyring(self, code: RecoveryCode, before: AccountState) -> Keyring:
         root = await self._root(code, before.version)
         if root is None or before.keyring is None:
-            raise WithheldError("the recovery code opens nothing of that time", hint="void from a later entry on")
+            raise WithheldError(
+                f"the recovery code cannot open the keys of entry {before.seq}",
+                hint="give a later entry to --void-from",
+            )
         version, digest = before.keyring
         sealed = await self.machine.cloud.blob(digest, pending=self.pending.token)
         return keys.open_keyring(sealed, account=before.account, version=version, digest=digest, root=root)
@@ -391,8 +398,8 @@ async def approve(member: Member, cloud: Cloud, asking: Enrolment, words: Sequen
         digest = keys.pairing_digest(state.genesis, asking.sign_pub, asking.wrap_pub, state.head)
         if words_of(digest) != tuple(words):
             raise DeniedError(
-                "the words are not those of the machine that asks: it was not let in",
-                hint="the account may just have changed: compare the words again; if they still differ, do not go on",
+                "the words are not those of the machine that asks: it was not added",
+                hint="the account may have changed: compare the words again; if they still differ, do not go on",
             )
         body = log.device_body(asking.device, sign_pub=asking.sign_pub, wrap_pub=asking.wrap_pub)
         return Draft(entries=[(EntryType.DEVICE_ADD, body)])
@@ -426,7 +433,9 @@ class Bundle:
             data = base64.b64decode(line.removeprefix(_BUNDLE) + "==", altchars=b"-_")
             return msgspec.msgpack.decode(data, type=cls)
         except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidError("that is no device bundle", hint="scrubjay devices create makes one") from error
+            raise InvalidError(
+                "that is not a device bundle", hint="scrubjay devices create prints one, which begins with sjs1-device-"
+            ) from error
 
 
 _BUNDLE = "sjs1-device-"
@@ -444,7 +453,9 @@ async def create_limited(
     def draft(state: AccountState, ring: Keyring) -> Draft:
         for scope in scopes:
             if scope not in state.scopes or state.scopes[scope].deleted:
-                raise NotFoundError(f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list")
+                raise NotFoundError(
+                    f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list shows them"
+                )
         return Draft(entries=[(EntryType.DEVICE_ADD, body)], keyring=ring.with_device(device, name))
 
     await member.append(cloud, draft)
@@ -488,7 +499,7 @@ async def revoke(
     them from now on. Raises NotFoundError, ConflictError for this device itself.
     """
     if device == member.device:
-        raise ConflictError("that is this device", hint="scrubjay logout takes it out of the account")
+        raise ConflictError("that is this device", hint="scrubjay logout takes this device out of the account")
 
     def draft(state: AccountState, ring: Keyring) -> Draft:
         lost = known_device(state, device)
@@ -496,7 +507,7 @@ async def revoke(
         revoked = (EntryType.DEVICE_REVOKE, log.revoke_body(device, ends))
         root = RootKey.new(entropy, state.version + 1) if lost.full else None
         rotated = [] if root is None else [(EntryType.ROTATE, {1: root.version, 2: root.ask})]
-        epochs, kept = _new_epochs(state, ring.without_device(device), entropy, only=lost.scopes)
+        epochs, kept = _new_epochs(state, ring, entropy, only=lost.scopes)
         return Draft(entries=[revoked, *rotated, *epochs, *adopted], keyring=kept, root=root)
 
     known_device(member.state, device)
@@ -543,9 +554,9 @@ def known_device(state: AccountState, device: bytes) -> Device:
     """Return a device in force. Raises NotFoundError, RevokedError."""
     found = state.devices.get(device)
     if found is None:
-        raise NotFoundError(f"the account has no device {device.hex()[:8]}", hint="scrubjay devices list")
+        raise NotFoundError(f"the account has no device {device.hex()[:8]}", hint="scrubjay devices list shows them")
     if found.revoked:
-        raise RevokedError(f"device {device.hex()[:8]} was revoked already", hint="scrubjay devices list")
+        raise RevokedError(f"device {device.hex()[:8]} was revoked already", hint="scrubjay devices list shows them")
     return found
 
 
@@ -585,7 +596,8 @@ async def replace_recovery(
     def draft(state: AccountState, ring: Keyring) -> Draft:
         if old is not None and old.rsk not in {state.rsk, state.recovery(now())[0]}:
             raise CredentialsError(
-                "that is not the recovery code of this account", hint="leave it out, and wait a week"
+                "that is not the recovery code of this account",
+                hint="without it: scrubjay recovery rotate --lost, and the new code is valid after seven days",
             )
         body = {1: new.rsk, 2: new.wrap_pub, 3: now()}
         rotation = _rotation(state, ring, entropy)
@@ -621,10 +633,14 @@ async def create_scope(
 
     def draft(_: AccountState, ring: Keyring) -> Draft:
         if any(known.name == name for known in ring.scopes.values()):
-            raise ConflictError(f"a scope is called {name!r} already", hint="scrubjay sync scopes list")
+            raise ConflictError(
+                f"the account has a scope {name!r} already", hint="scrubjay sync scopes list shows them"
+            )
         taken = sorted(set(projects) & member.projects.keys())
         if taken:
-            raise ConflictError(f"project {taken[0]} has a scope already", hint="scrubjay sync scopes list")
+            raise ConflictError(
+                f"project {taken[0]} belongs to another scope already", hint="scrubjay sync scopes list shows them"
+            )
         return Draft(
             entries=[(EntryType.SCOPE_CREATE, log.scope_body(scope, suite=suite, space=space))],
             keyring=ring.with_scope(scope, ScopeKeys(name=name, keys=held, projects=tuple(projects))),
@@ -643,9 +659,14 @@ async def delete_scope(member: Member, cloud: Cloud, scope: bytes) -> Deleted:
     def draft(state: AccountState, ring: Keyring) -> Draft:
         found = state.scopes.get(scope)
         if found is None or found.deleted:
-            raise NotFoundError(f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list")
+            raise NotFoundError(
+                f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list shows them"
+            )
         if found.home:
-            raise ConflictError("the home scope stays as long as the account", hint="scrubjay account delete")
+            raise ConflictError(
+                "the home scope cannot be deleted while the account exists",
+                hint="scrubjay account delete deletes the account",
+            )
         return Draft(entries=[(EntryType.SCOPE_DELETE, {1: scope})], keyring=ring.without_scope(scope))
 
     await member.append(cloud, draft)

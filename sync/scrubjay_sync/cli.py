@@ -6,7 +6,6 @@ command line, a log or an error. Commands go through the daemon when it runs, el
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import os
 import socket
@@ -14,23 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from scrubjay import client, door
 from scrubjay.cli import reach, render, times
 from scrubjay.cli.output import Output, remarks, write_json
 from scrubjay.cli.parser import Help, Parser, shared, text
-from scrubjay.client import path_of
-from scrubjay.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     AnotherAccountError,
@@ -45,116 +40,30 @@ from scrubjay_sync import accounts, keys, profile, verbs
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.policy import IDENTITY, SYNC
 from scrubjay_sync.prompts import Prompts
-from scrubjay_sync.verbs import VERBS, Nothing, Verbs, Who
+from scrubjay_sync.verbs import Nothing, Who
+from scrubjay_sync.way import Way, way_of
+from scrubjay_sync.words import COUNT
 
 if TYPE_CHECKING:
     import argparse
     from argparse import Namespace
-    from collections.abc import Iterator
 
     from rich.console import RenderableType
 
     from scrubjay.settings import Settings
+    from scrubjay_shared.wire import Kdf
 
 T = TypeVar("T")
 SERVER = "https://"
-SLOW_S = 24 * 3600.0
-"""What a verb may take whose work grows with the store; it ends when the work does."""
 POLL_S = 0.3
 """Between two looks at how far a round is."""
 
-BETA = "Sync is beta: keep a backup (scrubjay backup) until it is not."
-ALL_OF_IT = "All that this store holds goes to the account, sealed; --home FOLDER gives another account one of its own."
-
-
-# --- the way to the verbs ---------------------------------------------------------------------------------------------
-
-
-class Way(Protocol):
-    """A way to the verbs of this store."""
-
-    def call(self, verb: str, request: Any) -> Any:
-        """Run a verb. Raises what it raises."""
-
-
-class Inside:
-    """The verbs, in this process, behind a thread with an event loop."""
-
-    def __init__(self, chosen: Settings) -> None:
-        """Open the store. Raises ConflictError when another process has it."""
-        self._portal = door.Portal()
-        try:
-            self._service: Service = self._portal.run(Service.configured(chosen, os.environ))
-            self._verbs = Verbs(
-                self._service.store,
-                chosen.data_dir,
-                environ=os.environ,
-                now=_now,
-                entropy=os.urandom,
-                sleep=asyncio.sleep,
-                meaning=self._service.meaning,
-            )
-        except BaseException:
-            self._portal.close()
-            raise
-
-    def call(self, verb: str, request: Any) -> Any:
-        """Run a verb."""
-        return msgspec.json.decode(
-            self._portal.run(self._verbs.call(verb, msgspec.json.encode(request))), type=VERBS[verb][1]
-        )
-
-    def close(self) -> None:
-        """Close the store."""
-        try:
-            self._portal.run(self._verbs.close())
-            self._portal.run(self._service.close())
-        finally:
-            self._portal.close()
-
-
-class Daemon:
-    """The verbs, through the daemon that has the store. A call that is under way does not hold up another."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._data_dir = data_dir
-
-    def call(self, verb: str, request: Any) -> Any:
-        """Send a verb to the daemon."""
-        speaker = client.discover(self._data_dir)
-        if speaker is None:
-            raise UnavailableError("the daemon has stopped", hint="the same command again works without it")
-        with speaker:
-            answer = speaker.call(
-                "POST", path_of("/v1/workers/sync/{verb}", verb=verb), msgspec.to_builtins(request), timeout=SLOW_S
-            )
-        return msgspec.convert(answer, VERBS[verb][1])
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-@contextmanager
-def way_of(chosen: Settings) -> Iterator[Inside | Daemon]:
-    """Open the way to the verbs: through the daemon that has the store, else here. Waits for other commands."""
-
-    def attempt() -> Inside | Daemon:
-        running = client.discover(chosen.data_dir)
-        if running is None:
-            return Inside(chosen)
-        running.close()
-        reach.say_version(running.running)
-        return Daemon(chosen.data_dir)
-
-    found: Inside | Daemon = door.in_turn(attempt, wait_s=reach.WAIT_S, waiting=reach.waiting)
-    try:
-        yield found
-    finally:
-        found.close()
-
-
-def _now() -> Millis:
-    return Millis(time.time_ns() // 1_000_000)
+BETA = "Sync is beta: keep a backup (scrubjay backup)."
+ALL_OF_IT = (
+    "Everything that this store holds will go to the account, encrypted. For an account of its own, give another store:"
+    " scrubjay --home FOLDER login."
+)
+MORE = "scrubjay sync inspect shows what the server holds; scrubjay logout leaves, and the memories stay here."
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -198,7 +107,7 @@ def parser_of(name: str) -> Parser:
     parser = Parser(
         prog=f"scrubjay {name}",
         description=f"{summary} {BETA}",
-        epilog=f"example:\n  {example}\n\nscrubjay docs sync says what the server can see, and how to leave.",
+        epilog=f"example:\n  {example}\n\n{MORE}",
         formatter_class=Help,
         allow_abbrev=False,
     )
@@ -232,54 +141,74 @@ def _stdin(parser: argparse.ArgumentParser) -> None:
 def _login(parser: Parser) -> None:
     parser.add_argument("--server", type=text, metavar="URL", help="the server's address")
     parser.add_argument("--username", type=text, metavar="NAME", help="your name there")
-    parser.add_argument("--device-name", type=text, metavar="NAME", help="what your other devices call this one")
+    parser.add_argument(
+        "--device-name", type=text, metavar="NAME", help="the name of this device on your other devices"
+    )
     parser.add_argument("--sign-up", action="store_true", help="make a new account")
-    parser.add_argument("--recovery", action="store_true", help="let this machine in with the recovery code")
+    parser.add_argument(
+        "--recovery", action="store_true", help="add this machine with the recovery code instead of another device"
+    )
     parser.add_argument(
         "--void-from",
         type=int,
         metavar="SEQ",
-        help="with the recovery code, cancel what the account log says from entry SEQ on (scrubjay sync log)",
+        help="with the recovery code, cancel the entries of the account log from SEQ on (scrubjay sync log lists them)",
     )
-    parser.add_argument("--totp", action="store_true", help="ask for the code of the second factor")
-    parser.add_argument("--bundle", action="store_true", help="be the limited device of a bundle, which is asked for")
+    parser.add_argument(
+        "--totp", action="store_true", help="ask for the code of the authenticator app (scrubjay account totp)"
+    )
+    parser.add_argument(
+        "--bundle",
+        action="store_true",
+        help="log in as the limited device of a bundle (scrubjay devices create), which is asked for",
+    )
     parser.add_argument(
         "--bring-all",
         action="store_true",
-        help="let all that this store had in another account go to this one, without being asked",
+        help="let everything that this store had in another account go to this one, without being asked",
     )
     _stdin(parser)
 
 
 def _logout(parser: Parser) -> None:
-    parser.add_argument("--force", action="store_true", help="leave even if changes wait, or the server is away")
+    parser.add_argument(
+        "--force", action="store_true", help="leave even if changes wait to be sent, or the server cannot be reached"
+    )
 
 
 def _sync(parser: Parser) -> None:
-    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--watch", action="store_true", help="keep syncing until Ctrl-C")
     add = _verbs(parser, required=False)
-    add("status", "where sync stands; asks no server")
+    add("status", "show where sync stands, without asking the server")
     verify = add("verify", "read everything again from the server and check it; show words to compare")
-    verify.add_argument("--heads", metavar="FILE", help="compare with what another device exported instead")
-    add("inspect", "look at exactly what the server holds, for anything that it should not have")
-    add("export-heads", "write where everything ends, to compare on another device")
-    add("log", "list the account log")
-    add("acknowledge", "let go of alarms that you have seen")
-    quiet = add("quiet", "send every quarter of an hour only, so that the server learns less of when you work")
-    quiet.add_argument("state", choices=("on", "off"), help="whether it is")
-    search = add("search", "ask the server about a searchable scope; scrubjay recall asks nobody")
-    search.add_argument("ref", type=text, metavar="SCOPE", help="its name, or its id")
-    search.add_argument("query", type=text, metavar="QUERY", help="what to look for")
-    search.add_argument("--limit", type=int, default=10, metavar="N", help="how many, up to 100")
+    verify.add_argument(
+        "--heads", metavar="FILE", help="instead, compare with the file that export-heads wrote on another device"
+    )
+    add("inspect", "fetch what the server holds and look in it for readable words of this store")
+    add("export-heads", "write the ends of the account log and of every lane as JSON, to compare on another device")
+    add("log", "list the account log: every change of devices, keys and scopes")
+    add("acknowledge", "clear the alarms that you have read")
+    quiet = add("quiet", "send once in a quarter of an hour only, so that the server learns less of when you work")
+    quiet.add_argument("state", choices=("on", "off"), help="on or off")
+    search = add("search", "search a searchable scope at the server (scrubjay recall searches on this machine only)")
+    search.add_argument("ref", type=text, metavar="SCOPE", help="name or id, or the beginning of the id")
+    search.add_argument("query", type=text, metavar="QUERY", help="the words to look for")
+    search.add_argument("--limit", type=int, default=10, metavar="N", help="how many hits, at most 100")
     search.add_argument("--type", type=text, default="", help="only memories of this type")
     search.add_argument("--topic", type=text, default="", help="only memories of this topic")
     scopes = add("scopes", "list, make and delete scopes")
     below = _verbs_below(scopes)
     below("list", "list the scopes")
-    create = below("create", "make a scope; what is first written about its projects from then on goes to it")
-    create.add_argument("name", type=text, metavar="NAME", help="what to call it")
+    create = below("create", "make a scope: new memories of its projects go there, existing ones stay where they are")
+    create.add_argument("name", type=text, metavar="NAME", help="the name of the new scope")
     create.add_argument(
-        "--project", dest="projects", action="append", default=[], type=text, metavar="ID", help="bind it; repeatable"
+        "--project",
+        dest="projects",
+        action="append",
+        default=[],
+        type=text,
+        metavar="ID",
+        help="a project of this scope; repeatable",
     )
     create.add_argument(
         "--mode",
@@ -287,11 +216,19 @@ def _sync(parser: Parser) -> None:
         default="sealed",
         help="sealed (the default: the server cannot read it) or searchable (it can)",
     )
-    create.add_argument("--space", type=text, default="", metavar="ID", help="searchable: its embedding space")
-    create.add_argument("--confirm", type=text, metavar="NAME", help="searchable: the name again, to confirm")
-    delete = below("delete", "delete a scope at the server, and its keys everywhere; local memories stay")
-    delete.add_argument("ref", type=text, metavar="SCOPE", help="its name, or its id")
-    delete.add_argument("--confirm", type=text, metavar="SCOPE", help="the same again, to confirm")
+    create.add_argument(
+        "--space",
+        type=text,
+        default="",
+        metavar="ID",
+        help="searchable: its embedding space, unless that of the model in use",
+    )
+    create.add_argument(
+        "--confirm", type=text, metavar="NAME", help="searchable: the name again, instead of typing it when asked"
+    )
+    delete = below("delete", "delete a scope at the server and its keys on every device; memories stay on the devices")
+    delete.add_argument("ref", type=text, metavar="SCOPE", help="name or id, or the beginning of the id")
+    delete.add_argument("--confirm", type=text, metavar="SCOPE", help="the same again, instead of typing it when asked")
 
 
 def _verbs_below(parser: Parser) -> Callable[[str, str], Parser]:
@@ -310,42 +247,54 @@ def _verbs_below(parser: Parser) -> Callable[[str, str], Parser]:
 
 def _devices(parser: Parser) -> None:
     add = _verbs(parser)
-    add("list", "list the devices of the account, and the machines that ask to be let in")
-    approve = add("approve", "let a machine in that shows the same words")
+    add("list", "list the devices of the account, and the machines that ask to be added")
+    approve = add("approve", "add the machine that shows the same six words")
     approve.add_argument("ref", nargs="?", default="", type=text, metavar="ID", help="which, when several ask")
-    approve.add_argument("--words", nargs=6, type=text, metavar="WORD", help="the words that machine shows")
-    revoke = add("revoke", "shut a device out, and replace every key that it knew")
-    revoke.add_argument("ref", type=text, metavar="DEVICE", help="its name, or its id")
-    revoke.add_argument("--confirm", type=text, metavar="DEVICE", help="the same again, to confirm")
-    rename = add("rename", "give a device another name; the server does not see it")
-    rename.add_argument("ref", type=text, metavar="DEVICE", help="its name, or its id")
-    rename.add_argument("name", type=text, metavar="NAME", help="its new name")
-    create = add("create", "make a limited device for a machine without a person; prints its keys once")
-    create.add_argument("name", type=text, metavar="NAME", help="what to call it")
-    create.add_argument(
-        "--scope", dest="scopes", action="append", required=True, type=text, metavar="SCOPE", help="repeatable"
+    approve.add_argument(
+        "--words", nargs="+", type=text, metavar="WORD", help="the six words that the machine shows, quoted or not"
     )
-    create.add_argument("--read-only", action="store_true", help="it may not write")
+    revoke = add("revoke", "shut a device out, and replace every key that it knew")
+    revoke.add_argument("ref", type=text, metavar="DEVICE", help="name or id, or the beginning of the id")
+    revoke.add_argument(
+        "--confirm", type=text, metavar="DEVICE", help="the same again, instead of typing it when asked"
+    )
+    rename = add("rename", "give a device another name (encrypted: the server does not see it)")
+    rename.add_argument("ref", type=text, metavar="DEVICE", help="name or id, or the beginning of the id")
+    rename.add_argument("name", type=text, metavar="NAME", help="its new name")
+    create = add("create", "make a limited device, for a machine without a person; prints its keys once")
+    create.add_argument("name", type=text, metavar="NAME", help="the name of the new device")
+    create.add_argument(
+        "--scope",
+        dest="scopes",
+        action="append",
+        required=True,
+        type=text,
+        metavar="SCOPE",
+        help="a scope that it may read; repeatable",
+    )
+    create.add_argument("--read-only", action="store_true", help="the device may read and not write")
 
 
 def _recovery(parser: Parser) -> None:
     add = _verbs(parser)
-    add("show", "say where the code is")
-    _stdin(add("verify", "type the code, to know that it is the right one"))
-    rotate = add("rotate", "make a new code; the old one and all keys that it opened are replaced")
-    rotate.add_argument("--lost", action="store_true", help="the old code is lost: the new one counts in a week")
+    add("show", "say why the code cannot be shown again, and what to do")
+    _stdin(add("verify", "check that the code you wrote down is the account's"))
+    rotate = add("rotate", "make a new code, and replace all keys that the old one opened")
+    rotate.add_argument(
+        "--lost", action="store_true", help="the old code is lost: the new one is valid after seven days"
+    )
     _stdin(rotate)
 
 
 def _account(parser: Parser) -> None:
     add = _verbs(parser)
-    _stdin(add("password", "change the password; it opens no data, so nothing else changes"))
-    totp = add("totp", "set or take away the second factor of logins")
-    totp.add_argument("state", choices=("on", "off"), help="whether it is")
+    _stdin(add("password", "change the password; it encrypts nothing, so nothing else changes"))
+    totp = add("totp", "ask logins for the code of an authenticator app too, or stop asking")
+    totp.add_argument("state", choices=("on", "off"), help="on or off")
     _stdin(totp)
     add("rotate", "replace the root key and every scope's key for what is written from now on")
-    delete = add("delete", "delete the account and all of it at the server; memories stay on your machines")
-    delete.add_argument("--confirm", type=text, metavar="NAME", help="your user name, to confirm")
+    delete = add("delete", "delete the account and everything in it at the server; memories stay on your machines")
+    delete.add_argument("--confirm", type=text, metavar="NAME", help="your user name, instead of typing it when asked")
     _stdin(delete)
 
 
@@ -361,14 +310,15 @@ def login(command: Command) -> None:
             f"this machine is logged in as {known.username or 'a limited device'} at {known.origin}",
             hint="scrubjay logout first",
         )
-    command.out.remark(f"{BETA}\n{ALL_OF_IT}")
+    if not command.out.json:  # a program has read it here, and wants one record on stderr when the login fails
+        command.out.remark(f"{BETA}\n{ALL_OF_IT}")
     with way_of(command.chosen) as way:
         if line.bundle:
             bundle = prompts.secret("device bundle")
             answer = _bringing(
                 command, lambda all_: way.call("join_limited", verbs.BundleRequest(bundle=bundle, bring_all=all_))
             )
-            _said(command, answer, f"in as a limited device of {answer.who.origin}")
+            _said(command, answer, "logged in as a limited device")
             return
         server = _address(prompts.word("server", line.server))
         username = prompts.word("user name", line.username)
@@ -388,7 +338,7 @@ def _bringing(command: Command, call: Callable[[bool], T]) -> T:
 
 
 def _may_mix(prompts: Prompts, refusal: AnotherAccountError) -> bool:
-    if not prompts.means_it(f"{refusal.message}. May it?"):
+    if not prompts.means_it(f"{refusal.message}. Shall it?"):
         raise refusal
     return True
 
@@ -401,7 +351,7 @@ def _wants_new(command: Command) -> bool:
     line = command.line
     if line.sign_up or line.recovery or line.void_from is not None:
         return bool(line.sign_up)
-    return command.prompts.means_it("is this a new account? (no: you have one, on another machine)")
+    return command.prompts.means_it("make a new account? (no: log in to one that you have)")
 
 
 def _named(command: Command) -> str:
@@ -411,13 +361,13 @@ def _named(command: Command) -> str:
 def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> None:
     prompts = command.prompts
     if before.registration == "closed":
-        raise DeniedError(f"{before.origin} takes no new accounts", hint="ask its operator")
+        raise DeniedError(f"{before.origin} takes no new accounts", hint="ask its operator, or use another server")
     bring_all = command.line.bring_all
     if before.account_before and not bring_all:
         # Before there is a recovery code to write down, not by the refusal that would come after it.
         bring_all = _may_mix(prompts, accounts.mixing(before.account_before))
+    username, invite = _invited(command, way, username, before)
     password = prompts.new_password()
-    invite = prompts.secret("invitation") if before.registration == "invite" else ""
     code = RecoveryCode.new(os.urandom)
     written_down = prompts.show_code(code, os.urandom)
     kdf = keys.new_kdf(os.urandom)
@@ -436,12 +386,34 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
     )
     if written_down:
         way.call("recovery_check", verbs.RecoveryCheckRequest(rsk=code.rsk))
-        _said(command, answer, "the account is made; this is its first device")
+        _said(command, answer, "the account is made, and this is its first device")
     else:
         # Nobody could be asked: whoever runs this must keep the code, and it is nowhere else.
         made = SignedUp(who=answer.who, recovery_code=code.text)
         command.out.answer(made, lambda: f"recovery code: {code.text}\n{_line(answer.who)}")
     _first_round(command, way)
+
+
+def _invited(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> tuple[str, str]:
+    """Return a name that is free and an invitation that is valid, before a password is thought up and a code written.
+
+    A person may correct either; whoever reads from stdin cannot.
+    """
+    prompts = command.prompts
+    invite = prompts.secret("invitation") if before.registration == "invite" else ""
+    for left in reversed(range(IDENTITY.tries)):
+        try:
+            way.call("sign_up_check", verbs.SignUpCheckRequest(origin=before.origin, username=username, invite=invite))
+            break
+        except (ConflictError, DeniedError) as error:
+            if not left or not prompts.person:
+                raise
+            remarks().print(f"{error.message}: {error.hint}", markup=False)
+            if isinstance(error, ConflictError):
+                username = prompts.word("user name", None)
+            else:
+                invite = prompts.secret("invitation")
+    return username, invite
 
 
 def _logs_in(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> None:
@@ -453,16 +425,16 @@ def _logs_in(command: Command, way: Way, username: str, before: verbs.KdfAnswer)
         auth_key=keys.auth_key(password, before.kdf, before.origin),
         kdf=before.kdf,
         device_name=_named(command),
-        code=prompts.secret("code of the second factor").strip() if line.totp else "",
+        code=prompts.secret("code of the authenticator app").strip() if line.totp else "",
     )
     joining = _bringing(command, lambda all_: way.call("log_in", replace(asked, bring_all=all_)))
     if line.recovery or line.void_from is not None:
         code = prompts.secret("recovery code")
         RecoveryCode.parse(code)  # a typing error is told before anything is sent
         answer = way.call("recover", verbs.RecoverRequest(code=code, void_from=line.void_from))
-        _said(command, answer, "in, by the recovery code")
+        _said(command, answer, "logged in with the recovery code")
     else:
-        _said(command, verbs.WhoAnswer(who=_let_in(way, joining)), "in")
+        _said(command, verbs.WhoAnswer(who=_let_in(way, joining)), "logged in")
     _first_round(command, way)
 
 
@@ -477,12 +449,15 @@ def _let_in(way: Way, joining: verbs.JoiningAnswer) -> Who:
             shown = joining.words
             console.print(f"\nthis machine's words:  [bold]{' '.join(shown)}[/]\n")
             console.print(
-                "on a device that is in: scrubjay devices approve\n"
-                "without one: stop here (Ctrl-C), then scrubjay login --recovery",
+                "Now run scrubjay devices approve on a device that is logged in, and compare the words.\n"
+                "No such device is left? Stop here (Ctrl-C) and run scrubjay login --recovery.",
                 markup=False,
             )
         if time.monotonic() > give_up:
-            raise UnavailableError("nobody let this machine in", hint="scrubjay login asks again")
+            raise UnavailableError(
+                f"no other device approved this machine within {IDENTITY.approval_wait_s / 60:.0f} minutes",
+                hint="run scrubjay login again, and scrubjay devices approve on a device that is logged in",
+            )
         time.sleep(IDENTITY.approval_poll_s)
         joining = way.call("poll", Nothing())
     return joining.who
@@ -493,7 +468,7 @@ def _first_round(command: Command, way: Way) -> None:
     try:
         _round(command, way)
     except (UnavailableError, CorruptError) as error:
-        command.out.remark(f"the first sync did not end: {error.message}\nscrubjay sync goes on with it")
+        command.out.remark(f"you are logged in; the first sync failed: {error.message}\nscrubjay sync tries again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,19 +487,24 @@ def logout(command: Command) -> None:
         if not force and command.prompts.person:
             status = way.call("status", Nothing())
             if status.devices == 1 and not command.prompts.means_it(
-                "this is the account's only device: without the recovery code nothing on the server can be read"
-                " again. Go on?"
+                "This is the account's only device: once it has left, nothing on the server can be read again without"
+                " the recovery code. Log out?"
             ):
-                raise DeniedError("not confirmed: nothing was done", hint="scrubjay recovery verify checks the code")
+                raise DeniedError(
+                    "you did not say yes: this machine is still logged in",
+                    hint="scrubjay recovery verify checks the code that you wrote down",
+                )
             if status.pending_ops:
                 force = command.prompts.means_it(
-                    f"{render.counted(status.pending_ops, 'change')} have not reached the server; they stay here, and"
-                    " go with the next login. Leave?"
+                    f"{render.counted(status.pending_ops, 'change')} of this device did not reach the server: kept"
+                    " here, and sent after the next login. Log out?"
                 )
         answer = way.call("log_out", verbs.LogOutRequest(force=force))
     words = f"logged out of {found.origin}; the memories stay here"
-    if not answer.told:
-        words += "\nthe account still lists this device: scrubjay devices revoke on another one takes it out"
+    if not answer.told and not answer.revoked:
+        words += "\nthe account still lists this device: run scrubjay devices revoke on another one"
+    if answer.unsent:
+        words += f"\n{render.counted(answer.unsent, 'change')} never reached the server: sent after the next login"
     command.out.answer(answer, lambda: words)
 
 
@@ -573,13 +553,14 @@ def _round(command: Command, way: Way) -> verbs.SyncAnswer:
 
 def _watch(command: Command, way: Way) -> int:
     """Sync until somebody has enough. What passes by itself (no network) is waited out."""
-    command.out.remark("Ctrl-C ends it")
+    command.out.remark("syncing until Ctrl-C")
     while True:
         try:
             answer = way.call("sync", verbs.SyncRequest(wait_s=SYNC.wait_s))
         except UnavailableError as error:
-            command.out.remark(f"{error.message}; {error.hint}")
-            time.sleep(max(SYNC.backoff_ms / 1000, getattr(error, "retry_after", 0)))
+            pause_s = max(SYNC.backoff_ms / 1000, error.retry_after)
+            command.out.remark(f"{error.message}; trying again in {pause_s:.0f} s")
+            time.sleep(pause_s)
             continue
         if answer.ops_sent or answer.ops_received or answer.faults:
             command.out.answer(answer, partial(_round_shown, answer))
@@ -597,8 +578,19 @@ def _round_shown(answer: verbs.SyncAnswer) -> Text:
     if answer.healed:
         parts.append(f"gave {render.counted(answer.healed, 'object')} back to the server")
     if answer.reincarnated:
-        parts.append("this store goes on as a new device: a copy of it was at work")
-    return Text("\n".join([", ".join(parts), *_faults(answer.faults), _line(answer.who)]))
+        parts.append("this store is a new device now, because a copy of it wrote under the old id")
+    lines = [", ".join(parts), *_faults(answer.faults), *_renamed(answer.renamed), _line(answer.who)]
+    return Text("\n".join(lines))
+
+
+def _renamed(found: Sequence[verbs.Renamed]) -> list[str]:
+    """Return a line for each memory whose name another one had first: it shows under another."""
+    return [
+        render.clean(f"! two memories were named {one.claimed}; the later one is shown as {one.name}")
+        + "\n  "
+        + render.clean(f"scrubjay rename {one.name} NEW gives it a name of its own")
+        for one in found
+    ]
 
 
 def _faults(faults: Sequence[verbs.Fault]) -> list[str]:
@@ -625,7 +617,7 @@ def _status_shown(found: verbs.StatusAnswer) -> Text:
     if found.last_error:
         rows.append(("last error", f"{found.last_error}, {_when(found.last_error_at)}"))
     if found.clock_off:
-        rows.append(("clock", f"{abs(found.clock_offset_ms or 0) // 60_000} minutes off the server's"))
+        rows.append(("clock", clock_shown(found.clock_offset_ms or 0)))
     if found.quota_percent:
         rows.append(("storage", f"{found.quota_percent} % used"))
     rows += [
@@ -638,12 +630,18 @@ def _status_shown(found: verbs.StatusAnswer) -> Text:
         for lane in found.lanes
     ]
     shown = render.pairs([(name, render.clean(value)) for name, value in rows])
-    lines = _faults(found.faults)
+    lines = [*_faults(found.faults), *_renamed(found.renamed)]
     if found.code_unverified:
         lines.append(
-            "! the recovery code was never typed back, and this is the only device\n  scrubjay recovery verify"
+            "! this is the only device, and nobody has checked yet that the recovery code was written down right\n"
+            "  scrubjay recovery verify"
         )
     return shown if not lines else Text("\n").join([shown, *(Text(line) for line in lines)])
+
+
+def clock_shown(offset_ms: int) -> str:
+    """Return how far this machine's clock is off the server's; `offset_ms` is what to add to this one's."""
+    return f"{abs(offset_ms) // 60_000} minutes {'behind' if offset_ms > 0 else 'ahead of'} the server's"
 
 
 def _when(at: int | None) -> str:
@@ -664,9 +662,16 @@ def _verified_shown(answer: verbs.VerifyAnswer) -> Text:
         + (lane.error or "whole")
         for lane in answer.lanes
     ]
-    lines.append("everything the server holds is what was sent" if answer.whole else "not everything is as it must be")
+    lines.append(
+        "the server holds exactly what was sent"
+        if answer.whole
+        else "the server does not hold exactly what was sent: see the lines above"
+    )
     lines.append(f"words: {' '.join(answer.words)}")
-    lines.append("a device that is in step shows the same words; others mean that the server tells them other things")
+    lines.append(
+        "Compare them on your other devices. Other words there: run scrubjay sync on both and compare again; if they"
+        " still differ, the server tells your devices different things."
+    )
     return Text(render.clean("\n".join([*lines, _line(answer.who)])))
 
 
@@ -675,11 +680,14 @@ def _compare(command: Command) -> int:
     try:
         theirs = msgspec.json.decode(path.read_bytes(), type=verbs.HeadsAnswer)
     except msgspec.MsgspecError as error:
-        raise InvalidError(f"{path}: not what scrubjay sync export-heads writes", hint=str(error)) from error
+        raise InvalidError(
+            f"{path} is not a file of scrubjay sync export-heads: {error}",
+            hint="run scrubjay sync export-heads > FILE on the other device",
+        ) from error
     answer = command.ask("compare", verbs.CompareRequest(heads=theirs))
-    words = f"{answer.same} places are the same on both devices"
+    words = f"{render.counted(answer.same, 'place')} compared, all the same on both devices"
     if answer.unknown:
-        words += f"; {answer.unknown} are not known here yet (scrubjay sync)"
+        words += f"; {answer.unknown} more not read here yet (run scrubjay sync, then compare again)"
     command.out.answer(answer, lambda: f"{words}\n{_line(answer.who)}")
     return 0
 
@@ -688,11 +696,11 @@ def _inspect(command: Command) -> int:
     answer: verbs.InspectAnswer = command.ask("inspect")
     words = [
         f"the server holds {render.counted(answer.objects, 'object')} ({render.size(answer.bytes)})",
-        f"looked for {answer.grams} pieces of {render.counted(answer.texts, 'text')} of this store",
+        f"looked in them for {answer.grams} pieces of {render.counted(answer.texts, 'text')} of this store",
     ]
     if answer.readable:
-        words.append(f"{render.counted(answer.readable, 'object')} are of searchable scopes, which it may read")
-    words += [f"! {one}" for one in answer.findings] or ["nothing that it could read was found"]
+        words.append(f"{render.counted(answer.readable, 'object')} are of searchable scopes, which the server can read")
+    words += [f"! {one}" for one in answer.findings] or ["found nothing that the server can read"]
     command.out.answer(answer, lambda: "\n".join([*words, _line(answer.who)]))
     return 0 if answer.blind else CorruptError.exit_code
 
@@ -713,12 +721,12 @@ def _log(command: Command) -> None:
 
 
 def _acknowledge(command: Command) -> None:
-    _said(command, command.ask("acknowledge"), "alarms let go of")
+    _said(command, command.ask("acknowledge"), "alarms cleared")
 
 
 def _quiet(command: Command) -> None:
     on = command.line.state == "on"
-    words = "what is written goes out every quarter of an hour" if on else "what is written goes out within seconds"
+    words = "changes are sent once in a quarter of an hour" if on else "changes are sent within seconds"
     _said(command, command.ask("quiet", verbs.QuietRequest(on=on)), words)
 
 
@@ -732,8 +740,10 @@ def _scopes(command: Command) -> None:
         )
         answer = command.ask("scope_create", request)
     elif line.scope_verb == "delete":
-        command.prompts.must_mean(SHREDS, line.ref, line.confirm)
-        gone = command.ask("scope_delete", verbs.RefRequest(ref=line.ref))
+        known = {one.id: one.name for one in command.ask("scopes").scopes}
+        scope = verbs.one_of(line.ref, known, "scope", "sync scopes list")
+        command.prompts.must_mean(SHREDS.format(name=known[scope]), line.ref, line.confirm)
+        gone = command.ask("scope_delete", verbs.RefRequest(ref=scope))
         command.out.answer(gone, lambda: f"deleted {render.counted(gone.objects, 'object')}\n{_line(gone.who)}")
         return
     else:
@@ -756,13 +766,14 @@ def _search(command: Command) -> None:
 
 
 SEARCHABLE = """
-A searchable scope is NOT encrypted. {origin}, whoever runs it, and whoever steals its backups can read every memory and
-event in it, with times and names, and what you ask of it. That is what lets it search for you. It can never be made
-sealed, only deleted.
+A searchable scope is NOT encrypted: {origin}, whoever runs it, and whoever steals its backups can read every memory and
+event in it, with times and names, and every question that you ask about it. That is what lets the server search for
+you. A searchable scope can never be made sealed, only deleted.
 """
 SHREDS = """
-Every object of this scope is deleted at the server, and every device throws away its keys. What the server may have
-kept in secret opens no more once the root key is replaced too (scrubjay account rotate). Local memories stay.
+This will delete every object of the scope {name} at the server, and its keys on every device. If the server has kept a
+copy in secret, that can no longer be opened once you have replaced the root key too (scrubjay account rotate).
+Memories stay on the devices that have them.
 """
 
 
@@ -777,7 +788,7 @@ def _scope_rows(answer: verbs.ScopesAnswer) -> list[tuple[str, ...]]:
 
 
 def devices(command: Command) -> None:
-    """List, let in, shut out, name."""
+    """List the devices of the account, add one, shut one out, name one."""
     command.must_be_in()
     line = command.line
     match line.verb:
@@ -785,8 +796,7 @@ def devices(command: Command) -> None:
             _approve(command)
             return
         case "revoke":
-            command.prompts.must_mean(REVOKES, line.ref, line.confirm)
-            answer = command.ask("revoke", verbs.RefRequest(ref=line.ref))
+            answer = _revoke(command)
         case "rename":
             answer = command.ask("rename", verbs.RenameRequest(ref=line.ref, name=line.name))
         case "create":
@@ -797,9 +807,28 @@ def devices(command: Command) -> None:
     command.out.answer(answer, lambda: _devices_shown(answer))
 
 
+def _revoke(command: Command) -> verbs.DevicesAnswer:
+    line = command.line
+    with way_of(command.chosen) as way:
+        found: verbs.DevicesAnswer = way.call("devices", Nothing())
+        active = {one.id: one for one in found.devices if not one.revoked}
+        if not any(line.ref in {one.name, one.id} for one in active.values()) and any(
+            line.ref in {one.name, one.id} for one in found.devices
+        ):
+            raise ConflictError(f"{line.ref} is revoked already", hint="scrubjay devices list shows all devices")
+        device = active[verbs.one_of(line.ref, {one.id: one.name for one in active.values()}, "device", "devices list")]
+        if device.this:
+            raise ConflictError("that is this device", hint="scrubjay logout takes this device out of the account")
+        name = f"{device.name} ({device.id[:8]})"
+        command.prompts.must_mean(REVOKES.format(name=name), line.ref, line.confirm)
+        answer: verbs.DevicesAnswer = way.call("revoke", verbs.RefRequest(ref=device.id))
+    command.out.remark(f"{name} is shut out, and every key that it knew is replaced")
+    return answer
+
+
 REVOKES = """
-That device is shut out at once, and every key it knew is replaced. What it has synced before stays, and it keeps what
-it has read. What it has not synced yet will never arrive.
+This will shut out {name}, and replace every key that it knew. What it has synced before stays in the account, and it
+keeps what it has read. What it has not synced yet will never arrive.
 """
 
 
@@ -814,26 +843,33 @@ def _devices_shown(answer: verbs.DevicesAnswer) -> RenderableType:
             f"only {', '.join(one.scopes)}" if one.scopes else "",
         ]
         rows.append((one.name, one.id[:8], _when(one.seen), ", ".join(filter(None, kinds))))
-    rows += [("asks to be let in", asks.id[:8], "", " ".join(asks.words)) for asks in answer.asking]
-    return _table(answer.who, ("device", "id", "last seen", ""), rows)
+    rows += [("asks to be added", asks.id[:8], "", " ".join(asks.words)) for asks in answer.asking]
+    return _table(answer.who, ("device", "id", "last active", ""), rows)
 
 
 def _approve(command: Command) -> None:
     line = command.line
     with way_of(command.chosen) as way:
-        words = tuple(line.words or ())
+        words = tuple(" ".join(line.words or ()).lower().split())
+        if words and len(words) != COUNT:
+            raise InvalidError(
+                f"--words takes the {COUNT} words that the machine shows, got {len(words)}",
+                hint='scrubjay devices approve --words "one two three four five six"',
+            )
         if not words:
             found = way.call("devices", Nothing())
             asking = [one for one in found.asking if one.id.startswith(line.ref)]
             if len(asking) != 1:
-                kind = ConflictError if asking else NotFoundError
-                raise kind(f"{len(asking) or 'no'} machines ask to be let in", hint="scrubjay devices list shows them")
+                raise verbs.not_one_asks(len(asking))
             words = asking[0].words
             remarks().print(f"\nthe machine that asks must show:  [bold]{' '.join(words)}[/]\n")
             if not command.prompts.means_it("does it show exactly these six words?"):
-                raise DeniedError("it was not let in", hint="if the words differ, somebody is in between: do not go on")
+                raise DeniedError(
+                    "you did not say yes: the machine was not added",
+                    hint="if its words differ, somebody may be in between: stop its login, and begin it again",
+                )
         answer = way.call("approve", verbs.ApproveRequest(ref=line.ref, words=words))
-    _said(command, answer, "it is in, with all keys of the account")
+    _said(command, answer, "the machine is added, and has all keys of the account")
 
 
 def _create(command: Command) -> None:
@@ -842,7 +878,10 @@ def _create(command: Command) -> None:
         "device_create",
         verbs.DeviceCreateRequest(name=line.name, scopes=tuple(line.scopes), read_only=line.read_only),
     )
-    command.out.remark("this is shown once; whoever has it reads these scopes. There: scrubjay login --bundle")
+    command.out.remark(
+        "This bundle is shown once, and whoever has it can read these scopes. On the other machine:"
+        " scrubjay login --bundle"
+    )
     command.out.answer(answer, lambda: answer.bundle)
 
 
@@ -858,14 +897,16 @@ def recovery(command: Command) -> None:
             answer = command.ask("recovery_check", verbs.RecoveryCheckRequest(rsk=code.rsk))
             if not answer.valid:
                 raise DeniedError(
-                    "that is not the recovery code of this account", hint="scrubjay recovery rotate makes a new one"
+                    "that is not the recovery code of this account",
+                    hint="it may be one from before; scrubjay recovery rotate --lost makes a new one",
                 )
-            _said(command, answer, "that is the code")
+            _said(command, answer, "that is the account's recovery code")
         case "rotate":
             _rotate_code(command)
         case _:
             raise NotFoundError(
-                "the recovery code was shown once and is kept nowhere", hint="scrubjay recovery rotate makes a new one"
+                "the recovery code was shown once, when it was made, and is stored nowhere",
+                hint="scrubjay recovery verify checks what you wrote down; scrubjay recovery rotate makes a new code",
             )
 
 
@@ -878,13 +919,15 @@ def _rotate_code(command: Command) -> None:
     written_down = prompts.show_code(code, os.urandom)
     answer = command.ask("recovery_replace", verbs.RecoveryReplaceRequest(recovery=code.public, old=old))
     since = (
-        "counts now" if answer.from_at is None else f"counts from {_when(answer.from_at)}; until then the old one does"
+        "is valid now, and the old one no longer"
+        if answer.from_at is None
+        else f"is valid from {_when(answer.from_at)}; until then the old one is"
     )
     if written_down:
         _said(command, answer, f"the new code {since}")
     else:
         made = SignedUp(who=answer.who, recovery_code=code.text)
-        command.out.answer(made, lambda: f"recovery code: {code.text}\nit {since}\n{_line(answer.who)}")
+        command.out.answer(made, lambda: f"recovery code: {code.text}\nthe new code {since}\n{_line(answer.who)}")
 
 
 # --- account ----------------------------------------------------------------------------------------------------------
@@ -899,52 +942,58 @@ def account(command: Command) -> None:
         case "totp":
             _totp(command, found)
         case "rotate":
-            _said(command, command.ask("rotate"), "every key is new for what is written from now on")
+            _said(command, command.ask("rotate"), "every key is replaced for what is written from now on")
         case _:
-            command.prompts.must_mean(DELETES.format(origin=found.origin), found.username, command.line.confirm)
             with way_of(command.chosen) as way:
-                key = _proof(command, way, found)
-                gone = way.call("account_delete", verbs.DeleteRequest(auth_key=key))
+                kdf = _kdf(way, found)  # first: whoever cannot reach the server need not be asked
+                command.prompts.must_mean(DELETES.format(origin=found.origin), found.username, command.line.confirm)
+                gone = way.call("account_delete", verbs.DeleteRequest(auth_key=_proof(command, kdf, found)))
             words = (
-                f"deleted {render.counted(gone.objects, 'object')}; nothing of the account is left at {found.origin}"
+                f"the account is deleted with {render.counted(gone.objects, 'object')};"
+                f" nothing of it is left at {found.origin}"
             )
             command.out.answer(gone, lambda: words)
 
 
 DELETES = """
-The account at {origin} is deleted with everything in it. Memories stay on the machines that have them; your other
-devices stop syncing. The server's backups run out on their own schedule.
+This will delete the account at {origin} with everything in it, for good. Your other devices will stop syncing. Memories
+stay on the machines that have them. The server's backups are deleted on their own schedule.
 """
 
 
-def _proof(command: Command, way: Way, found: profile.Profile) -> bytes:
+def _kdf(way: Way, found: profile.Profile) -> Kdf:
+    """Return how the account's password is derived, as the server says now."""
+    before: verbs.KdfAnswer = way.call("prelogin", verbs.ServerRequest(origin=found.origin, username=found.username))
+    return before.kdf
+
+
+def _proof(command: Command, kdf: Kdf, found: profile.Profile) -> bytes:
     """Return the key of the password in force, asked for now."""
-    before = way.call("prelogin", verbs.ServerRequest(origin=found.origin, username=found.username))
-    return keys.auth_key(command.prompts.secret("password"), before.kdf, found.origin, found.kdf)
+    return keys.auth_key(command.prompts.secret("password"), kdf, found.origin, found.kdf)
 
 
 def _password(command: Command, found: profile.Profile) -> None:
     with way_of(command.chosen) as way:
-        old = _proof(command, way, found)
+        old = _proof(command, _kdf(way, found), found)
         kdf = keys.new_kdf(os.urandom)
         new = keys.auth_key(command.prompts.new_password(), kdf, found.origin)
         answer = way.call("password", verbs.PasswordRequest(auth_key=old, new_kdf=kdf, new_auth_key=new))
-    _said(command, answer, "the password is changed; devices that are in stay in")
+    _said(command, answer, "the password is changed; devices that are logged in stay logged in")
 
 
 def _totp(command: Command, found: profile.Profile) -> None:
     with way_of(command.chosen) as way:
-        proof = _proof(command, way, found)
+        proof = _proof(command, _kdf(way, found), found)
         if command.line.state == "off":
-            _said(command, way.call("totp", verbs.TotpRequest(auth_key=proof)), "logins need the password only")
+            _said(command, way.call("totp", verbs.TotpRequest(auth_key=proof)), "logins ask for the password only")
             return
         secret = os.urandom(20)
         shown = base64.b32encode(secret).decode()
         label = quote(f"scrubjay:{found.username}")
         remarks().print(f"otpauth://totp/{label}?secret={shown}&issuer=scrubjay", markup=False, soft_wrap=True)
-        code = command.prompts.secret("the code that your app shows for it").strip()
+        code = command.prompts.secret("code that your authenticator app shows for it").strip()
         answer = way.call("totp", verbs.TotpRequest(auth_key=proof, secret=secret, code=code))
-    _said(command, answer, "logins need the app's code too: scrubjay login --totp")
+    _said(command, answer, "logins ask for the app's code too: scrubjay login --totp")
 
 
 # --- saying it --------------------------------------------------------------------------------------------------------
@@ -970,12 +1019,20 @@ def _table(who: Who, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> R
 
 
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], str]] = {
-    "login": ("Sign up for sync, or log in on another machine.", _login, "scrubjay login --server sync.example.org"),
-    "logout": ("Stop syncing. The memories stay here.", _logout, "scrubjay logout"),
+    "login": (
+        "Sign up for sync, or add this machine to an account.",
+        _login,
+        "scrubjay login --server sync.example.org",
+    ),
+    "logout": ("Stop syncing; the memories stay here.", _logout, "scrubjay logout"),
     "sync": ("Sync now, watch, check what the server holds.", _sync, "scrubjay sync status"),
-    "devices": ("List devices, let them in, shut them out.", _devices, "scrubjay devices approve"),
+    "devices": ("List the devices of the account, add them, shut them out.", _devices, "scrubjay devices approve"),
     "recovery": ("Check or replace the recovery code.", _recovery, "scrubjay recovery verify"),
-    "account": ("Password, second factor, keys, deletion.", _account, "scrubjay account password"),
+    "account": (
+        "Change the password, the second factor or the keys; delete the account.",
+        _account,
+        "scrubjay account password",
+    ),
 }
 RUN: dict[str, Callable[[Command], int | None]] = {
     "login": login,

@@ -250,7 +250,7 @@ class Engine:
             except _AgainError:
                 continue
         raise UnavailableError(
-            "the account changed under sync several times in a row", hint="the next round tries again"
+            "other devices changed the account during the round, again and again", hint="scrubjay sync tries again"
         )
 
     async def _once(self, tally: _Tally, wait_s: float) -> bool:
@@ -563,8 +563,8 @@ class Engine:
             raise _AgainError
         if failed is None and last.n < results[-1].n_to:
             raise MalformedError(
-                f"{self._cloud.origin} took objects and then named an earlier end of their lane",
-                hint="the server is broken; nothing was counted as sent",
+                f"{self._cloud.origin} took objects, and then said that it does not have them",
+                hint="tell its operator; nothing was counted as sent",
             )
         if last.n != lane.acked_n:
             if last.n < lane.acked_n:
@@ -585,8 +585,8 @@ class Engine:
             raise self._unsent(failed)
         elif last.n == lane.acked_n:  # a gap right behind what it has: it contradicts itself
             raise MalformedError(
-                f"{self._cloud.origin} misses an object right behind what it says it has",
-                hint="the server is broken; nothing was counted as sent",
+                f"{self._cloud.origin} refuses the object that follows the last one it says it has",
+                hint="tell its operator; nothing was counted as sent",
             )
 
     def _reseal(self, tx: Transaction, scope: bytes, after: int) -> None:
@@ -644,8 +644,8 @@ class Engine:
             further = {one.lane: one.header.n_to for one in page.objects if one.header.n_to > furthest.get(one.lane, 0)}
             if page.cursor == cursor or not (further or page.cursor == page.head):
                 raise WithheldError(
-                    f"{self._cloud.origin} says that there is more, and hands out nothing new",
-                    hint="the server is broken or withholds; nothing was lost here",
+                    f"{self._cloud.origin} says that there are more objects, and hands out none",
+                    hint="tell its operator; nothing was lost here",
                 )
             furthest |= further
             await self._taken(page.objects, tally, cursor=page.cursor)
@@ -769,9 +769,11 @@ class Engine:
         if device is None or scope is None:
             raise BadSignatureError(f"{where} is of a device or scope that the account does not know", hint=_VERIFY)
         if header.suite != scope.suite:
-            raise BadSignatureError(f"{where} is not protected as its scope demands", hint=_VERIFY)
+            raise BadSignatureError(f"{where} has another encryption than its scope has", hint=_VERIFY)
         if header.kind not in wire_envelope.LANE_KINDS:
-            raise MalformedError(f"{where} is of a kind that has no lane", hint="update scrubjay")
+            raise MalformedError(
+                f"{where} is of a kind that this version does not expect there", hint="update scrubjay"
+            )
         if header.epoch > scope.epoch:
             raise WrongKeyError(f"{where} is sealed under an epoch that the account does not know", hint=_VERIFY)
         end = (device.ends or {}).get(header.scope)
@@ -779,7 +781,8 @@ class Engine:
             raise self._split(header.device, header.n_to)
         if header.n_to > self._counts_to(header.scope, header.device):
             raise RevokedError(
-                f"{where} was written after its device was revoked", hint="nothing to do: it is not taken in"
+                f"{where} was written after its device was revoked, and is not read",
+                hint="nothing needs to be done; scrubjay sync acknowledge clears the alarm",
             )
 
     async def _applied(
@@ -933,7 +936,7 @@ class Engine:
                 f"place {header.n_to} of lane {_short(lane.device)} is not signed by its device", hint=_VERIFY
             )
         if header.n_from == 1 and header.prev != lane_root(header.account, header.scope, header.device):
-            raise BrokenChainError(f"lane {_short(lane.device)} does not begin where lanes begin", hint=_VERIFY)
+            raise BrokenChainError(f"lane {_short(lane.device)} does not begin at its first place", hint=_VERIFY)
 
     async def _settled(self, heads: Heads, tally: _Tally) -> bool:
         """Read by lane what is still missing, and say whether nothing is, on either side."""
@@ -965,7 +968,8 @@ class Engine:
             if not page:
                 error = WithheldError(
                     f"the server does not hand out places {lane.n + 1} to {wanted} of lane {_short(lane.device)}",
-                    hint="if it was restored from a backup, the device that wrote them gives them back; " + _VERIFY,
+                    hint="if the server was restored from a backup, the device that wrote them gives them back; "
+                    + _VERIFY,
                 )
                 await self._refuse(tally, lane_id, error)
                 return
@@ -1004,8 +1008,8 @@ class Engine:
             proved |= shown
         if not proved:
             raise SplitError(
-                f"{self._cloud.origin} says that another wrote as this device, and shows nothing that it signed",
-                hint="the server is broken or lies; nothing was changed here",
+                f"{self._cloud.origin} says that a copy of this store wrote as this device, and does not show it",
+                hint="do not trust this server; nothing was changed here",
             )
         old = self._device
         after = await self._unshared(common, theirs)
@@ -1034,7 +1038,7 @@ class Engine:
         error = ForkError(
             f"another copy of this store wrote as device {_short(old)}; this one goes on as device {new[:8]}"
             f" with {moved} changes that only it had",
-            hint="nothing was lost. A restored backup or a copied folder does that; if it was neither, look for a copy",
+            hint="nothing was lost. A restored backup or a copied data folder causes this; else look for a copy",
         )
         await self._alarm(tally, error, old.hex(), holds=False)
 
@@ -1384,7 +1388,7 @@ class Engine:
     def _rolled_back(self, device: bytes, before: int, n: int) -> RolledBackError:
         return RolledBackError(
             f"the server shows lane {_short(device)} up to place {n}, and has shown or confirmed place {before}",
-            hint="if it was restored from a backup, the devices that have the rest give it back; " + _VERIFY,
+            hint="if the server was restored from a backup, the devices that have the rest give it back; " + _VERIFY,
         )
 
     def _unhealed(self, device: bytes, result: Pushed) -> ScrubjayError:
@@ -1399,16 +1403,17 @@ class Engine:
         if result.status == QuotaError.code:
             return QuotaError(
                 "the account's storage on the server is used up",
-                hint="nothing is lost: changes wait here. Forget something, or ask the server's operator for more",
+                hint="nothing is lost: changes wait here. Ask the server's operator for more storage",
             )
         if result.status == RevokedError.code:
             return RevokedError(
-                "this device was revoked; its memories stay on it", hint="scrubjay sync status; log in again to go on"
+                "this device was revoked: it syncs no more, and its memories stay here",
+                hint="scrubjay logout, then scrubjay login asks to be added again",
             )
         return from_code(
             result.status,
             f"the server does not take place {result.n_from} of this device's lane ({result.status})",
-            "nothing is lost: changes wait here. scrubjay sync verify; update scrubjay",
+            "nothing is lost: changes wait here. Update scrubjay; scrubjay sync verify says more",
         )
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -1463,8 +1468,8 @@ class Engine:
         free = self._free_bytes()
         if free < SYNC.free_bytes:
             raise UnavailableError(
-                f"only {free // 1_048_576} MB of disk are free; reading from other devices waits",
-                hint=f"free some space: it goes on from {SYNC.free_bytes // 1_048_576} MB. Local work is not affected",
+                f"only {free // 1_048_576} MB of the disk are free: changes of other devices are not read",
+                hint=f"free some space: from {SYNC.free_bytes // 1_048_576} MB on they are read. Local work goes on",
             )
 
 

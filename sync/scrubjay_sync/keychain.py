@@ -54,8 +54,11 @@ class Keychain:
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str], backend: Backend | None = None) -> None:
         """`backend` takes the place of the system's keychain. Raises InvalidError for an unknown SCRUBJAY_KEYCHAIN."""
-        if environ.get(VARIABLE, "") not in {"", "file"}:
-            raise InvalidError(f"{VARIABLE} is neither empty nor file", hint=f"unset it, or {VARIABLE}=file")
+        named = environ.get(VARIABLE, "")
+        if named not in {"", "file"}:
+            raise InvalidError(
+                f"{VARIABLE} may be file or unset, got {named[:40]!r}", hint=f"unset it, or set {VARIABLE}=file"
+            )
         self.path = data_dir / FILE_NAME
         self._keyring_path = data_dir / KEYRING_NAME
         # By the folder: two stores of one machine are two devices, also when one began as a copy of the other.
@@ -102,7 +105,7 @@ class Keychain:
             return msgspec.json.decode(data, type=Secrets)
         except msgspec.MsgspecError as error:
             raise CorruptError(
-                "this device's keys cannot be read", hint="scrubjay logout, then scrubjay login"
+                "this device's keys are damaged", hint="scrubjay logout --force, then scrubjay login; all memories stay"
             ) from error
 
     def _save(self, secrets: Secrets) -> None:
@@ -115,7 +118,7 @@ class Keychain:
             backend.set_password(_SERVICE, self._slot, data.decode())
         except keyring.errors.KeyringError as error:
             raise UnavailableError(
-                f"the keychain did not take the keys ({type(error).__name__})",
+                f"the system's keychain refused to store the keys ({type(error).__name__})",
                 hint=f"unlock it, or set {VARIABLE}=file to use a file",
             ) from error
 
@@ -128,7 +131,7 @@ class Keychain:
                 backend.delete_password(_SERVICE, self._slot)
             except keyring.errors.KeyringError as error:
                 raise UnavailableError(
-                    "the keychain does not let the keys go", hint="unlock it and try again"
+                    "the system's keychain refused to delete the keys", hint="unlock it and try again"
                 ) from error
 
     def _file(self) -> bytes | None:
@@ -138,10 +141,11 @@ class Keychain:
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
-            raise DeniedError(f"{self.path} is not a file", hint="move it away, then scrubjay login")
+            raise DeniedError(f"{self.path} is not a regular file", hint="move it away, then scrubjay login")
         if os.name == "posix" and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077):
             raise DeniedError(
-                f"{self.path} is not yours alone", hint=f"who else could read it? Then: chmod 600 {self.path}"
+                f"{self.path} can be read by other users of this machine",
+                hint=f"chmod 600 {self.path}; if somebody may have read it, log out and in again",
             )
         return _read(self.path)
 
@@ -166,7 +170,7 @@ def _asked(backend: Backend, slot: str) -> str | None:
         return backend.get_password(_SERVICE, slot)
     except keyring.errors.KeyringError as error:
         raise UnavailableError(
-            f"the keychain did not answer ({type(error).__name__})", hint="unlock it and try again"
+            f"the system's keychain did not answer ({type(error).__name__})", hint="unlock it and try again"
         ) from error
 
 

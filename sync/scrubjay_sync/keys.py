@@ -89,10 +89,13 @@ def check_kdf(kdf: Kdf, pinned: Kdf | None = None) -> None:
         )
     if kdf.memory_kib > IDENTITY.kdf_ceiling_memory_kib or kdf.iterations > IDENTITY.kdf_ceiling_rounds:
         raise InvalidError(
-            "the server asks for more work than a login is worth", hint="nothing was sent; ask its operator"
+            "the server asks for a password derivation that would take minutes",
+            hint="nothing was sent; ask its operator",
         )
     if not 1 <= kdf.lanes <= IDENTITY.kdf_ceiling_lanes:
-        raise InvalidError("the server asks for an impossible derivation", hint="nothing was sent; ask its operator")
+        raise InvalidError(
+            "the server asks for a password derivation that does not exist", hint="nothing was sent; ask its operator"
+        )
     if pinned is not None and (kdf.memory_kib < pinned.memory_kib or kdf.iterations < pinned.iterations):
         raise InvalidError(
             "the server asks for a weaker password derivation than before",
@@ -109,7 +112,7 @@ def auth_key(password: str, kdf: Kdf, origin: str, pinned: Kdf | None = None) ->
     check_kdf(kdf, pinned)
     words = unicodedata.normalize("NFKC", password)
     if not words:
-        raise InvalidError("the password is empty", hint="type the account's")
+        raise InvalidError("the password is empty", hint="type the password of the account")
     stretched = Argon2id(
         salt=kdf.salt, length=KEY_BYTES, iterations=kdf.iterations, lanes=kdf.lanes, memory_cost=kdf.memory_kib
     ).derive(words.encode("utf-8", "surrogatepass"))
@@ -185,7 +188,9 @@ class WrapKeys:
         try:
             return _HPKE.decrypt(sealed, MLKEM768X25519PrivateKey(*self._halves()), info=info)
         except InvalidTag as error:
-            raise WrongKeyError("a wrapped key was not made for this holder", hint="scrubjay sync verify") from error
+            raise WrongKeyError(
+                "a key from the server was not encrypted for this device or code", hint="scrubjay sync verify"
+            ) from error
 
     def _halves(self) -> tuple[MLKEM768PrivateKey, X25519PrivateKey]:
         return MLKEM768PrivateKey.from_seed_bytes(self.mlkem_seed), X25519PrivateKey.from_private_bytes(
@@ -253,12 +258,15 @@ def unwrap_root(wrap: Wrap, *, account: bytes, target: bytes, holder: Opener, as
     _check_wrap(wrap, ROOT_WRAP, target)
     info = _info(account, target, ROOT_WRAP, wrap.version)
     if not wrap.sealed or len(wrap.sealed) % ROOT_WRAP_BYTES:
-        raise MalformedError("a wrapped root key has the wrong length", hint="update scrubjay")
+        raise MalformedError(
+            f"a wrapped root key has {ROOT_WRAP_BYTES} bytes for each key of its holder, got {len(wrap.sealed)}",
+            hint="update scrubjay",
+        )
     parts = [wrap.sealed[at : at + ROOT_WRAP_BYTES] for at in range(0, len(wrap.sealed), ROOT_WRAP_BYTES)]
     opened = _first_opened(parts, info, holder)
     root = RootKey(version=wrap.version, secret=opened[:KEY_BYTES], ask_seed=opened[KEY_BYTES:])
     if ask is not None and root.ask != ask:
-        raise BadSignatureError("a wrapped root key was not made by the account", hint=_VERIFY)
+        raise BadSignatureError("the root key from the server does not belong to this account", hint=_VERIFY)
     return root
 
 
@@ -274,20 +282,24 @@ def _first_opened(parts: Sequence[bytes], info: bytes, holder: Opener) -> bytes:
 
 def _sealed(secret: bytes, wrap_pub: bytes, info: bytes) -> bytes:
     if len(wrap_pub) != WRAP_PUB_BYTES:
-        raise InvalidError("a wrap key has the wrong length", hint="update scrubjay on the other device")
+        raise InvalidError(
+            "the other device's public key has the wrong length", hint="update scrubjay on the other device"
+        )
     try:
         public = MLKEM768X25519PublicKey(
             MLKEM768PublicKey.from_public_bytes(wrap_pub[:MLKEM_PUB_BYTES]),
             X25519PublicKey.from_public_bytes(wrap_pub[MLKEM_PUB_BYTES:]),
         )
     except ValueError as error:
-        raise InvalidError("a wrap key is none", hint="update scrubjay on the other device") from error
+        raise InvalidError(
+            "the other device's public key is not valid", hint="update scrubjay on the other device"
+        ) from error
     return _HPKE.encrypt(secret, public, info=info)
 
 
 def _check_wrap(wrap: Wrap, kind: int, target: bytes) -> None:
     if wrap.kind != kind or wrap.target != target:
-        raise MalformedError("a wrapped key is another one than was asked for", hint=_VERIFY)
+        raise MalformedError("the server handed out another wrapped key than was asked for", hint=_VERIFY)
 
 
 def _info(account: bytes, target: bytes, kind: int, version: int) -> bytes:
@@ -331,10 +343,10 @@ class RecoveryCode:
         if len(letters) != _GROUPS * _GROUP:
             raise InvalidError(
                 f"a recovery code has {_GROUPS * _GROUP} characters, not {len(letters)}",
-                hint=f"type all {_GROUPS} groups of {_GROUP}",
+                hint=f"type all {_GROUPS} groups of {_GROUP} characters",
             )
         mistyped = InvalidError(
-            "that recovery code has a typing error", hint="compare it with the paper, group by group"
+            "that recovery code has a typing error", hint="compare it with what you wrote down, group by group"
         )
         number = 0
         for letter in letters:
@@ -439,10 +451,6 @@ class Keyring:
         """Return the keyring with a device's name."""
         return replace(self, devices={**self.devices, device: name})
 
-    def without_device(self, device: bytes) -> Keyring:
-        """Return the keyring without a device's name."""
-        return replace(self, devices={one: name for one, name in self.devices.items() if one != device})
-
 
 _keyring_decoder = msgspec.msgpack.Decoder(Keyring)
 
@@ -488,9 +496,12 @@ def open_keyring(data: bytes, *, account: bytes, version: int, digest: bytes, ro
     sealed = envelope.parse(data)
     header = sealed.header
     if (header.kind, header.account, header.n_from) != (ObjectKind.KEYRING, account, version):
-        raise CorruptError("the keyring is one of another account or version", hint=_VERIFY)
+        raise CorruptError("the keyring from the server is of another account or version", hint=_VERIFY)
     if header.epoch != root.version:
-        raise WrongKeyError("the keyring was sealed with another root key", hint="scrubjay sync fetches it again")
+        raise WrongKeyError(
+            "the keyring was sealed with another root key",
+            hint="scrubjay sync fetches it again; if this stays, scrubjay sync verify",
+        )
     return _decoded(_keyring_decoder, sealing.unseal(sealed, key=root.wrap_key))
 
 
@@ -578,7 +589,7 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Shape], payload: bytes) -> Shape:
     try:
         found = decoder.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedError("a keyring cannot be read", hint="update scrubjay") from error
+        raise MalformedError("the keyring is not in the format of this version", hint="update scrubjay") from error
     if found.format > KEYRING_FORMAT:
         raise UpdateNeededError("the keyring was written by a newer scrubjay", hint="update scrubjay on this device")
     return found

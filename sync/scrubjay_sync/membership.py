@@ -260,11 +260,15 @@ class Member:
         entries = await replica.log(store)
         if secrets is None or not entries:
             raise NotFoundError(
-                "this device's keys for its account are gone", hint="scrubjay logout, then scrubjay login"
+                "this device's keys for its account are gone",
+                hint="scrubjay logout --force, then scrubjay login; all memories stay",
             )
         member = cls(store, vault, origin, secrets=secrets, entries=entries, now=now, entropy=entropy)
         if member.state.account != secrets.account:
-            raise SplitError("the account log in the store is another account's", hint="scrubjay logout, then login")
+            raise SplitError(
+                "the account log in the store is another account's",
+                hint="scrubjay logout --force, then scrubjay login; all memories stay",
+            )
         await member._open_kept()
         return member
 
@@ -331,7 +335,9 @@ class Member:
     def root(self) -> RootKey:
         """The account's root key. Raises DeniedError on a limited device."""
         if self._secrets.root is None:
-            raise DeniedError("this is a limited device: it has no say in the account", hint="use another device")
+            raise DeniedError(
+                "this is a limited device, which may not change the account", hint="use a device that is not limited"
+            )
         return self._secrets.root
 
     @property
@@ -339,7 +345,9 @@ class Member:
         """What full devices share. Raises DeniedError on a limited device, UnavailableError before `refresh`."""
         if self._keyring is None:
             _ = self.root
-            raise UnavailableError("the account's keys have not been fetched yet", hint="scrubjay sync")
+            raise UnavailableError(
+                "this device has not fetched the account's keys yet", hint="scrubjay sync fetches them"
+            )
         return self._keyring
 
     # --- scopes -----------------------------------------------------------------------------------------------------
@@ -498,7 +506,8 @@ class Member:
                 return root is not None
         raise WithheldError(
             "the account's new root key was not wrapped for this device",
-            hint="another device can: scrubjay devices list; else log in again with the recovery code",
+            hint="scrubjay account rotate on another device makes a new one for all; without another device:"
+            " scrubjay logout --force, then scrubjay login --recovery",
         )
 
     @property
@@ -510,7 +519,7 @@ class Member:
 
     async def _follow_keyring(self, cloud: Cloud, own: Device) -> None:
         if self.state.keyring is None:
-            raise WithheldError("the account has no keyring", hint=_VERIFY)
+            raise WithheldError("the account log names no keyring, which every account has", hint=_VERIFY)
         version, digest = self.state.keyring
         sealed = await self._vault.keyring()
         if sealed is None or keys.digest_of(sealed) != digest:
@@ -556,7 +565,10 @@ class Member:
                 self._scopes, self._names = extract.scopes, {own.id: extract.name}
                 await self._bind()
                 return
-        raise WithheldError("this device's keys are not on the server", hint="make it anew: scrubjay devices create")
+        raise WithheldError(
+            "the server has no keys for this limited device",
+            hint="make a new one on another device: scrubjay devices create",
+        )
 
     def _check_extract(self, extract: Extract) -> None:
         for scope in self.scopes:
@@ -582,8 +594,8 @@ class Member:
         known = self._secrets
         if known.root is None:
             raise DeniedError(
-                "the store has become another device, and a limited device cannot certify itself",
-                hint="make it anew: scrubjay devices create",
+                "this store goes on as a new device, and a limited device cannot add itself to the account",
+                hint="make a new one on another device: scrubjay devices create",
             )
         former = known.former
         if former is None or known.device in self.state.devices:
@@ -591,7 +603,7 @@ class Member:
         if known.device != self.device:
             if self.device in self.state.devices:  # said before its keys here are replaced: there are no others
                 raise UnauthenticatedError(
-                    f"this store is older than its keys: it is device {self.device.hex()[:8]} again, which had become"
+                    f"this store is older than its keys: it is device {self.device.hex()[:8]}, and the keys are of"
                     f" {known.device.hex()[:8]}",
                     hint="scrubjay logout --force, then scrubjay login; all memories stay",
                 )
@@ -658,7 +670,9 @@ class Member:
             if change.root is not None:
                 await self._renew(cloud)
             return self.state
-        raise LogConflictError("other devices keep changing the account", hint="try again in a minute")
+        raise LogConflictError(
+            "other devices changed the account at the same time, again and again", hint="try again in a minute"
+        )
 
     async def _accepted(self, made: Assembled) -> None:
         if made.sealed is not None:
@@ -685,7 +699,9 @@ class Member:
             newest = newest and keys.digest_of(sealed or b"") == (self.state.keyring or (0, b""))[1]
             if lost:
                 if page.seq < 0 or self._states[page.seq].head != page.head:
-                    raise SplitError("the server's account log is not the beginning of ours", hint=_VERIFY)
+                    raise SplitError(
+                        "the server shows another account log than this device has read before", hint=_VERIFY
+                    )
                 whole = self._secrets.root is not None and self._keyring is not None
                 await cloud.append(
                     LogAppend(

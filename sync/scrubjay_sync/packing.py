@@ -91,6 +91,9 @@ class Opened:
 # --- sealing ----------------------------------------------------------------------------------------------------------
 
 
+_SENDER = "the program that made it has a fault: update scrubjay there"
+
+
 def segments(place: Place, entries: Sequence[Entry], hand: Hand) -> list[Opened]:
     """Return the objects of some ops, in lane order: one, unless the ops are too many or one is too large."""
     envelope = _sealed(place, ObjectKind.SEGMENT, segment.encode(entries), hand)
@@ -109,7 +112,10 @@ def beacon(place: Place, seen: Beacon, hand: Hand) -> Opened:
     payload = msgspec.msgpack.encode({1: seen.at, 2: heads, 3: seen.log_seq, 4: seen.log_head})
     envelope = _sealed(place, ObjectKind.BEACON, payload, hand)
     if envelope is None:
-        raise TooLargeError("a beacon of too many lanes", hint="scrubjay sync scopes lists them")
+        raise TooLargeError(
+            "the account has too many lanes for one beacon",
+            hint="scrubjay sync scopes list shows the scopes; delete what is not used",
+        )
     return Opened(envelope=envelope, beacon=seen)
 
 
@@ -198,7 +204,8 @@ def opened(envelope: Envelope, key: bytes) -> Opened:
     header = envelope.header
     if header.flags & 0xFF & ~_KNOWN_FLAGS:
         raise UpdateNeededError(
-            f"an object of scope {header.scope.hex()[:8]} needs a newer scrubjay", hint="update scrubjay on this device"
+            f"an object of scope {header.scope.hex()[:8]} was written by a newer scrubjay",
+            hint="update scrubjay on this device",
         )
     payload = sealing.unseal(envelope, key=key)
     if header.kind == ObjectKind.BEACON:
@@ -208,10 +215,10 @@ def opened(envelope: Envelope, key: bytes) -> Opened:
         return Opened(envelope=envelope, entries=tuple(entries))
     seq, data = entries[0] if len(entries) == 1 else (0, None)
     if data is None or len(data) < _PLACE.size:
-        raise MalformedError("an object marked as a part holds none", hint="its sender is broken")
+        raise MalformedError("an object that is marked as a part of a change holds no part", hint=_SENDER)
     number, count = _PLACE.unpack_from(data)
     if not number < count <= MAX_PARTS:
-        raise MalformedError("a part of an op has an impossible place", hint="its sender is broken")
+        raise MalformedError("a part of a change names a place that does not exist", hint=_SENDER)
     return Opened(envelope=envelope, part=(seq, number, count, data[_PLACE.size :]))
 
 
@@ -240,7 +247,7 @@ def _beacon(payload: bytes) -> Beacon:
             _BeaconBody,
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedError("a beacon cannot be read", hint="update scrubjay") from error
+        raise MalformedError("a beacon is not in the format of this version", hint="update scrubjay") from error
     ids = [one for head in body.heads for one in (head.scope, head.device)]
     links = [body.log_head, *(head.tip for head in body.heads)]
     counts = [body.at, body.log_seq, *(head.n for head in body.heads)]
@@ -249,7 +256,7 @@ def _beacon(payload: bytes) -> Beacon:
         or any(len(one) != len(ZERO) for one in links)
         or not all(0 <= one < LIMIT for one in counts)
     ):
-        raise MalformedError("a beacon says what cannot be", hint="its sender is broken")
+        raise MalformedError("a beacon names more places than there can be", hint=_SENDER)
     return Beacon(
         at=Millis(body.at),
         heads={(one.scope, one.device): (one.n, one.tip) for one in body.heads},

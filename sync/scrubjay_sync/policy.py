@@ -26,7 +26,7 @@ class IdentityPolicy:
     append_tries: int = 8  # races for the log's end that one change may lose: a hundred devices seldom meet twice
     approval_poll_s: float = 2.0  # between two looks whether a device was let in: a person is reading six words
     approval_wait_s: float = 900.0  # as long as the server remembers who asked, told by a clock that is never wrong
-    code_tries: int = 3  # wrong answers before a person is sent back to the paper
+    tries: int = 3  # wrong answers to one question before the command ends: a mistyped word, not a guesser's dictionary
     asked_back: int = 2  # groups of the recovery code that are asked back: enough to know that it was written down
 
 

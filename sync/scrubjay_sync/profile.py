@@ -16,7 +16,7 @@ from scrubjay_shared.errors import CorruptError, NotFoundError, UnavailableError
 from scrubjay_shared.wire import Kdf
 
 PROFILE_NAME = "sync.json"
-LOGIN_HINT = "scrubjay login"
+LOGIN_HINT = "scrubjay login signs up or logs in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +55,15 @@ def load(data_dir: Path) -> Profile | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+        raise UnavailableError(
+            f"{path} cannot be read: {error.strerror}", hint="check who owns it, and its permissions"
+        ) from error
     try:
         return msgspec.json.decode(data, type=Profile)
     except msgspec.MsgspecError as error:
         raise CorruptError(
-            f"{path} is not a sync profile", hint="move it away and log in again with the recovery code"
+            f"{path} is damaged: it does not say where this machine is logged in",
+            hint="move it away, then scrubjay login",
         ) from error
 
 
@@ -100,4 +103,6 @@ def write_private(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be written: {error.strerror}", hint="check the disk") from error
+        raise UnavailableError(
+            f"{path} cannot be written: {error.strerror}", hint="check the folder's permissions and the free space"
+        ) from error

@@ -1,4 +1,4 @@
-"""What sync asks of a person: passwords, codes, and whether they mean it. Nothing typed here is ever shown or kept."""
+"""What sync asks a person for: passwords, codes, confirmations. Nothing typed here is ever shown or kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Prompts:
         if self.lines:
             return self._line(what)
         if not self.person:
-            raise InvalidError(f"there is no terminal to ask for {what}", hint="--password-stdin reads it from stdin")
+            raise InvalidError(
+                f"the {what} must be typed, and there is no terminal", hint="--password-stdin reads it from stdin"
+            )
         return getpass.getpass(f"{what}: ", sys.stderr)
 
     def word(self, what: str, given: str | None) -> str:
@@ -40,21 +42,31 @@ class Prompts:
         if given:
             return given
         if not self.person:
-            raise InvalidError(f"{what} is missing", hint="give it as an option: scrubjay login --help")
+            raise InvalidError(
+                f"the {what} must be typed, and there is no terminal",
+                hint="give it as an option; --help lists the options",
+            )
         sys.stderr.write(f"{what}: ")
         sys.stderr.flush()
         return self._line(what)
 
     def new_password(self) -> str:
-        """Return a password typed twice. Raises InvalidError when it is short or the two differ."""
-        password = self.secret("password (new)")
-        if len(password) < IDENTITY.password_least:
-            raise InvalidError(
-                f"the password is shorter than {IDENTITY.password_least} characters", hint="four words are a good one"
-            )
-        if self.person and self.secret("the same again") != password:
-            raise InvalidError("the two are not the same", hint="start again")
-        return password
+        """Return a password typed twice. Raises InvalidError when it is short or the two differ, time after time."""
+        for left in reversed(range(IDENTITY.tries)):
+            password = self.secret(f"new password ({IDENTITY.password_least} characters or more)")
+            if len(password) < IDENTITY.password_least:
+                wrong = InvalidError(
+                    f"a password has {IDENTITY.password_least} characters or more, that one has {len(password)}",
+                    hint="four words that do not belong together make a good one",
+                )
+            elif self.person and self.secret("the same password again") != password:
+                wrong = InvalidError("the two passwords are not the same", hint="nothing was changed; try again")
+            else:
+                return password
+            if not left or not self.person:
+                raise wrong
+            remarks().print(f"{wrong.message}: {wrong.hint}", markup=False)
+        raise AssertionError  # the last try returns or raises
 
     def means_it(self, question: str) -> bool:
         """Return whether the person says yes. Nobody to be asked is a no."""
@@ -62,18 +74,22 @@ class Prompts:
             return False
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
-        return self._line("an answer").strip().lower() in {"y", "yes"}
+        return self._line("answer").strip().lower() in {"y", "yes"}
 
     def must_mean(self, statement: str, name: str, given: str | None) -> None:
-        """Have a name typed by somebody who has read a statement. Raises DeniedError when they type something else."""
+        """Have a name typed by somebody who has read what will be done. Raises DeniedError when it is another one."""
+        if given == name:
+            return
         remarks().print(statement, markup=False)
-        typed = given
-        if typed is None and self.person:
+        if given is None and self.person:
             sys.stderr.write(f"type {name} to go on: ")
             sys.stderr.flush()
-            typed = self._line("the name")
-        if typed != name:
-            raise DeniedError("not confirmed: nothing was done", hint=f"type {name}, or give --confirm {name}")
+            if self._line("the name") == name:
+                return
+        raise DeniedError(
+            f"{name} was not typed to confirm it: nothing was done",
+            hint=f"type {name} when asked, or give --confirm {name}",
+        )
 
     def show_code(self, code: RecoveryCode, pick: Callable[[int], bytes]) -> bool:
         """Show a recovery code and ask some of its groups back. Returns whether they were; nobody to ask is a no.
@@ -84,23 +100,34 @@ class Prompts:
             return False
         console = remarks()
         console.print(
-            "\nrecovery code: the only way back when every device is lost. Write it down now.\n", markup=False
+            "\nThis is your recovery code, the only way back when every device is lost. Write it down now:\n",
+            markup=False,
         )
         console.print(f"    {code.text}\n", markup=False, style="bold")
-        console.print("It is shown this once. Whoever has it and your password can read everything.\n", markup=False)
+        console.print(
+            "It is not shown again. Whoever has it and your password can read everything.\n"
+            f"To check what you wrote, type {IDENTITY.asked_back} of its groups.\n",
+            markup=False,
+        )
         for place in sorted(_some(len(code.groups), IDENTITY.asked_back, pick)):
-            for _ in range(IDENTITY.code_tries):
+            for _ in range(IDENTITY.tries):
                 if _same(self.word(f"group {place + 1} of the code", None), code.groups[place]):
                     break
-                console.print("that is not it; look at the paper", markup=False)
+                console.print(f"that is not group {place + 1}: compare with what you wrote", markup=False)
             else:
-                raise InvalidError("the code was not typed back: nothing was done", hint="start again")
+                raise InvalidError(
+                    f"group {place + 1} was wrong {IDENTITY.tries} times: nothing was done, and that code is void",
+                    hint="run the command again: it shows a new code",
+                )
         return True
 
     def _line(self, what: str) -> str:
         line = sys.stdin.readline()
         if not line:
-            raise InvalidError(f"stdin ended before {what}", hint="one answer a line, in the order of the questions")
+            raise InvalidError(
+                f"stdin ended before the {what.removeprefix('the ')}",
+                hint="write one answer a line, in the order of the questions",
+            )
         return line.rstrip("\r\n")
 
 

@@ -107,7 +107,7 @@ async def asked(member: Member, cloud: Cloud, meaning: Meaning | None, scope: by
     """
     if member.suite(scope) != Suite.OPEN:
         raise NotSearchableError(
-            f"scope {member.scope_name(scope)} is sealed: no server can search it",
+            f"scope {member.scope_name(scope)} is sealed: the server cannot search it",
             hint="scrubjay recall searches everything, on this machine",
         )
     space = member.state.scopes[scope].space

@@ -32,7 +32,7 @@ from scrubjay_shared.errors import (
     SplitError,
     UnavailableError,
 )
-from scrubjay_shared.wire import Kdf, SearchHit, SearchRequest, SetPassword, SetTotp
+from scrubjay_shared.wire import CheckSignUp, Kdf, SearchHit, SearchRequest, SetPassword, SetTotp
 from scrubjay_sync import accounts, profile, searching
 from scrubjay_sync.accounts import Bundle, Joining, Machine
 from scrubjay_sync.cloud import Cloud
@@ -88,6 +88,15 @@ class KdfAnswer:
     kdf: Kdf
     registration: str
     account_before: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignUpCheckRequest:
+    """The name and the invitation of a new account, before there is more of it."""
+
+    origin: str
+    username: str
+    invite: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +164,15 @@ class LogOutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOutAnswer:
-    """`unsent` changes were not confirmed: they go with the next login. `told`: the account knows."""
+    """`unsent` changes were not confirmed: they go with the next login. `told`: the account log says so now.
+
+    `revoked`: another device had taken this one out of the account before.
+    """
 
     who: Who
     unsent: int
     told: bool
+    revoked: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +193,17 @@ class SyncRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """A memory that is shown as `name`, because another memory was `claimed` by that name first, on another device."""
+
+    memory_id: str
+    name: str
+    claimed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SyncAnswer:
-    """What one round did; see `engine.Round`."""
+    """What one round did; see `engine.Round`. `renamed` are the memories that it showed under another name."""
 
     who: Who
     synced: bool
@@ -192,6 +214,7 @@ class SyncAnswer:
     packed: int
     reincarnated: bool
     faults: tuple[Fault, ...]
+    renamed: tuple[Renamed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +243,8 @@ class StatusAnswer:
     """Where sync stands. Times in UTC milliseconds, None for never.
 
     `code_unverified`: this is the only device and nobody has typed the recovery code back since it was shown.
+    `parked` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
+    memories whose name another memory had first. `revoked`: another device took this one out of the account.
     """
 
     who: Who
@@ -238,6 +263,9 @@ class StatusAnswer:
     clock_off: bool
     quota_percent: int
     verified_at: int | None
+    parked: int
+    renamed: tuple[Renamed, ...]
+    revoked: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,7 +420,7 @@ class ScopeDeletedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLine:
-    """A device of the account. `seen` is when it last said that it is there, by its own clock."""
+    """A device of the account. `seen` is when it was last active, by its own clock, as far as this device has read."""
 
     id: str
     name: str
@@ -424,8 +452,15 @@ class DevicesAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamesAnswer:
+    """What the devices of the account are called, by id. Those that were revoked keep their names."""
+
+    names: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApproveRequest:
-    """Which machine to let in (the beginning of its id, or "" for the only one), and the words that it shows."""
+    """Which machine to add (the beginning of its id, or "" for the only one), and the words that it shows."""
 
     words: tuple[str, ...]
     ref: str = ""
@@ -640,13 +675,16 @@ class Verbs:
         """Run a verb by its name, JSON in, JSON out. Raises NotFoundError, InvalidError, and what the verb raises."""
         route = VERBS.get(verb)
         if route is None:
-            raise NotFoundError(f"sync knows no {verb[:40]!r}", hint=f"verbs: {', '.join(VERBS)}")
+            raise NotFoundError(f"sync has no verb {verb[:40]!r}", hint=f"its verbs are {', '.join(VERBS)}")
         request, _, method = route
         try:
             asked = msgspec.json.decode(body or b"{}", type=request)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             # The message of msgspec names fields and types, never values.
-            raise InvalidError(f"{verb}: {error}", hint="docs/sync.md") from error
+            raise InvalidError(
+                f"the request to {verb} is not valid: {error}",
+                hint="if the daemon is of another version than the command: scrubjay daemon restart",
+            ) from error
         return msgspec.json.encode(await method(self, asked))
 
     # --- logging in and out -------------------------------------------------------------------------------------------
@@ -664,6 +702,17 @@ class Verbs:
         return KdfAnswer(
             origin=cloud.origin, kdf=found.kdf, registration=caps.registration, account_before=before.hex()
         )
+
+    async def sign_up_check(self, asked: SignUpCheckRequest) -> Nothing:
+        """Have the server check a name and an invitation. Raises ConflictError, DeniedError; uses neither up."""
+        cloud = self._cloud(asked.origin)
+        try:
+            await cloud.check_sign_up(CheckSignUp(username=asked.username, invite=asked.invite))
+        except NotFoundError:
+            pass  # an older server: `sign_up` finds out
+        finally:
+            await cloud.aclose()
+        return Nothing()
 
     async def sign_up(self, asked: SignUpRequest) -> WhoAnswer:
         """Make an account with this machine as its first device."""
@@ -763,12 +812,11 @@ class Verbs:
                 raise
             session = None
         who = _who(found, self._store.device, self._vault.where)
-        unsent = 0 if session is None else (await session.engine.status()).pending_ops
+        status = None if session is None else await session.engine.status()
+        unsent = 0 if status is None else status.pending_ops
+        revoked = status is not None and status.error == RevokedError.code
         if unsent and not asked.force:
-            raise ConflictError(
-                f"{unsent} changes of this device have not reached the server",
-                hint="scrubjay sync sends them; scrubjay logout --force leaves all the same, and keeps them here",
-            )
+            raise _unsent(unsent, revoked=revoked)
         await self._stop()
         machine = self._machine(self._cloud(found.origin) if session is None else session.cloud)
         told = session is not None and not session.member.limited
@@ -776,24 +824,31 @@ class Verbs:
             try:
                 await accounts.log_out(machine, None if session is None else session.member)
             except RevokedError:
-                told = False
+                told, revoked = False, True
                 await accounts.leave(self._store, self._vault, self._entropy)
-            except UnavailableError:
+            except UnavailableError as error:
                 if not asked.force:
-                    raise
+                    raise UnavailableError(
+                        f"{error.message}: this machine is still logged in",
+                        hint="try again when the server can be reached, or scrubjay logout --force: the account lists"
+                        " this device then until another one revokes it",
+                        retry_after=error.retry_after,
+                    ) from error
                 told = False
                 await accounts.leave(self._store, self._vault, self._entropy)
             await asyncio.to_thread(profile.erase, self._data_dir)
         finally:
             await machine.cloud.aclose()
-        return LogOutAnswer(who=who, unsent=unsent, told=told)
+        return LogOutAnswer(who=who, unsent=unsent, told=told, revoked=revoked)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
 
     async def sync(self, asked: SyncRequest) -> SyncAnswer:
         """Run one round."""
+        before = {one.name for one in await self._renamed()}
         done = await self.round(wait_s=min(max(asked.wait_s, 0), SYNC.wait_s))
         session = await self._in()
+        renamed = tuple(one for one in await self._renamed() if one.name not in before)
         return SyncAnswer(
             who=self._who(session),
             synced=done.synced,
@@ -804,6 +859,7 @@ class Verbs:
             packed=done.packed,
             reincarnated=done.reincarnated,
             faults=tuple(Fault(code=one.code, message=one.message, hint=one.hint) for one in done.errors),
+            renamed=renamed,
         )
 
     async def progress(self, _: Nothing) -> ProgressAnswer:
@@ -845,10 +901,18 @@ class Verbs:
             clock_off=found.clock_off,
             quota_percent=found.quota_percent,
             verified_at=found.verified_at,
+            parked=len(await self._store.parked()),
+            renamed=await self._renamed(),
+            revoked=found.error == RevokedError.code,
         )
 
+    async def names(self, _: Nothing) -> NamesAnswer:
+        """Say what the devices of the account are called. Needs no network."""
+        member = (await self._in()).member
+        return NamesAnswer(names={one.hex(): member.device_name(one) for one in member.state.devices})
+
     async def acknowledge(self, _: Nothing) -> WhoAnswer:
-        """Let go of all alarms: a person has seen them."""
+        """Clear all alarms: a person has read them."""
         session = await self._in()
         await session.engine.acknowledge()
         return WhoAnswer(who=self._who(session))
@@ -925,7 +989,7 @@ class Verbs:
         theirs = asked.heads
         if theirs.account != session.member.account.hex():
             raise InvalidError(
-                "those heads are another account's", hint="scrubjay sync export-heads on your other device"
+                "that file is of another account", hint="run scrubjay sync export-heads on a device of this account"
             )
         same = unknown = 0
         entries = session.member.entries
@@ -982,7 +1046,7 @@ class Verbs:
         """Make a scope, and bind projects to it."""
         session = await self._in()
         if asked.mode not in _SUITES:
-            raise InvalidError(f"{asked.mode!r} is no mode", hint=f"modes: {', '.join(MODES)}")
+            raise InvalidError(f"a scope's mode is {' or '.join(MODES)}, got {asked.mode[:40]!r}", hint="see --help")
         name = _named(asked.name)
         await accounts.create_scope(
             session.member,
@@ -1023,7 +1087,7 @@ class Verbs:
         session = await self._in()
         member = session.member
         await member.refresh(session.cloud)
-        seen = await replica.seen(self._store)
+        seen = {one: at for one in member.state.devices if (at := await replica.active(self._store, one)) is not None}
         asking = () if member.limited else (await session.cloud.enrolments()).enrolments
         return DevicesAnswer(
             who=self._who(session),
@@ -1062,10 +1126,8 @@ class Verbs:
             if not one.approved and one.device not in session.member.state.devices
         ]
         fitting = [one for one in waiting if asked.ref in {"", one.id.hex()[: len(asked.ref)]}]
-        if not fitting:
-            raise NotFoundError("no machine asks to be let in", hint="scrubjay login on that machine first")
-        if len(fitting) > 1:
-            raise ConflictError(f"{len(fitting)} machines ask to be let in", hint="scrubjay devices list shows which")
+        if len(fitting) != 1:
+            raise not_one_asks(len(fitting))
         await accounts.approve(session.member, session.cloud, fitting[0], asked.words)
         return WhoAnswer(who=self._who(session))
 
@@ -1102,7 +1164,7 @@ class Verbs:
         session = await self._in()
         await session.member.refresh(session.cloud)
         if not asked.scopes:
-            raise InvalidError("a limited device without scopes could do nothing", hint="name some with --scope")
+            raise InvalidError("a limited device needs at least one scope", hint="name it with --scope")
         bundle = await accounts.create_limited(
             session.member,
             session.cloud,
@@ -1213,6 +1275,11 @@ class Verbs:
             raise NotFoundError("this machine is not logged in: sync is off", hint=profile.LOGIN_HINT)
         return session
 
+    async def _renamed(self) -> tuple[Renamed, ...]:
+        """Return the memories whose name another memory had first."""
+        found = await replica.clashes(self._store)
+        return tuple(Renamed(memory_id=memory_id, name=name, claimed=claimed) for name, claimed, memory_id in found)
+
     async def _admitted(self, session: Session) -> None:
         """Have the account's server know who asks, for verbs that do not look at the log themselves."""
         await session.member.refresh(session.cloud)
@@ -1261,7 +1328,32 @@ class Verbs:
 
 
 def _ended() -> UnavailableError:
-    return UnavailableError("sync was ended by a logout, or with its daemon", hint="scrubjay sync status")
+    return UnavailableError(
+        "the round was ended: this machine logged out, or its daemon stopped", hint="scrubjay sync status shows which"
+    )
+
+
+def _unsent(count: int, *, revoked: bool) -> ConflictError:
+    """Return what is said to a device that would leave with changes that nobody else has."""
+    changes = f"{count} change{'s' * (count != 1)} of this device"
+    if revoked:
+        return ConflictError(
+            f"this device was revoked before {changes} reached the server: they are on this machine only",
+            hint="scrubjay logout --force leaves the account; they are sent after the next login",
+        )
+    return ConflictError(
+        f"{changes} did not reach the server yet",
+        hint="scrubjay sync sends them; scrubjay logout --force leaves them here for the next login",
+    )
+
+
+def not_one_asks(count: int) -> ScrubjayError:
+    """Return what is said when no machine, or more than one, asks to be added."""
+    if count:
+        return ConflictError(
+            f"{count} machines ask to be added", hint="scrubjay devices list shows them; then devices approve ID"
+        )
+    return NotFoundError("no machine asks to be added", hint="run scrubjay login on the new machine first")
 
 
 def _who(found: Profile, device: str, where: str) -> Who:
@@ -1286,10 +1378,13 @@ def _mode(suite: int) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a name that can be one. Raises InvalidError."""
+    """Return a name for a device or scope. Raises InvalidError when it is empty, long or not printable."""
     cleaned = name.strip()
     if not cleaned or len(cleaned) > MAX_NAME or not cleaned.isprintable():
-        raise InvalidError("that is no name", hint=f"1 to {MAX_NAME} printable characters")
+        raise InvalidError(
+            f"a name has 1 to {MAX_NAME} printable characters, got {name[:MAX_NAME]!r} ({len(cleaned)} characters)",
+            hint="choose another name",
+        )
     return cleaned
 
 
@@ -1299,23 +1394,31 @@ MAX_NAME = 64
 
 def _device(member: Member, ref: str) -> bytes:
     """Return a device in force by its name or id. Raises NotFoundError, ConflictError."""
-    return _one(ref, {one.id: member.device_name(one.id) for one in member.state.active()}, "device", "devices list")
+    found = {one.id.hex(): member.device_name(one.id) for one in member.state.active()}
+    return bytes.fromhex(one_of(ref, found, "device", "devices list"))
 
 
 def _scope(member: Member, ref: str) -> bytes:
     """Return a scope by its name or id. Raises NotFoundError, ConflictError."""
-    found = {one: member.scope_name(one) for one in member.scopes}
-    return _one(ref, found, "scope", "sync scopes list")
+    found = {one.hex(): member.scope_name(one) for one in member.scopes}
+    return bytes.fromhex(one_of(ref, found, "scope", "sync scopes list"))
 
 
-def _one(ref: str, names: Mapping[bytes, str], what: str, command: str) -> bytes:
+def one_of(ref: str, names: Mapping[str, str], what: str, command: str) -> str:
+    """Return which id a person means by a name, an id or its beginning. Raises NotFoundError, ConflictError.
+
+    `names` are those of the ids; `what` they are, and the `command` that lists them, are for the error.
+    """
     fitting = [one for one, name in names.items() if name == ref]
     if not fitting and len(ref) >= MIN_PREFIX:
-        fitting = [one for one in names if one.hex().startswith(ref.lower())]
+        fitting = [one for one in names if one.startswith(ref.lower())]
     if not fitting:
-        raise NotFoundError(f"no {what} {ref[:60]!r}", hint=f"scrubjay {command}")
+        raise NotFoundError(f"the account has no {what} {ref[:60]!r}", hint=f"scrubjay {command} shows them")
     if len(fitting) > 1:
-        raise ConflictError(f"several {what}s are called {ref[:60]!r}", hint="give more characters of the id")
+        raise ConflictError(
+            f"{len(fitting)} {what}s are called {ref[:60]!r}",
+            hint=f"give the beginning of the id instead; scrubjay {command} shows it",
+        )
     return fitting[0]
 
 
@@ -1323,13 +1426,16 @@ def _unhex(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError as error:
-        raise InvalidError("an id in those heads is none", hint="scrubjay sync export-heads writes them") from error
+        raise InvalidError(
+            f"the file of the other device holds an id that is not hex: {text[:40]!r}",
+            hint="write it again with scrubjay sync export-heads on that device",
+        ) from error
 
 
 def _split(what: str) -> SplitError:
     return SplitError(
-        f"the server has shown your devices two different histories: {what}",
-        hint="stop trusting it; keep both devices' stores, and compare them before you go on",
+        f"the server has shown your devices two different histories: they differ from {what} on",
+        hint="do not trust this server: keep the stores of both devices, and find out which history is true",
     )
 
 
@@ -1368,6 +1474,7 @@ def _line(member: Member, data: bytes) -> LogLine:
 Method = Callable[[Verbs, Any], Awaitable[Any]]
 VERBS: dict[str, tuple[type[Any], type[Any], Method]] = {
     "prelogin": (ServerRequest, KdfAnswer, Verbs.prelogin),
+    "sign_up_check": (SignUpCheckRequest, Nothing, Verbs.sign_up_check),
     "sign_up": (SignUpRequest, WhoAnswer, Verbs.sign_up),
     "log_in": (LogInRequest, JoiningAnswer, Verbs.log_in),
     "poll": (Nothing, JoiningAnswer, Verbs.poll),
@@ -1384,6 +1491,7 @@ VERBS: dict[str, tuple[type[Any], type[Any], Method]] = {
     "export_heads": (Nothing, HeadsAnswer, Verbs.export_heads),
     "compare": (CompareRequest, CompareAnswer, Verbs.compare),
     "log": (Nothing, LogAnswer, Verbs.log),
+    "names": (Nothing, NamesAnswer, Verbs.names),
     "scopes": (Nothing, ScopesAnswer, Verbs.scopes),
     "scope_create": (ScopeCreateRequest, ScopesAnswer, Verbs.scope_create),
     "search": (FindRequest, FoundAnswer, Verbs.search),

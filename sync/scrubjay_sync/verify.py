@@ -66,10 +66,12 @@ async def verify(store: Store, member: Member, cloud: Cloud) -> Verified:
         try:
             await reader.read(n)
             if n and reader.tip != tip:
-                raise CorruptError("the lane does not end as the server says", hint="tell the server's operator")
+                raise CorruptError(
+                    "the server names another end of the lane than it hands out", hint="tell the server's operator"
+                )
             if lane is not None and lane.n > n and (head is None or n == head.n):
                 raise CorruptError(
-                    f"the server lacks places {n + 1} to {lane.n}", hint="scrubjay sync gives back what is kept here"
+                    f"the server lacks places {n + 1} to {lane.n}", hint="scrubjay sync gives it what this device has"
                 )
             if lane is not None and lane.n == n and n and lane.tip != reader.tip:
                 raise CorruptError("the server holds another lane than this device", hint="do not trust this server")
@@ -118,7 +120,8 @@ class _Reader:
         header = envelope.header
         if header.suite != self._member.suite(header.scope):
             raise CorruptError(
-                f"place {header.n_from} is not protected as its scope demands", hint="do not trust this server"
+                f"the server holds place {header.n_from} with another encryption than its scope has",
+                hint="do not trust this server",
             )
         sealing.unseal(envelope, key=self._member.scope_key(header.scope, header.epoch))
         known = await replica.link(self._store, header.scope, header.device, header.n_to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 import stat
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from scrubjay.store.damage import Watch
+EXTENSIONS = "scrubjay.checks"
+"""The entry point group in which other packages announce checks: functions from settings to what they found."""
 
 LOW_SPACE_BYTES = 500_000_000
 """Free space below which a warning is due: a migration and a backup each need room for one more copy of the store."""
@@ -353,6 +356,13 @@ def token(chosen: Settings) -> Iterator[Check]:
         yield ok("token", "readable by you alone")
 
 
+def extensions(chosen: Settings) -> Iterator[Check]:
+    """Look at what other packages have to say: sync, where it is logged in."""
+    for found in sorted(importlib.metadata.entry_points(group=EXTENSIONS), key=lambda found: found.name):
+        check: Callable[[Settings], Iterator[Check]] = found.load()
+        yield from check(chosen)
+
+
 CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     folders,
     disk,
@@ -363,5 +373,6 @@ CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     daemon,
     version_of_daemon,
     token,
+    extensions,
 )
 """What `doctor` looks at, in the order in which one thing needs another. Each yields `ok`, `warn` or `fail`."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from typing import TYPE_CHECKING
 
 from scrubjay import api
 from scrubjay.cli import reach, times
 from scrubjay.cli.later import Later
 from scrubjay.cli.output import Output
-from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType, Scope
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from scrubjay.cli import render
 else:
     render = Later("scrubjay.cli.render")
+
+DEVICE_NAMES = "scrubjay.device_names"
+"""The entry point group of functions from settings to names of devices by id: sync announces one."""
 
 
 def add(line: Namespace) -> None:
@@ -182,7 +186,18 @@ def conflicts(line: Namespace) -> None:
         answer: api.ConflictsAnswer = door.call(
             "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
         )
-    out.answer(answer, lambda: render.conflicts(answer))
+    out.answer(answer, lambda: render.conflicts(answer, _device_names(line, out) if answer.conflicts else {}))
+
+
+def _device_names(line: Namespace, out: Output) -> Mapping[str, str]:
+    """Return what the devices that wrote here are called, by id, as far as another package knows."""
+    names: dict[str, str] = {}
+    for found in importlib.metadata.entry_points(group=DEVICE_NAMES):
+        try:
+            names |= found.load()(reach.settings_of(line))
+        except (ScrubjayError, ModuleNotFoundError) as error:
+            out.remark(f"devices are shown by their ids, because their names cannot be read: {error}")
+    return names
 
 
 def context(line: Namespace) -> None:

@@ -330,20 +330,24 @@ def _place(place: Place) -> str:
     return f"{file}, under “{place.heading}”" if place.heading else file
 
 
-def conflicts(answer: ConflictsAnswer) -> RenderableType:
-    """Return the fields that devices disagree about: what is shown, and what each other version says."""
+def conflicts(answer: ConflictsAnswer, names: Mapping[str, str]) -> RenderableType:
+    """Return the fields that devices disagree about: what is shown, and what each other version says.
+
+    `names` are those of the devices, by id; one that has none is shown by its id.
+    """
     if not answer.conflicts:
         return Text("no conflicts")
-    return _spaced(conflict(each) for each in answer.conflicts)
+    return _spaced(conflict(each, names) for each in answer.conflicts)
 
 
-def conflict(found: Conflict) -> RenderableType:
+def conflict(found: Conflict, names: Mapping[str, str]) -> RenderableType:
     """Return one disputed field. The version stands where `--keep` wants it."""
     title = Text(clean(found.name or short(found.memory_id)), style="bold").append(f"  {found.field}", style="cyan")
     parts: list[RenderableType] = [title, Text(f"  shown    {clean(str(found.shown))}")]
     for other in found.others:
         line = Text(f"  or       {clean(str(other.value))}")
-        where = f"{times.moment(other.ts)} · {short(other.device)} · {other.version}"
+        device = clean(names.get(other.device) or short(other.device))
+        where = f"{times.moment(other.ts)} · {device} · {other.version}"
         parts.append(line.append(f"  {where}", style="dim"))
     return Group(*parts)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
-from scrubjay_shared.clock import Millis
+from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.errors import SplitError
 
 KEPT_LINKS = 4_096
@@ -418,6 +418,30 @@ def saw(tx: Transaction, device: bytes, at: Millis) -> None:
 async def seen(store: Store) -> dict[bytes, Millis]:
     """Return when each device last said that it is there."""
     return {bytes(row[0]): Millis(row[1]) for row in await store.fetch("select device, at from seen")}
+
+
+async def active(store: Store, device: bytes) -> Millis | None:
+    """Return when a device was last active by its own clock: its newest change that is held, or its last beacon."""
+    [(seen, hlc)] = await store.fetch(
+        "select (select at from seen where device = ?1),"
+        " (select hlc from op where device = ?2 order by seq desc limit 1)",
+        (device, device.hex()),
+    )
+    wrote = None if hlc is None else millis_of(Hlc(hlc))
+    return max((at for at in (seen, wrote) if at is not None), default=None)
+
+
+async def clashes(store: Store) -> list[tuple[str, str, str]]:
+    """Return the memories that are shown under another name, because a memory of another device had theirs first.
+
+    Each as the name that it shows, the name that it was given, and its id. One that was renamed since is left out.
+    """
+    return [
+        (row[0], row[1], row[2])
+        for row in await store.fetch(
+            "select name, claimed, memory_id from name where canonical and name <> claimed order by name"
+        )
+    ]
 
 
 def raise_alarm(tx: Transaction, code: str, subject: str, message: str, hint: str) -> bool:
