@@ -218,7 +218,7 @@ def test_flags_win_over_the_environment() -> None:
         ({"SCRUBJAY_CLOUD_REGISTRATION": "all"}, "SCRUBJAY_CLOUD_REGISTRATION"),
         ({"SCRUBJAY_CLOUD_ORIGIN": "sync.test"}, "SCRUBJAY_CLOUD_ORIGIN"),
         ({"SCRUBJAY_CLOUD_ORIGIN": "https://sync.test/path"}, "SCRUBJAY_CLOUD_ORIGIN"),
-        ({"SCRUBJAY_CLOUD_ORIGIN": "http://sync.test"}, "not https"),
+        ({"SCRUBJAY_CLOUD_ORIGIN": "http://sync.test"}, "must be https"),
         ({"SCRUBJAY_CLOUD_PROXIES": "here"}, "SCRUBJAY_CLOUD_PROXIES"),
         ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
         ({"SCRUBJAY_CLOUD_QUOTA_BYTES": "0"}, "SCRUBJAY_CLOUD_QUOTA_BYTES"),

@@ -256,9 +256,9 @@ async def test_a_backup_that_is_not_what_its_checksum_says_is_refused(folder: Pa
 
     with pytest.raises(CorruptError, match="checksum"):
         await restore(settings, source=Path(made.path), timestamp="", now=NOW, entropy=ENTROPY)
-    with pytest.raises(NotFoundError, match="is not there"):
+    with pytest.raises(NotFoundError, match="there is no file"):
         await restore(settings, source=folder / "none.db", timestamp="", now=NOW, entropy=ENTROPY)
-    with pytest.raises(InvalidError, match="nothing says what to restore"):
+    with pytest.raises(InvalidError, match="needs a backup or a replica"):
         await restore(settings, source=None, timestamp="", now=NOW, entropy=ENTROPY)
 
 
@@ -359,7 +359,7 @@ async def test_a_migration_refuses_a_target_in_use_and_a_damaged_source_and_clea
         await migrate(source, target, now=NOW)
 
         assert (await target.read(lambda tx: verify(tx, NOW()))).holds
-        with pytest.raises(ConflictError, match="holds 1 accounts"):
+        with pytest.raises(ConflictError, match="has 1 accounts"):
             await migrate(source, target, now=NOW)
 
 
@@ -508,10 +508,10 @@ def test_an_old_sqlite_is_refused_and_check_names_what_to_install(
     ("words", "code", "said"),
     [
         (["admin", "users", "--data", "{}/none"], 3, "there is no database"),
-        (["admin", "restore", "--data", "{}/data"], 2, "nothing says what to restore"),
-        (["admin", "restore", "--data", "{}/data", "--from", "{}/none.db"], 3, "is not there"),
+        (["admin", "restore", "--data", "{}/data"], 2, "needs a backup or a replica"),
+        (["admin", "restore", "--data", "{}/data", "--from", "{}/none.db"], 3, "there is no file"),
         (["admin", "restore", "--data", "{}/data", "--replica", "{}/none"], 3, "holds nothing to restore"),
-        (["admin", "migrate", "--data", "{}/data"], 2, "nothing says where PostgreSQL is"),
+        (["admin", "migrate", "--data", "{}/data"], 2, "needs the address of PostgreSQL"),
         (["admin", "drill", "--data", "{}/data"], 3, "there is no database"),
         (["check", "--ready", "--data", "{}/data", "--port", "1"], 6, "nothing answers"),
         (["serve", "--data", "{}/data", "--port", "99999"], 2, "the port to listen on"),

@@ -21,6 +21,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import uvicorn
 
@@ -33,7 +34,7 @@ from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
-from scrubjay_sync import cli, keys, reference, verbs
+from scrubjay_sync import cli, doctor, keys, reference, verbs
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 
@@ -391,6 +392,95 @@ def test_help_and_hints_name_what_an_installation_has() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 hints = [one.value for one in getattr(node, "keywords", ()) if one.arg == "hint"]
                 assert not [one for one in hints if "docs/" in ast.unparse(one)], path
+
+
+def sync_checks(machine: Home) -> dict[str, tuple[str, str, str]]:
+    """What doctor says of sync: the state, what was found and what to do, by the check's name."""
+    report = json.loads(machine.raw("doctor").stdout)
+    told = [one for one in report["checks"] if one["name"].startswith("sync")]
+    return {one["name"]: (one["state"], one["found"], one["todo"]) for one in told}
+
+
+def test_doctor_tells_whether_sync_works(tmp_path: Path, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    laptop.run("add", "something to look at")
+    assert sync_checks(laptop)["sync"] == ("ok", "off: this machine is not logged in", "")
+
+    with serving(Settings(data=tmp_path / "cloud", registration="open", pepper="p" * 32)) as origin:
+        code = signed_up(laptop, origin, "ann")
+        joins(desk, origin, "ann", code)
+        laptop.run("sync")
+        told = sync_checks(laptop)
+        assert {state for state, _, _ in told.values()} == {"ok"}
+        assert f"logged in as ann at {origin}" in told["sync"][1]
+        laptop.run("devices", "revoke", "desk", "--confirm", "desk")
+        desk.run("sync", fails=True)
+        assert sync_checks(desk)["sync device"][0] == "fail"
+        assert desk.raw("doctor").returncode == 6
+
+    laptop.run("add", "written while the server is away")
+    laptop.run("sync", fails=True)
+    told = sync_checks(laptop)
+    assert told["sync server"][0] == told["sync round"][0] == told["sync waiting"][0] == "warn"
+    assert "cannot be reached" in told["sync server"][1]
+    assert "unavailable" in told["sync round"][1]
+    assert told["sync waiting"][1].endswith("not sent yet")
+    assert all(todo for state, _, todo in told.values() if state != "ok")
+
+
+def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: Callable[[str], Home]) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "mia")
+    status = msgspec.convert(laptop.run("sync", "status"), verbs.StatusAnswer)
+    alarm = verbs.Fault(code="split", message="the server shows two histories", hint="stop", at=1)
+    renamed = verbs.Renamed(memory_id="m", name="wifi~2", claimed="wifi")
+
+    found = {
+        one.name: one
+        for one in doctor.told(
+            replace(
+                status,
+                faults=(alarm,),
+                clock_off=True,
+                clock_offset_ms=-3_600_000,
+                parked=2,
+                renamed=(renamed,),
+                last_round=1,
+            ),
+            now(),
+        )
+    }
+
+    assert (found["sync alarm"].state, found["sync alarm"].found) == ("fail", alarm.message)
+    assert "60 minutes ahead of the server's" in found["sync clock"].found
+    assert found["sync parked"].found.startswith("2 changes of other devices cannot be read")
+    assert "scrubjay rename wifi~2 NEW" in found["sync names"].todo
+    assert found["sync round"].state == "warn"
+    assert found["sync recovery"].todo == "scrubjay recovery verify"
+
+
+def test_who_wrote_what_is_told_by_the_names_of_devices(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    code = signed_up(laptop, server, "nan")
+    laptop.run("add", "the gate is green", "--name", "gate")
+    laptop.run("sync")
+    joins(desk, server, "nan", code)
+    desk.run("update", "gate", "the gate is blue")
+    laptop.run("update", "gate", "the gate is red")
+    desk.run("add", "wifi of the cabin: rose", "--name", "wifi")
+    laptop.run("add", "wifi at home: tulip", "--name", "wifi")
+    desk.run("sync")
+    arrived = laptop.run("sync")
+
+    assert [(one["name"], one["claimed"]) for one in arrived["renamed"]] == [("wifi~2", "wifi")]
+    assert laptop.run("sync")["renamed"] == []  # told once; the status goes on telling
+    assert [one["name"] for one in laptop.run("sync", "status")["renamed"]] == ["wifi~2"]
+    laptop.run("rename", "wifi~2", "wifi-home")
+    assert laptop.run("sync", "status")["renamed"] == []
+    shown = laptop.raw("--text", "conflicts").stdout
+    assert "· desk ·" in shown
+    devices = {one["name"]: one for one in laptop.run("devices", "list")["devices"]}
+    assert devices["desk"]["seen"] is not None  # its newest change says so, a beacon only once a day
 
 
 def test_no_secret_stands_in_a_command_line_an_error_or_a_log(server: str, home: Callable[[str], Home]) -> None:

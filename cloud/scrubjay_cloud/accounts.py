@@ -74,8 +74,9 @@ MAX_INT = 2**31 - 1
 TOTP_SECRET_BYTES = range(16, 65)
 INVITE_BYTES = 15  # 120 bits: 24 base32 digits' worth, nobody guesses it
 
-_WRONG = "the name and password do not fit"
-_WRONG_HINT = "check both, and the code, if the account has a second factor"
+_SENDER = "the program that made it has a fault: update scrubjay there"
+_WRONG = "user name, password or code is wrong"
+_WRONG_HINT = "check all of them; an account with a second factor needs its code: scrubjay login --totp"
 
 
 # --- signing up -------------------------------------------------------------------------------------------------------
@@ -120,13 +121,16 @@ async def register(service: Service, call: Call) -> Answer:
     if invite is not None:
         await service.database.read(lambda tx: _check_invite(tx, invite, service.now()))
     if given.log.head != bytes(32):
-        raise InvalidError("a new account's log follows nothing", hint="head is 32 zero bytes")
+        raise InvalidError("the log of a new account must begin at its first entry", hint="head must be 32 zero bytes")
     now = service.now()
     state = await _checked(service, [], given.log, now)
     if not state.active():
-        raise InvalidError("the log of a new account certifies no device", hint="add the first device to it")
+        raise InvalidError("the log of a new account adds no device", hint="it must add the first device")
     if service.settings.origin and service.settings.origin not in state.origins:
-        raise DeniedError("the account was made for another server", hint=f"sign up with {service.settings.origin}")
+        raise DeniedError(
+            f"the address of this server is {service.settings.origin}, and the account was made for another",
+            hint=f"scrubjay login --server {service.settings.origin}",
+        )
     blobs = [read_blob(data) for data in given.log.blobs]
     salt = service.entropy(SALT_BYTES)
     digest = await _hashed(service, given.auth_key, salt)
@@ -175,7 +179,9 @@ def _check_invite(tx: Transaction, digest: bytes, now: Millis) -> None:
 
 
 def _no_invite() -> DeniedError:
-    return DeniedError("that invitation is not valid", hint="ask the server's operator for one; each works once")
+    return DeniedError(
+        "that invitation is not valid", hint="ask the server's operator for one; each works once, for some days"
+    )
 
 
 # --- proving a password -----------------------------------------------------------------------------------------------
@@ -272,7 +278,7 @@ async def _confirmed(service: Service, call: Call, auth_key: bytes) -> _Secret:
     await service.limits.spend("password", account, service.policy.limits.login_name)
     found = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
     if found is None or not hmac.compare_digest(await _hashed(service, auth_key, found.salt), found.digest):
-        raise CredentialsError("the password does not fit", hint="nothing was changed; try again")
+        raise CredentialsError("the password is wrong", hint="nothing was changed; try again")
     return found
 
 
@@ -304,10 +310,16 @@ async def set_totp(service: Service, call: Call) -> Answer:
     now, step = service.now(), 0
     if given.secret:
         if len(given.secret) not in TOTP_SECRET_BYTES:
-            raise InvalidError("a second factor's secret has 16 to 64 bytes", hint="20 random bytes are usual")
+            raise InvalidError(
+                f"the secret of the second factor must have 16 to 64 bytes, got {len(given.secret)}",
+                hint="20 random bytes are usual",
+            )
         shown = totp_step(given.secret, given.code, now, 0)
         if shown is None:
-            raise CredentialsError("the code does not fit the new secret", hint="check the clock of the app's device")
+            raise CredentialsError(
+                "the code is not the one of the new secret",
+                hint="check the clock of the device with the app, and try again",
+            )
         step = shown
 
     def change(tx: Transaction) -> None:
@@ -330,7 +342,7 @@ async def read_log(service: Service, call: Call) -> Answer:
     def work(tx: Transaction) -> LogPage:
         row = tx.row("select log_seq, log_head from account where id = ?", (account,))
         if row is None:
-            raise NotFoundError("the account is gone", hint="sign up again")
+            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
         size = 0
         entries: list[bytes] = []
         for entry in log_entries(tx, account, call.query["from"], 4_096):
@@ -352,7 +364,9 @@ async def append_log(service: Service, call: Call) -> Answer:
     given: LogAppend = call.body
     caller = call.caller
     if caller.device is not None and not caller.full:
-        raise DeniedError("this device has no rights over the account", hint="use one that holds the account's key")
+        raise DeniedError(
+            "this is a limited device, which may not change the account", hint="use a device that is not limited"
+        )
     entries = await service.database.read(lambda tx: log_entries(tx, caller.account))
     if not entries or accountlog.read(entries[-1]).hash != given.head:
         raise _moved_on()
@@ -376,16 +390,23 @@ async def append_log(service: Service, call: Call) -> Answer:
 
 
 def _moved_on() -> LogConflictError:
-    return LogConflictError("the account log has moved on", hint="read what is new and try again")
+    return LogConflictError(
+        "another device has changed the account meanwhile", hint="read the new entries of the log and try again"
+    )
 
 
 async def _checked(service: Service, before: Sequence[bytes], given: LogAppend, now: Millis) -> AccountState:
     """Return the state after the new entries, which follow, are signed by whoever may, and keep to the limits."""
     policy = service.policy
     if not given.entries:
-        raise InvalidError("no entry to append", hint="PUT /v1/wraps stores a wrap by itself")
+        raise InvalidError(
+            "the request appends no entry to the account log", hint="PUT /v1/wraps stores a wrap by itself"
+        )
     if len(before) + len(given.entries) > policy.max_log_entries:
-        raise InvalidError("the account log is full", hint=f"the limit is {policy.max_log_entries} entries")
+        raise InvalidError(
+            f"the account log may have {policy.max_log_entries} entries, and these would be more",
+            hint="ask the server's operator",
+        )
 
     def replayed() -> AccountState:
         states = accountlog.extended([], before, now)
@@ -393,9 +414,12 @@ async def _checked(service: Service, before: Sequence[bytes], given: LogAppend, 
 
     state: AccountState = await service.offload(replayed)
     if len(state.active()) > policy.max_devices:
-        raise InvalidError("the account has too many devices", hint=f"revoke some; the limit is {policy.max_devices}")
+        raise InvalidError(
+            f"an account may have {policy.max_devices} devices",
+            hint="scrubjay devices revoke takes out one that is not used",
+        )
     if len(state.scopes) > policy.max_scopes:
-        raise InvalidError("the account has too many scopes", hint=f"the limit is {policy.max_scopes}")
+        raise InvalidError(f"an account may make {policy.max_scopes} scopes", hint="use one that exists")
     for wrap in given.wraps:
         check_wrap(wrap)
     if not service.database.searches and any(
@@ -414,14 +438,17 @@ def _keyring(state: AccountState) -> bytes | None:
 
 
 def check_wrap(wrap: Wrap) -> None:
-    """Raise InvalidError when a wrap cannot be one."""
+    """Raise InvalidError when a wrapped key is not valid."""
     if (
         len(wrap.target) != 16
         or wrap.kind not in {ROOT_WRAP, LIMITED_WRAP}
         or not 1 <= wrap.version <= MAX_INT
         or not 1 <= len(wrap.sealed) <= MAX_WRAP_BYTES
     ):
-        raise InvalidError("that is no wrap", hint=f"a target of 16 bytes, kind 1 or 2, at most {MAX_WRAP_BYTES} bytes")
+        raise InvalidError(
+            "the wrapped key is not valid",
+            hint=f"it has a target of 16 bytes, kind 1 or 2, a version from 1 and 1 to {MAX_WRAP_BYTES} bytes",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,7 +467,7 @@ def read_blob(data: bytes) -> Blob:
     """Return an object that stands in no lane. Raises MalformedError."""
     found = parse(data)
     if found.header.kind in LANE_KINDS:
-        raise MalformedError("an object of a lane is no blob", hint="POST /v1/push takes it")
+        raise MalformedError("the object belongs into a lane", hint="POST /v1/push takes it")
     header = found.header
     return Blob(
         hash=sha256(data).digest(),
@@ -455,10 +482,10 @@ def read_blob(data: bytes) -> Blob:
 def check_blob(blob: Blob, state: AccountState) -> None:
     """Raise DeniedError or MalformedError when a blob is not the account's, or open where it must be sealed."""
     if blob.account != state.account:
-        raise DeniedError("the object belongs to another account", hint="its sender is broken")
+        raise DeniedError("the object names another account than the one of the request", hint=_SENDER)
     scope = state.scopes.get(blob.scope)
     if blob.suite != (scope.suite if scope is not None else Suite.SEALED):
-        raise MalformedError("the object's suite is not its scope's", hint="its sender is broken")
+        raise MalformedError("the object has another encryption than its scope has", hint=_SENDER)
 
 
 def _store_log(tx: Transaction, state: AccountState, given: LogAppend, blobs: Sequence[Blob], now: Millis) -> None:
@@ -476,7 +503,7 @@ def _store_log(tx: Transaction, state: AccountState, given: LogAppend, blobs: Se
         if any(entry.type == EntryType.KEYRING_SET for entry in read) and (
             tx.row("select 1 from blob where account = ? and hash = ?", (account, keyring)) is None
         ):
-            raise InvalidError("the keyring that the log names was not sent", hint="send it among the blobs")
+            raise InvalidError("the log names a keyring that was not sent", hint="send it among the blobs")
         tx.execute(
             "update blob set replaced_at = ? where account = ? and kind = ? and replaced_at is null and hash <> ?",
             (now, account, int(ObjectKind.KEYRING), keyring),
@@ -543,7 +570,9 @@ def store_wrap(tx: Transaction, account: bytes, wrap: Wrap, *, replace: bool) ->
     )
     row = tx.row("select ct from wrap where account = ? and target = ? and kind = ? and version = ?", key)
     if row is not None and row[0] != wrap.sealed:
-        raise ConflictError("another wrap is there for that version", hint="a signed log entry can replace it")
+        raise ConflictError(
+            "another wrapped key is stored for that version already", hint="POST /v1/log can replace it"
+        )
 
 
 def audit(tx: Transaction, account: bytes, what: str, now: Millis) -> None:
@@ -562,7 +591,7 @@ async def usage(service: Service, call: Call) -> Answer:
         lambda tx: tx.row("select bytes, objects, quota from account where id = ?", (caller.account,))
     )
     if row is None:
-        raise NotFoundError("the account is gone", hint="sign up again")
+        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
     return Answer(
         record=Usage(
             bytes=row[0],

@@ -58,7 +58,8 @@ async def opened(settings: Settings, ways: Ways, *, beside: bool) -> AsyncIterat
     """
     if not settings.database_url and not settings.database_path.is_file():
         raise NotFoundError(
-            f"there is no database in {settings.data}", hint="check SCRUBJAY_CLOUD_DATA; scrubjay-cloud serve makes one"
+            f"there is no database in {settings.data}",
+            hint="check --data and SCRUBJAY_CLOUD_DATA; scrubjay-cloud serve makes a database",
         )
     try:
         found = await database.open(settings, now=ways.now, entropy=ways.entropy)
@@ -128,8 +129,8 @@ async def backup(settings: Settings, ways: Ways) -> BackedUp:
     """Make a backup beside the service or without it; the service then makes none of its own that day."""
     if settings.database_url:
         raise InvalidError(
-            "PostgreSQL's backups are its own",
-            hint="use its archive, pg_basebackup or pg_dump; check says which is due",
+            "scrubjay-cloud does not back up PostgreSQL",
+            hint="use PostgreSQL's own archive, pg_basebackup or pg_dump",
         )
     async with opened(settings, ways, beside=True) as found:
         now = ways.now()
@@ -167,7 +168,7 @@ def _not_due(tx: Transaction, job: str, now: Millis) -> None:
 async def moved(settings: Settings, ways: Ways, *, to_sqlite: bool) -> Migrated:
     """Copy the whole service from the SQLite file to PostgreSQL, or back; the source stays as it is."""
     if not settings.database_url:
-        raise InvalidError("nothing says where PostgreSQL is", hint="set DATABASE_URL, or give --database-url")
+        raise InvalidError("migrating needs the address of PostgreSQL", hint="set DATABASE_URL, or give --database-url")
     if not to_sqlite and not settings.database_path.is_file():
         raise NotFoundError(f"there is no {settings.database_path.name} in {settings.data}", hint="check --data")
     file = await database.open(settings.database_path, now=ways.now, entropy=ways.entropy)

@@ -22,7 +22,7 @@ async def admitted(service: Service, authorization: str, admits: Admits) -> Call
     """Return who calls. Raises UnauthenticatedError, ExpiredError, RevokedError, PendingError or DeniedError."""
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() != "bearer" or not given.strip():
-        raise UnauthenticatedError("a bearer token is missing", hint="ask for one at /v1/auth/token")
+        raise UnauthenticatedError("the request has no bearer token", hint="ask for one at /v1/auth/token")
     return await admitted_token(service, token_hash(given.strip()), admits)
 
 
@@ -30,19 +30,30 @@ async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Cal
     """Return who calls with a token of this hash: again, for those who have waited."""
     row = await service.database.look(_LOOKUP, (digest,))
     if row is None:
-        raise UnauthenticatedError("the token is not known here", hint="ask for a new one at /v1/auth/token")
+        raise UnauthenticatedError(
+            "the token is not valid: it was withdrawn, or is of another server",
+            hint="ask for a new one at /v1/auth/token",
+        )
     account, device, expires, limited, revoked_at, status, head, gseq, used, objects, quota, generation = row
     service.generation = int(generation)
     if expires <= service.now():
-        raise ExpiredError("the token's time is over", hint="ask for a new one at /v1/auth/token")
+        raise ExpiredError("the token has expired", hint="ask for a new one at /v1/auth/token")
     if status != IN_FORCE:
-        raise DeniedError("the account is locked", hint="ask the server's operator")
+        raise DeniedError("the server's operator has locked the account", hint="ask the operator")
     if revoked_at is not None:
-        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+        raise RevokedError(
+            "this device was revoked: it syncs no more",
+            hint="scrubjay logout, then scrubjay login asks to be added again",
+        )
     if device is None and admits is not Admits.PENDING:
-        raise PendingError("this device is not approved yet", hint="approve it on another device, or recover")
+        raise PendingError(
+            "this device was not approved yet",
+            hint="scrubjay devices approve on another device, or scrubjay login --recovery here",
+        )
     if admits is Admits.FULL and limited:
-        raise DeniedError("this device has no rights over the account", hint="use one that holds the account's key")
+        raise DeniedError(
+            "this is a limited device, which may not change the account", hint="use a device that is not limited"
+        )
     allowed = service.settings.quota_bytes if quota is None else quota
     share = max(used / allowed if allowed else 1.0, objects / service.policy.quota_objects)
     return Caller(

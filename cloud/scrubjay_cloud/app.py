@@ -218,9 +218,11 @@ async def _no_route(request: Request, error: Exception) -> Response:
     request_id = str(request.scope[REQUEST_ID])
     if isinstance(error, HTTPException) and error.status_code != 404:
         return problem(
-            InvalidError(f"{request.method} is not a method of this path", hint="GET /openapi.json lists the routes"),
+            InvalidError(f"{request.method} is not allowed on this path", hint="GET /openapi.json lists the routes"),
             request_id,
             status=error.status_code,
             headers=error.headers,
         )
-    return problem(NotFoundError("there is no such route", hint="GET /openapi.json lists the routes"), request_id)
+    return problem(
+        NotFoundError("this server has no such route", hint="GET /openapi.json lists the routes"), request_id
+    )

@@ -164,7 +164,10 @@ def _backup(line: argparse.Namespace, chosen: Settings) -> int:
 def _restore(line: argparse.Namespace, chosen: Settings) -> int:
     source = Path(line.source).expanduser().absolute() if line.source else None
     if source is not None and line.timestamp:
-        raise InvalidError("a backup is of one moment", hint="give --from or --timestamp, not both")
+        raise InvalidError(
+            "--from and --timestamp cannot be given together",
+            hint="a backup is of one moment; --timestamp is for the replica",
+        )
     done = asyncio.run(
         restore.restore(chosen, source=source, timestamp=line.timestamp, now=_WAYS.now, entropy=_WAYS.entropy)
     )
@@ -227,7 +230,7 @@ def _parser() -> argparse.ArgumentParser:
     group = common.add_argument_group("settings", "each also an environment variable")
     for option in OPTIONS:
         group.add_argument(
-            "--" + option.key.replace("_", "-"), metavar="X", help=f"{option.meaning} ({option.variable})"
+            "--" + option.key.replace("_", "-"), metavar="VALUE", help=f"{option.meaning} ({option.variable})"
         )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -239,9 +242,11 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     command(commands, "serve", _serve, "run the service")
-    made = command(commands, "check", _check, "look whether this machine and these settings can run the service")
+    made = command(commands, "check", _check, "check whether this machine and these settings can run the service")
     made.add_argument("--ready", action="store_true", help="only ask the running service whether it is ready")
-    under = commands.add_parser("admin", help="what an operator does").add_subparsers(required=True, metavar="COMMAND")
+    under = commands.add_parser("admin", help="commands for the operator").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
     command(under, "create-invite", _invite, "make an invitation that registers one account")
     command(under, "users", _users, "list the accounts: names, sizes and times, which is all there is to see")
     command(under, "backup", _backup, "write an independent backup (SQLite), beside the running service or without it")
@@ -249,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--from", dest="source", metavar="FILE", help="a backup; without it, the replica is restored")
     made.add_argument("--timestamp", default="", metavar="TIME", help="the replica as of then, as 2026-11-22T05:00:00Z")
     made = command(under, "migrate", _migrate, "copy everything from SQLite to PostgreSQL (DATABASE_URL)")
-    made.add_argument("--to-sqlite", action="store_true", help="the other way")
+    made.add_argument("--to-sqlite", action="store_true", help="copy from PostgreSQL to SQLite instead")
     command(under, "drill", _drill, "restore replica and newest backup to a temporary folder and check them")
     return parser
 

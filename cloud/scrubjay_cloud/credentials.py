@@ -30,7 +30,7 @@ def folded(username: str, policy: CloudPolicy) -> str:
     name = unicodedata.normalize("NFKC", username).strip().casefold()
     if not 1 <= len(name) <= policy.max_username or not set(name) <= NAME_CHARACTERS:
         raise InvalidError(
-            "that is no user name",
+            "the user name is not valid",
             hint=f"1 to {policy.max_username} letters a-z, digits and . _ - + @, for example ann",
         )
     return name
@@ -50,7 +50,7 @@ def password_hash(auth_key: bytes, salt: bytes, pepper: bytes, policy: CloudPoli
 def check_auth_key(auth_key: bytes) -> None:
     """Raise InvalidError when a key cannot be one: said of the request, whatever the account."""
     if len(auth_key) != AUTH_KEY_BYTES:
-        raise InvalidError("a derived key has 32 bytes", hint="update scrubjay")
+        raise InvalidError("the key that was derived from the password must have 32 bytes", hint="update scrubjay")
 
 
 def check_kdf(kdf: Kdf, policy: CloudPolicy) -> None:
@@ -62,7 +62,7 @@ def check_kdf(kdf: Kdf, policy: CloudPolicy) -> None:
         or not 1 <= kdf.lanes < 1 << 8
     ):
         raise InvalidError(
-            "the key derivation is weaker than allowed",
+            "the password derivation is weaker than this server allows",
             hint=f"Argon2id with a salt of 16 bytes, {policy.kdf_min_memory_kib} KiB and "
             f"{policy.kdf_min_iterations} iterations at least",
         )
@@ -106,9 +106,9 @@ def check_nonce(key: bytes, device: bytes, given: bytes, now: Millis, lifetime_m
     if len(body) != 8 + _NONCE_RANDOM_BYTES or not hmac.compare_digest(
         hmac.digest(key, device + body, "sha256")[:_TAG_BYTES], tag
     ):
-        raise UnauthenticatedError("the challenge is not one of this server", hint="ask for a new one")
+        raise UnauthenticatedError("the challenge was not made by this server", hint="ask for a new one")
     if not 0 <= now - int.from_bytes(body[:8], "big") <= lifetime_ms:
-        raise ExpiredError("the challenge is too old", hint="ask for a new one")
+        raise ExpiredError("the challenge has expired", hint="ask for a new one")
 
 
 def cursor(key: bytes, account: bytes, gseq: int) -> str:
@@ -135,7 +135,7 @@ def _cursor_tag(key: bytes, account: bytes, place: bytes) -> bytes:
 
 
 def _foreign_cursor() -> InvalidError:
-    return InvalidError("the cursor is not one of this account and server", hint="begin without a cursor")
+    return InvalidError("the cursor was not made by this server for this account", hint="begin without a cursor")
 
 
 def token_hash(token: str) -> bytes:

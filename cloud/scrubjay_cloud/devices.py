@@ -56,7 +56,7 @@ async def enroll(service: Service, call: Call) -> Answer:
         or len(given.sign_pub) != SIGN_PUB_BYTES
         or not 1 <= len(given.wrap_pub) <= MAX_WRAP_PUB_BYTES
     ):
-        raise InvalidError("that is no device", hint="an id of 16 bytes and two public keys")
+        raise InvalidError("the device that asks is not valid", hint="it has an id of 16 bytes and two public keys")
     identity, expires = service.entropy(ID_BYTES), now + service.policy.pending_ms
 
     def ask(tx: Transaction) -> None:
@@ -66,8 +66,8 @@ async def enroll(service: Service, call: Call) -> Answer:
         waiting = tx.row("select count(*), min(expires) from enroll where account = ?", (caller.account,))
         if waiting is not None and waiting[0] >= service.policy.max_enrolments:
             raise TooManyError(
-                "too many devices ask to be added already",
-                hint="approve one of them, or wait until they expire",
+                "too many machines ask to be added to this account",
+                hint="scrubjay devices approve adds one; requests expire by themselves",
                 retry_after=(waiting[1] - now) / 1000,
             )
         tx.execute(
@@ -109,14 +109,16 @@ async def approve(service: Service, call: Call) -> Answer:
         lambda tx: tx.row(f"{_ENROLMENT} where id = ? and account = ? and expires > ?", (identity, caller.account, now))
     )
     if row is None:
-        raise NotFoundError("no device asks under that id", hint="scrubjay devices list shows who asks")
+        raise NotFoundError("no device asks to be added under that id", hint="scrubjay devices list shows who asks")
     found = _enrolment(row)
     state = await service.state(caller.account, caller.head)
     device = state.devices.get(found.device)
     if device is None:
-        raise PendingError("the account log does not certify that device yet", hint="append a device_add entry first")
+        raise PendingError("the account log does not add that device yet", hint="append a device_add entry first")
     if device.revoked or device.sign_pub != found.sign_pub or device.wrap_pub != found.wrap_pub:
-        raise ConflictError("the log certifies other keys than the device asked with", hint="have it ask again")
+        raise ConflictError(
+            "the account log adds that device with other keys than it asked with", hint="run scrubjay login on it again"
+        )
     await service.database.write(
         lambda tx: tx.execute("update enroll set approved = 1 where id = ? and account = ?", (identity, caller.account))
     )
@@ -153,7 +155,7 @@ async def token(service: Service, call: Call) -> Answer:
     policy, now = service.policy, service.now()
     await service.limits.spend("token", call.address, policy.limits.token)
     if len(given.account) != ID_BYTES or len(given.device) != ID_BYTES or len(given.origin) > MAX_ORIGIN:
-        raise InvalidError("that is no device of an account", hint="ids have 16 bytes")
+        raise InvalidError("account and device ids must have 16 bytes", hint="update scrubjay")
     check_nonce(service.derived("nonce"), given.device, given.nonce, now, policy.challenge_ms)
 
     def look(tx: Transaction) -> Row | None:
@@ -166,12 +168,20 @@ async def token(service: Service, call: Call) -> Answer:
     row = await service.database.read(look)
     message = auth_message(given.account, given.device, given.nonce, given.origin)
     if row is None or not _signed(row[0], given.signature, message):
-        raise UnauthenticatedError("no such device, or not its signature", hint="log in to enrol this device")
+        raise UnauthenticatedError(
+            "the server does not know this device, or its signature is wrong",
+            hint="scrubjay logout --force, then scrubjay login; memories stay",
+        )
     if row[1] is not None:
-        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+        raise RevokedError(
+            "this device was revoked: it syncs no more",
+            hint="scrubjay logout, then scrubjay login asks to be added again",
+        )
     state = await service.state(given.account, row[2])
     if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
-        raise DeniedError("the account was not made for this address", hint="scrubjay sync status shows its own")
+        raise DeniedError(
+            "the account was made for another address than this one", hint="scrubjay sync status shows which"
+        )
     made, expires = token_text(service.entropy(32)), now + policy.token_ms
 
     def store(tx: Transaction) -> None:
@@ -207,7 +217,7 @@ async def read_wraps(service: Service, call: Call) -> Answer:
     caller, target = call.caller, call.path["target"]
     allowed = caller.full or target == (RECOVERY_TARGET if caller.device is None else caller.device)
     if not allowed:
-        raise DeniedError("those keys are for another device", hint="ask for your own")
+        raise DeniedError("those keys are for another device", hint="a device may read its own only")
     rows = await service.database.read(
         lambda tx: tx.rows(
             "select kind, version, ct from wrap where account = ? and target = ? order by version desc, kind limit 64",
@@ -224,13 +234,13 @@ async def put_wrap(service: Service, call: Call) -> Answer:
     caller, policy = call.caller, service.policy
     check_wrap(given)
     if given.target != call.path["target"]:
-        raise InvalidError("path and body name different targets", hint="they must be the same")
+        raise InvalidError("path and body name different targets", hint="name the same target in both")
 
     def store(tx: Transaction) -> None:
         tx.execute("update account set gseq = gseq where id = ?", (caller.account,))
         count = tx.row("select count(*) from wrap where account = ?", (caller.account,))
         if count is not None and count[0] >= policy.max_wraps:
-            raise InvalidError("the account has too many wraps", hint=f"the limit is {policy.max_wraps}")
+            raise InvalidError(f"an account may have {policy.max_wraps} wrapped keys", hint="ask the server's operator")
         store_wrap(tx, caller.account, given, replace=False)
 
     await service.database.write(store)
@@ -254,7 +264,7 @@ async def shut_out(service: Service, call: Call) -> Answer:
         return bool(found)
 
     if not await service.database.write(refuse):
-        raise NotFoundError("the account has no such device", hint="scrubjay devices list")
+        raise NotFoundError("the account has no such device", hint="scrubjay devices list shows them")
     service.wakes.stir(caller.account)  # if it waits for news, this is some
     return Answer()
 

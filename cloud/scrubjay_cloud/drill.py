@@ -42,11 +42,16 @@ def drill(settings: Settings, *, now: Callable[[], Millis]) -> list[Drilled]:
     NotFoundError when there is neither a replica nor a backup yet; what fails to restore is told, not raised.
     """
     if settings.database_url:
-        raise InvalidError("a PostgreSQL database's backups are not ours", hint="drill them with PostgreSQL's tools")
+        raise InvalidError(
+            "scrubjay-cloud does not back up PostgreSQL, so there is nothing to drill",
+            hint="restore its backups with PostgreSQL's tools",
+        )
     newest = backups(settings.backups)[-1:]
     sources: list[Path | None] = [*([None] if settings.replica else []), *(one.path for one in newest)]
     if not sources:
-        raise NotFoundError("there is nothing to restore yet", hint="scrubjay-cloud admin backup makes a backup")
+        raise NotFoundError(
+            "there is no backup and no replica to restore", hint="scrubjay-cloud admin backup makes a backup"
+        )
     for left in settings.data.glob("drill-*"):  # of one that was killed
         shutil.rmtree(left, ignore_errors=True)
     return [_one(settings, source, now=now) for source in sources]

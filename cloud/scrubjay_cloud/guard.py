@@ -118,7 +118,7 @@ class Guard:
         client = scope.get("client")
         came = Headers(scope=scope).get("x-forwarded-proto", "https")
         if client is not None and _within(client[0], proxies) and came.split(",")[-1].strip().lower() != "https":
-            raise DeniedError("this server is used over https", hint="use its https address")
+            raise DeniedError("the request came without TLS", hint="use the https address of this server")
 
 
 @lru_cache(maxsize=2)

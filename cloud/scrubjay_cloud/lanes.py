@@ -242,10 +242,10 @@ def _locked(tx: Transaction, service: Service, account: bytes, head: bytes) -> _
         (account,),
     )
     if row is None:
-        raise NotFoundError("the account is gone", hint="sign up again")
+        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
     gseq, used, objects, superseded, quota, found, status = row
     if status != IN_FORCE:
-        raise DeniedError("the account is locked", hint="ask the server's operator")
+        raise DeniedError("the server's operator has locked the account", hint="ask the operator")
     if found != head:
         raise _MovedOnError(found)
     return _Account(
@@ -406,7 +406,10 @@ async def _received(
         state = await service.state(caller.account, head)
         me = state.devices.get(device)
         if me is None or me.revoked:
-            raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+            raise RevokedError(
+                "this device was revoked: it syncs no more",
+                hint="scrubjay logout, then scrubjay login asks to be added again",
+            )
 
         def checked(state: AccountState = state, me: Device = me) -> list[_Run]:
             if not items:
@@ -421,7 +424,7 @@ async def _received(
         # A work may run twice, and it changes the runs: each time it gets its own.
         runs = checked() if small else await service.offload(checked)
         if not items:
-            raise InvalidError("the body holds no object", hint="send at least one")
+            raise InvalidError("the request holds no object", hint="send at least one")
 
         def work(
             tx: Transaction, state: AccountState = state, runs: list[_Run] = runs, now: Millis = now
@@ -443,7 +446,7 @@ async def _received(
             service.wakes.told(caller.account, gseq)
             await materialise.all_caught_up(service, caller.account, {one.scope for one in answer.results}, state)
         return Answer(record=answer, headers=_warning(caller.warning))
-    raise UnavailableError("the account log keeps changing", hint="try again in a moment")
+    raise UnavailableError("the account is being changed", hint="try again in a moment")
 
 
 def _results(
@@ -484,7 +487,7 @@ def _store_runs(
         if account.writes and (account.bytes > account.quota or account.objects > policy.quota_objects):
             raise QuotaError(
                 "the account's storage is used up",
-                hint="scrubjay sync packs and forgetting make room; the operator can allow more",
+                hint="ask the server's operator for more; changes wait on the device",
             )
         return _results(items, runs, found, ends)
 
@@ -508,7 +511,8 @@ def _store_packs(
             run.rest[:0] = left
         if account.superseded > max(account.quota, policy.quota_bytes):
             raise QuotaError(
-                "too much was packed again within a week", hint="what packs replaced is deleted after seven days"
+                "the account's storage for replaced objects is used up",
+                hint="they are deleted after seven days; nothing is lost",
             )
         return _results(items, runs, found, {run.lane: _head(tx, account.id, run.lane) for run in runs})
 
@@ -595,11 +599,16 @@ async def _readable(service: Service, call: Call) -> tuple[bytes, ...] | None:
     state = await service.state(caller.account, caller.head)
     device = state.devices.get(caller.device or b"")
     if device is None:
-        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+        raise RevokedError(
+            "this device was revoked: it syncs no more",
+            hint="scrubjay logout, then scrubjay login asks to be added again",
+        )
     if device.scopes is None:
         return asked
     if asked is not None and not set(asked) <= set(device.scopes):
-        raise DeniedError("this device may not read that scope", hint="scrubjay sync status lists its scopes")
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
     return device.scopes if asked is None else asked
 
 
@@ -617,11 +626,11 @@ def _page(
     """Return the next objects: as many as fit into `limit` bytes, one at least, all of one view of the account."""
     row = tx.row("select gseq from account where id = ?", (account,))
     if row is None:
-        raise NotFoundError("the account is gone", hint="sign up again")
+        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
     head: int = row[0]
     if after > head:
         raise RolledBackError(
-            "the cursor is ahead of this server: it was set back to an older state",
+            "the device has read further than this server has objects: the server was set back to an older state",
             hint="scrubjay sync verify compares every lane and sends what is missing",
         )
     where, values = _among(scopes)
@@ -646,7 +655,9 @@ async def read_lane(service: Service, call: Call) -> Answer:
     scope, device, start = call.path["scope"], call.path["device"], call.query["from"]
     readable = await _readable(service, call)
     if readable is not None and scope not in readable:
-        raise DeniedError("this device may not read that scope", hint="scrubjay sync status lists its scopes")
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
     limit = min(call.query["limit"], policy.max_body_bytes)
 
     def work(tx: Transaction) -> tuple[bytes, ...]:
@@ -728,9 +739,11 @@ async def get_object(service: Service, call: Call) -> Answer:
         )
     )
     if row is None:
-        raise NotFoundError("there is no such object", hint="read the account log again: it names the newest")
+        raise NotFoundError("the server has no such object", hint="read the account log again: it names the newest")
     if not caller.full and row[2] != ObjectKind.KEYRING and row[1] not in (await _readable(service, call) or ()):
-        raise DeniedError("this device may not read that scope", hint="scrubjay sync status lists its scopes")
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
     await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, len(row[0]))
     return Answer(objects=(row[0],))
 
@@ -740,19 +753,21 @@ async def put_object(service: Service, call: Call) -> Answer:
     caller, now = call.caller, service.now()
     blob = read_blob(call.body)
     if blob.hash != call.path["hash"]:
-        raise InvalidError("the object has another hash", hint="the path is the SHA-256 of the body")
+        raise InvalidError(
+            "the SHA-256 of the object is not the one in the path", hint="send the object that the path names"
+        )
     if blob.kind == ObjectKind.KEYRING:
-        raise InvalidError("a keyring is kept with the entry that names it", hint="POST /v1/log carries it")
+        raise InvalidError("a keyring is sent with the log entry that names it", hint="send it with POST /v1/log")
     check_blob(blob, await service.state(caller.account, caller.head))
 
     def store(tx: Transaction) -> None:
         row = tx.row("update account set gseq = gseq where id = ? returning bytes, objects, quota", (caller.account,))
         if row is None:
-            raise NotFoundError("the account is gone", hint="sign up again")
+            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
         quota = service.settings.quota_bytes if row[2] is None else row[2]
         added = store_blob(tx, blob, caller.account, now)
         if added and (row[0] + added > quota or row[1] >= service.policy.quota_objects):
-            raise QuotaError("the account's storage is used up", hint="the operator can allow more")
+            raise QuotaError("the account's storage is used up", hint="ask the server's operator for more")
 
     await service.database.write(store)
     return Answer()
@@ -764,9 +779,9 @@ async def delete_scope(service: Service, call: Call) -> Answer:
     state = await service.state(caller.account, caller.head)
     found = state.scopes.get(scope)
     if found is None:
-        raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes")
+        raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
     if not found.deleted:
-        raise ConflictError("the scope is in use", hint="append a scope_delete entry to the account log first")
+        raise ConflictError("the account log still has that scope", hint="append a scope_delete entry first")
     return Answer(record=await service.database.write(lambda tx: erase_scope(tx, caller.account, scope, now)))
 
 

@@ -41,7 +41,9 @@ class Limits:
             if got < 0:
                 self._keep(key, have)
                 raise TooManyError(
-                    "too many requests of this kind", hint="wait as long as Retry-After says", retry_after=-got
+                    "too many requests of this kind in a short time",
+                    hint="wait as long as the header Retry-After says",
+                    retry_after=-got,
                 )
             have += got
         self._keep(key, have - amount)

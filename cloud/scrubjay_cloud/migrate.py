@@ -67,7 +67,9 @@ async def migrate(source: Database, target: Database, *, now: Callable[[], Milli
     """
     taken = await target.read(lambda tx: _count(tx, "account"))
     if taken:
-        raise ConflictError(f"the target holds {taken} accounts", hint="migrate into an empty database")
+        raise ConflictError(
+            f"the target must be empty, and has {taken} accounts", hint="migrate into an empty database"
+        )
     before = await source.read(lambda tx: verify(tx, now()))
     if not before.holds:
         finding = before.findings[0]
@@ -84,7 +86,9 @@ async def migrate(source: Database, target: Database, *, now: Callable[[], Milli
             copied[part.table] += await _copied(source, target, part, account)
     last = await source.read(lambda tx: {table: _rows_of(tx, table) for table in LAST})
     if await source.read(_heads) != heads:
-        raise ConflictError("the source was written meanwhile", hint="stop every instance of the service, and repeat")
+        raise ConflictError(
+            "the source was written while it was copied", hint="stop every instance of the service, and migrate again"
+        )
     await target.write(lambda tx: _finished(tx, last))
     copied |= {table: len(rows) for table, (_, rows) in last.items()}
     after = await target.read(lambda tx: verify(tx, now()))

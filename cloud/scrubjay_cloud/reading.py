@@ -44,7 +44,7 @@ def path_ids(given: Mapping[str, str]) -> dict[str, bytes]:
 def hex_id(text: str, digits: int = 32) -> bytes:
     """Return the bytes of a lower-case hex id."""
     if len(text) != digits or not _HEX.fullmatch(text):
-        raise InvalidError(f"an id is {digits} lower-case hex digits", hint=SEE_SCHEMA)
+        raise InvalidError(f"an id has {digits} lower-case hex digits", hint=SEE_SCHEMA)
     return bytes.fromhex(text)
 
 
@@ -57,7 +57,9 @@ def query_fields(endpoint: Endpoint, query: bytes) -> dict[str, Any]:
             query.decode("latin-1"), keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS
         )
     except ValueError as error:
-        raise InvalidError("the query string is not one: too many fields, or not UTF-8", hint=SEE_SCHEMA) from error
+        raise InvalidError(
+            f"the query string has more than {MAX_QUERY_FIELDS} fields, or is not UTF-8", hint=SEE_SCHEMA
+        ) from error
     given = dict(pairs)
     if len(given) < len(pairs):
         raise InvalidError("a query parameter is given twice", hint="give it once")
@@ -72,7 +74,9 @@ def _field(query: Query, text: str | None) -> Any:
     try:
         return query.read(text)
     except ValueError as error:
-        raise InvalidError(f"the query parameter {query.name} is not {query.meaning}", hint=str(error)) from error
+        raise InvalidError(
+            f"the query parameter {query.name} must be {query.meaning}: {error}", hint=SEE_SCHEMA
+        ) from error
 
 
 def whole(low: int, high: int) -> Any:

@@ -79,14 +79,16 @@ async def restore(
             )
         return await _in_place(settings, now=now, entropy=entropy)
     if source is None and not settings.replica:
-        raise InvalidError("nothing says what to restore", hint="give --from FILE, or --replica URL")
+        raise InvalidError(
+            "restoring needs a backup or a replica, and none is named", hint="give --from FILE, or --replica URL"
+        )
     sqlite.refuse_old_sqlite()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     sqlite.refuse_network(settings.data)
     lock = sqlite.locked(settings.data)
     try:
         if await litestream.serves(settings.database_path, OPERATIONS.litestream.answer_s):
-            raise ConflictError("a litestream is still at the database", hint="stop it, then restore")
+            raise ConflictError("litestream still runs on this database", hint="stop it, then restore")
         for left in settings.data.glob(f"{ASIDE}*"):  # of one that was killed
             shutil.rmtree(left, ignore_errors=True)
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now() / 1000))
@@ -147,10 +149,10 @@ def _checked(connection: Any) -> list[str]:
 
 def _copied(source: Path, target: Path) -> None:
     if not source.is_file():
-        raise NotFoundError(f"{source} is not there", hint="name a backup, as scrubjay-cloud admin backup writes them")
+        raise NotFoundError(f"there is no file {source}", hint="name a file that scrubjay-cloud admin backup wrote")
     checksum = source.with_name(source.name + CHECKSUM)
     if checksum.is_file() and checksum.read_text(encoding="ascii").split(" ")[0] != digest(source):
-        raise CorruptError(f"{source.name} is not what its checksum says", hint="restore another backup")
+        raise CorruptError(f"{source.name} is damaged: its checksum is another one", hint="restore another backup")
     free = shutil.disk_usage(target.parent).free
     if free < source.stat().st_size * _FREE_FACTOR:
         raise UnavailableError(

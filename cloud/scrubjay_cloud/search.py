@@ -55,13 +55,20 @@ async def _searchable(service: Service, call: Call, *, writes: bool = False) -> 
     state = await service.state(caller.account, caller.head)
     device, found = state.devices.get(caller.device or b""), state.scopes.get(scope)
     if device is None or device.revoked:
-        raise RevokedError("this device was revoked", hint="log in again to enrol it as a new one")
+        raise RevokedError(
+            "this device was revoked: it syncs no more",
+            hint="scrubjay logout, then scrubjay login asks to be added again",
+        )
     if device.scopes is not None and scope not in device.scopes:
-        raise DeniedError("this device may not read that scope", hint="scrubjay sync status lists its scopes")
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
     if writes and device.read_only:
-        raise DeniedError("this device may not write", hint="vectors come from devices that may")
+        raise DeniedError(
+            "this is a read-only device, which may not send vectors", hint="devices that may write send them"
+        )
     if found is None or found.deleted:
-        raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes")
+        raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
     if found.suite != Suite.OPEN:
         raise NotSearchableError(
             "the scope is sealed: this server cannot read it", hint="scrubjay recall searches it on your device"
@@ -122,12 +129,14 @@ async def put_vectors(service: Service, call: Call) -> Answer:
     found = await _searchable(service, call, writes=True)
     _check_space(found, given.space)
     if len(given.vectors) + len(given.topics) > policy.put:
-        raise TooLargeError("too many vectors at once", hint=f"send {policy.put} at most")
+        raise TooLargeError(f"a request may carry {policy.put} vectors", hint="send them in several requests")
     vectors = {one.id: (one.content_hash, _vector(one.vector, policy)) for one in given.vectors}
     labels = {one.topic: _vector(one.vector, policy) for one in given.topics}
     widths = {len(vector) for _, vector in vectors.values()} | {len(vector) for vector in labels.values()}
     if len(widths) > 1:
-        raise WrongSpaceError("vectors of several widths in one body", hint="all of a space have the same")
+        raise WrongSpaceError(
+            "the vectors of the request have different widths", hint="all vectors of a space have the same"
+        )
     if not widths:
         return Answer()
     await _caught_up(service, account, scope)
@@ -168,30 +177,35 @@ def _check_space(scope: ScopeState, space: str) -> None:
     if not scope.space:
         raise WrongSpaceError(
             "the scope was made without an embedding space: it is searched by words only",
-            hint="scrubjay sync scopes create --space names one; a scope's is for ever",
+            hint="make a new scope: scrubjay sync scopes create --space ID; that of a scope never changes",
         )
     if space != scope.space:
         raise WrongSpaceError(
-            f"the vector is of space {space[:120]!r}, the scope's are of {scope.space[:120]!r}",
+            f"the scope's vectors are of space {scope.space[:120]!r}, got one of {space[:120]!r}",
             hint="scrubjay models use chooses the model that makes them",
         )
 
 
 def _check_width(there: int, width: int) -> None:
     if there not in {0, width}:
-        raise WrongSpaceError(f"a vector of {width} numbers, the scope's have {there}", hint="the model is another one")
+        raise WrongSpaceError(
+            f"the scope's vectors have {there} numbers, got one of {width}",
+            hint="use the model that the scope was made with",
+        )
 
 
 def _vector(data: bytes, policy: SearchPolicy) -> Vector:
     """Return a vector as it travels, of length 1 exactly. Raises InvalidError, WrongSpaceError."""
     if not data or len(data) % 4:
-        raise InvalidError("a vector is float32 numbers, little-endian", hint="GET /openapi.json describes it")
+        raise InvalidError("a vector must be float32 numbers, little-endian", hint="GET /openapi.json describes it")
     found = np.frombuffer(data, "<f4")
     if len(found) > policy.dimension:
-        raise WrongSpaceError(f"a vector of {len(found)} numbers", hint=f"the most is {policy.dimension}")
+        raise WrongSpaceError(
+            f"a vector may have {policy.dimension} numbers, got {len(found)}", hint="use a model with shorter vectors"
+        )
     length = float(np.sqrt(np.sum(found.astype(np.float64) ** 2)))
     if not abs(length - 1) <= policy.unit:  # not a number compares as false
-        raise InvalidError("a vector is not of length 1", hint="normalise it before it is sent")
+        raise InvalidError("a vector must have length 1", hint="normalise it before it is sent")
     return np.asarray(found / np.float32(length), "<f4")
 
 
@@ -228,9 +242,9 @@ async def search(service: Service, call: Call) -> Answer:
     policy = service.policy.search
     found = await _searchable(service, call)
     if len(asked.text) > policy.text_chars:
-        raise TooLargeError("the query is too long", hint=f"{policy.text_chars} characters are read")
+        raise TooLargeError(f"a query may have {policy.text_chars} characters", hint="shorten it")
     if not 1 <= asked.limit <= policy.hits:
-        raise InvalidError(f"limit is from 1 to {policy.hits}", hint="ask for fewer")
+        raise InvalidError(f"limit must be from 1 to {policy.hits}", hint="ask for fewer")
     vector = None
     if asked.vector:
         _check_space(found, asked.space)

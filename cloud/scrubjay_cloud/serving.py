@@ -156,10 +156,13 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 def _not_bound(host: str, port: int, error: OSError) -> ScrubjayError:
     if isinstance(error, PermissionError):
-        return DeniedError(f"port {port} may not be used by this user", hint="choose one above 1023")
+        return DeniedError(f"this user may not listen on port {port}", hint="choose a port above 1023")
     if isinstance(error, socket.gaierror) or "assign requested address" in str(error):
-        return InvalidError(f"{host} is no address of this machine", hint="check SCRUBJAY_CLOUD_HOST")
-    return ConflictError(f"port {port} is taken", hint="stop what uses it, or set another port")
+        return InvalidError(f"{host} is not an address of this machine", hint="check SCRUBJAY_CLOUD_HOST")
+    return ConflictError(
+        f"port {port} is used by another program",
+        hint="stop that program, or choose another with --port or --metrics-port",
+    )
 
 
 class _Server(uvicorn.Server):

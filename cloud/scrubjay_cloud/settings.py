@@ -96,7 +96,10 @@ def default_data() -> Path:
 
 def _check(settings: Settings) -> None:
     if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise InvalidError("TLS needs a certificate and its key", hint="give --tls-cert and --tls-key, or neither")
+        raise InvalidError(
+            "TLS needs both a certificate and its key, and one is missing",
+            hint="give --tls-cert and --tls-key, or neither",
+        )
     loopback = _is_loopback(settings.host)
     behind_proxy = settings.origin.startswith("https://") and bool(settings.proxies)
     if not loopback and settings.tls_cert is None and not behind_proxy:
@@ -106,7 +109,9 @@ def _check(settings: Settings) -> None:
             "or give --tls-cert and --tls-key",
         )
     if settings.origin.startswith("http://") and not _is_loopback(urlsplit(settings.origin).hostname or ""):
-        raise InvalidError("the origin is not https", hint="only loopback addresses may go without TLS")
+        raise InvalidError(
+            f"the origin must be https, got {settings.origin}", hint="only a loopback address may go without TLS"
+        )
 
 
 def _is_loopback(host: str) -> bool:
@@ -122,7 +127,9 @@ def _read(option: Option, text: str, source: str) -> Any:
     try:
         return option.read(text)
     except ValueError as error:
-        raise InvalidError(f"{source}: {option.meaning}", hint=str(error)) from error
+        raise InvalidError(
+            f"{source} ({option.meaning}) is not valid: {error}", hint="scrubjay-cloud serve --help"
+        ) from error
 
 
 def _path(text: str) -> Path:
@@ -132,22 +139,22 @@ def _path(text: str) -> Path:
 def _port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65_535:
-        raise ValueError("a port lies between 0 and 65535")
+        raise ValueError(f"a port is from 0 to 65535, got {port}")
     return port
 
 
 def _origin(text: str) -> str:
     parts = urlsplit(text.rstrip("/"))
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path or parts.query or parts.fragment:
-        raise ValueError("an origin looks like https://sync.example.org")
+        raise ValueError("it must look like https://sync.example.org")
     if parts.username or parts.password:
-        raise ValueError("an origin holds no user name")
+        raise ValueError("it must not contain a user name or password")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def _registration(text: str) -> str:
     if text not in {"invite", "open"}:
-        raise ValueError("invite or open")
+        raise ValueError(f"it must be invite or open, got {text[:40]!r}")
     return text
 
 
@@ -158,13 +165,13 @@ def _proxies(text: str) -> tuple[Network, ...]:
 def _bytes(text: str) -> int:
     number = int(text)
     if number <= 0:
-        raise ValueError("a number of bytes above 0")
+        raise ValueError(f"it must be above 0, got {number}")
     return number
 
 
 def _database(text: str) -> str:
     if not text.startswith(("postgres://", "postgresql://")):
-        raise ValueError("an address that begins with postgres://; without one, SQLite in the data folder is used")
+        raise ValueError("it must begin with postgres://; without it, SQLite in the data folder is used")
     return text
 
 

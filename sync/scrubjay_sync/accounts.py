@@ -269,7 +269,7 @@ class Joining:
             if root is None:
                 raise WithheldError(
                     "the account's newest root key was not given to the recovery code",
-                    hint="a device that is not yours may have replaced it: scrubjay sync log on another device shows where,"
+                    hint="a device that is not yours may have replaced it: scrubjay sync log elsewhere shows where,"
                     " then scrubjay login --void-from SEQ here",
                 )
             draft = Draft(entries=[(EntryType.DEVICE_ADD, _device_body(self.machine.device, self.own))])

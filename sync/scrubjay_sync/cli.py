@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -496,13 +497,20 @@ def logout(command: Command) -> None:
                 )
             if status.pending_ops:
                 force = command.prompts.means_it(
-                    f"{render.counted(status.pending_ops, 'change')} of this device did not reach the server: kept"
-                    " here, and sent after the next login. Log out?"
+                    f"{render.counted(status.pending_ops, 'change')} of this device did not reach the server. What is"
+                    " not sent stays here, and goes with the next login. Log out?"
                 )
+                if not force:
+                    raise DeniedError(
+                        "you did not say yes: this machine is still logged in",
+                        hint="scrubjay sync status says what waits, and why",
+                    )
         answer = way.call("log_out", verbs.LogOutRequest(force=force))
     words = f"logged out of {found.origin}; the memories stay here"
     if not answer.told and not answer.revoked:
-        words += "\nthe account still lists this device: run scrubjay devices revoke on another one"
+        words += (
+            "\nthe account still lists this device: run scrubjay devices revoke on another one, or after the next login"
+        )
     if answer.unsent:
         words += f"\n{render.counted(answer.unsent, 'change')} never reached the server: sent after the next login"
     command.out.answer(answer, lambda: words)
@@ -1010,12 +1018,12 @@ def _said(command: Command, answer: Any, words: str) -> None:
 
 
 def _table(who: Who, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, caption=_line(who), caption_justify="left")
+    table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(render.clean(cell)) for cell in row))
-    return table
+    return Group(table, Text(_line(who)))
 
 
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], str]] = {

@@ -16,7 +16,7 @@ from scrubjay.cli.render import counted
 from scrubjay.cli.times import moment
 from scrubjay.store import migrations
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, CorruptError, ScrubjayError
+from scrubjay_shared.errors import ConflictError, RevokedError, ScrubjayError
 from scrubjay_sync import profile
 from scrubjay_sync.policy import CLOUD
 
@@ -115,7 +115,8 @@ def told(status: StatusAnswer, now: Millis) -> Iterator[Check]:
             "set the clock: the latest change wins, and a wrong clock decides which one that is",
         )
     for alarm in status.faults:
-        yield fail("sync alarm", alarm.message, f"{alarm.hint}; scrubjay sync acknowledge clears it", CorruptError)
+        if alarm.code != RevokedError.code:  # told above
+            yield fail("sync alarm", alarm.message, f"{alarm.hint}; scrubjay sync acknowledge clears it")
     for one in status.renamed:
         yield warn(
             "sync names",

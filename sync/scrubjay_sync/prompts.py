@@ -80,7 +80,7 @@ class Prompts:
         """Have a name typed by somebody who has read what will be done. Raises DeniedError when it is another one."""
         if given == name:
             return
-        remarks().print(statement, markup=False)
+        remarks().print(f"\n{' '.join(statement.split())}\n", markup=False)
         if given is None and self.person:
             sys.stderr.write(f"type {name} to go on: ")
             sys.stderr.flush()

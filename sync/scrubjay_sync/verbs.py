@@ -1088,6 +1088,9 @@ class Verbs:
         member = session.member
         await member.refresh(session.cloud)
         seen = {one: at for one in member.state.devices if (at := await replica.active(self._store, one)) is not None}
+        state = await replica.state(self._store)
+        if state is not None and state.round_at is not None:  # nobody sends word that there was nothing to send
+            seen[member.device] = Millis(max(state.round_at, seen.get(member.device, 0)))
         asking = () if member.limited else (await session.cloud.enrolments()).enrolments
         return DevicesAnswer(
             who=self._who(session),
@@ -1338,8 +1341,8 @@ def _unsent(count: int, *, revoked: bool) -> ConflictError:
     changes = f"{count} change{'s' * (count != 1)} of this device"
     if revoked:
         return ConflictError(
-            f"this device was revoked before {changes} reached the server: they are on this machine only",
-            hint="scrubjay logout --force leaves the account; they are sent after the next login",
+            f"this device was revoked, and {changes} never reached the server",
+            hint="scrubjay logout --force leaves; what was not sent stays here, and goes with the next login",
         )
     return ConflictError(
         f"{changes} did not reach the server yet",
