@@ -309,7 +309,7 @@ async def test_a_wrong_name_or_password_is_one_error(world: World, username: str
     await world.signed_up()
     machine = await world.machine()
 
-    with pytest.raises(CredentialsError, match="do not fit"):
+    with pytest.raises(CredentialsError, match="is wrong"):
         await accounts.log_in(machine, username=username, auth_key=auth_key, name="x")
     assert await machine.vault.load() is None
 

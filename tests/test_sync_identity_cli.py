@@ -473,7 +473,7 @@ def test_who_wrote_what_is_told_by_the_names_of_devices(server: str, home: Calla
     arrived = laptop.run("sync")
 
     assert [(one["name"], one["claimed"]) for one in arrived["renamed"]] == [("wifi~2", "wifi")]
-    assert laptop.run("sync")["renamed"] == []  # told once; the status goes on telling
+    assert laptop.run("sync")["renamed"] == []  # nothing new was received; the status goes on telling
     assert [one["name"] for one in laptop.run("sync", "status")["renamed"]] == ["wifi~2"]
     laptop.run("rename", "wifi~2", "wifi-home")
     assert laptop.run("sync", "status")["renamed"] == []

@@ -54,7 +54,7 @@ def check_auth_key(auth_key: bytes) -> None:
 
 
 def check_kdf(kdf: Kdf, policy: CloudPolicy) -> None:
-    """Raise InvalidError when a client's own derivation is too weak, or a salt is not one."""
+    """Raise InvalidError when a client's own derivation is too weak, or its salt has not 16 bytes."""
     if (
         len(kdf.salt) != SALT_BYTES
         or not policy.kdf_min_memory_kib <= kdf.memory_kib < 1 << 22

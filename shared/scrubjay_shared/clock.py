@@ -31,7 +31,7 @@ _DIGITS = bytes(
     ord("0123456789abcdefghijklmnopqrstuv"[CROCKFORD.index(char)] if char in CROCKFORD else "!")
     for char in map(chr, range(128))
 ).ljust(256, b"!")
-"""From our digits to those of `int(digits, 32)`, which reads a million ids a second; "!" for what is none of ours."""
+"""From our digits to those of `int(digits, 32)`, which reads a million ids a second; "!" for others."""
 
 
 def tick(last: Hlc, now: Millis) -> Hlc:
@@ -73,7 +73,7 @@ def ulid(ms: Millis, entropy: bytes) -> str:
 
 
 def ulid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a ULID. Raises ValueError when it is not one."""
+    """Return the 16 bytes of a ULID. Raises ValueError for any other text."""
     if len(text) != ULID_LENGTH or text[0] > "7":
         raise ValueError("not a ULID")
     try:

@@ -22,7 +22,7 @@ class ScrubjayError(Exception):
 
 
 class InvalidError(ScrubjayError):
-    """The request is not one we can act on: wrong type, out of range, unreadable."""
+    """The request cannot be carried out as it is: wrong type, out of range, unreadable."""
 
     code = "invalid"
     status = 400

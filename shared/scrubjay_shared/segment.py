@@ -44,7 +44,7 @@ def encode(entries: Sequence[Entry]) -> bytes:
 
 
 def decode(payload: bytes) -> list[Entry]:
-    """Return the ops of a payload. Raises MalformedError when it is none."""
+    """Return the ops of a payload. Raises MalformedError when it is not a list of ops in order."""
     if _count(payload) > MAX_ENTRIES:
         raise MalformedError(f"one object may hold {MAX_ENTRIES} changes, and this one holds more", hint=_SENDER)
     try:

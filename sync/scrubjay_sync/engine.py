@@ -1482,7 +1482,7 @@ def _short(device: bytes) -> str:
 
 
 def _joined(pieces: bytes) -> bytes:
-    """Return the op of all its parts. What does not join is no op either: the store parks it, and the lane goes on."""
+    """Return the op of all its parts. What does not join is returned as it is, and the store parks it."""
     try:
         return packing.joined(pieces)
     except MalformedError:

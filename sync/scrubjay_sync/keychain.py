@@ -1,6 +1,6 @@
 """Where a device's secrets are kept: in the system's keychain, else in a file that only its owner may read.
 
-A keychain that keeps passwords in a plain file of its own is not one; such backends are passed over, never used.
+Keychain programs that keep passwords in a plain file of their own are passed over, never used.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Keychain:
         return await asyncio.to_thread(_read, self._keyring_path)
 
     async def keep_keyring(self, data: bytes) -> None:
-        """Replace the sealed keyring. It is no secret: without the root key it opens nothing."""
+        """Replace the sealed keyring. It is not a secret: without the root key it opens nothing."""
         await asyncio.to_thread(write_private, self._keyring_path, data)
 
     async def erase(self) -> None:

@@ -242,7 +242,7 @@ def wrap_root(root: RootKey, *, account: bytes, target: bytes, wrap_pubs: Sequen
     """Return the account's root key, sealed to one holder.
 
     The recovery code may have two key pairs for a while, the one in force and the one that waits: then two sealed
-    texts stand one after another. Raises InvalidError when a public key is none.
+    texts stand one after another. Raises InvalidError when a public key is not valid.
     """
     info = _info(account, target, ROOT_WRAP, root.version)
     sealed = b"".join(_sealed(root.secret + root.ask_seed, wrap_pub, info) for wrap_pub in wrap_pubs)

@@ -1,4 +1,4 @@
-"""Where this store is logged in: the part of a login that is no secret, in `sync.json` beside the store.
+"""Where this store is logged in: the part of a login that is not a secret, in `sync.json` beside the store.
 
 Its absence means that sync is off; nothing of this package is loaded then.
 """

@@ -19,8 +19,8 @@ HEAD = """\
 
 <!-- Written by `python -m scrubjay_sync.reference`; a test compares. Change the parser, not this file. -->
 
-These commands need the extra `sync`: in a checkout, `pip install '.[sync]'`. What holds for every command (options, JSON, exit codes) is in
-[cli.md](cli.md); what sync is and how to use it, in [sync.md](sync.md).
+These commands need the extra `sync`: in a checkout, `pip install '.[sync]'`. What holds for every command (options,
+JSON, exit codes) is in [cli.md](cli.md); what sync is and how to use it, in [sync.md](sync.md).
 
 With `--password-stdin` nothing is asked: passwords and codes are read from stdin, one a line, in the order in which
 they would be asked for. Nothing secret is ever an argument.

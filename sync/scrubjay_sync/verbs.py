@@ -203,7 +203,10 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncAnswer:
-    """What one round did; see `engine.Round`. `renamed` are the memories that it showed under another name."""
+    """What one round did; see `engine.Round`.
+
+    `renamed`, looked for when something was received, are the memories whose name another memory had first.
+    """
 
     who: Who
     synced: bool
@@ -845,10 +848,8 @@ class Verbs:
 
     async def sync(self, asked: SyncRequest) -> SyncAnswer:
         """Run one round."""
-        before = {one.name for one in await self._renamed()}
         done = await self.round(wait_s=min(max(asked.wait_s, 0), SYNC.wait_s))
         session = await self._in()
-        renamed = tuple(one for one in await self._renamed() if one.name not in before)
         return SyncAnswer(
             who=self._who(session),
             synced=done.synced,
@@ -859,7 +860,7 @@ class Verbs:
             packed=done.packed,
             reincarnated=done.reincarnated,
             faults=tuple(Fault(code=one.code, message=one.message, hint=one.hint) for one in done.errors),
-            renamed=renamed,
+            renamed=await self._renamed() if done.ops_received else (),
         )
 
     async def progress(self, _: Nothing) -> ProgressAnswer:
