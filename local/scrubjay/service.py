@@ -223,6 +223,7 @@ class Service:
                 await self._save_index()
             await asyncio.gather(*self._dropping)
         finally:
+            self._accessed = {}  # nothing is left to write them to
             try:
                 await self._models.close()
             finally:
