@@ -23,7 +23,7 @@ from scrubjay.embedding import Meaning, each_encoded, encoded
 from scrubjay.policy import MemoryPolicy
 from scrubjay.settings import HTTP_PREFIX, NO_MODEL
 from scrubjay.slot import OF_THE_TEXT, Slot
-from scrubjay.store import FIRST, Store, Transaction
+from scrubjay.store import FIRST, Store, Transaction, Waiting
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay_shared.errors import ConflictError, ScrubjayError
 from scrubjay_shared.scoring import quantise
@@ -263,42 +263,59 @@ class Models:
         """Embed what waits, newest first. Returns how many texts that were; 0 without a model that works."""
         done = 0
         below = FIRST
+        slot = self.embedder
         async with self._embedding:
-            if self.embedder.error is not None and self.embedder.patience is not None:
+            if slot.error is not None and slot.patience is not None:
                 await self.try_again()
             while not stopping.is_set():
-                resting = self.embedder.patience is not None and not self.embedder.breaker.closed
-                meaning = None if resting else await self.embedder.held()
+                if slot.model is None and await self._is_done(stopping):
+                    return done
+                resting = slot.patience is not None and not slot.breaker.closed
+                meaning = None if resting else await slot.held()
                 if meaning is None:
                     return done
-                more = await self._store.is_filling() and await self._store.write(lambda tx: tx.queue.fill())
+                more = await self._fill()
                 waiting = await self._store.to_embed(self._policy.work.embed_batch, below)
-                if not waiting:
-                    if more:
-                        continue
+                if not waiting and not more:
                     return done
-                texts = [one.text for one in waiting]
-                try:
-                    found = await self.embedder.run(meaning, partial(each_encoded, meaning.embedder, texts))
-                except ScrubjayError:
+                settled = await self._embed_batch(meaning, waiting) if waiting else (0, 0)
+                if settled is None:
                     return done
-                vectors = [
-                    (one.owner, one.said, row)
-                    for one, row in zip(waiting, found, strict=True)
-                    if isinstance(row, bytes)
-                ]
-                refused = [
-                    (one.owner, one.said, row.message)
-                    for one, row in zip(waiting, found, strict=True)
-                    if isinstance(row, OF_THE_TEXT)
-                ]
-                await self._store.write(partial(_store, space=meaning.space, vectors=vectors, refused=refused))
-                if refused:
-                    log.warning("texts refused by the model count=%d", len(refused))
-                if len(vectors) + len(refused) < len(waiting):
+                if sum(settled) < len(waiting):
                     below = waiting[-1].place  # the server failed over one, which is tried again the next time
-                done += len(vectors)
+                done += settled[0]
         return done
+
+    async def _fill(self) -> bool:
+        """Look at some of what was there before the space was entered. Returns whether more of it is left."""
+        return await self._store.is_filling() and await self._store.write(lambda tx: tx.queue.fill())
+
+    async def _is_done(self, stopping: asyncio.Event) -> bool:
+        """Return whether nothing waits, as far as the queue can say without the model, which is not loaded for that."""
+        if not await self._is_queued((await self.chosen()).name):
+            return False
+        while not await self._store.to_embed(1):
+            if stopping.is_set() or not await self._fill():
+                return not await self._store.to_embed(1)
+        return False
+
+    async def _embed_batch(self, meaning: Meaning, waiting: Sequence[Waiting]) -> tuple[int, int] | None:
+        """Store the vectors of some texts, and which of them the model refused. Returns how many of each.
+
+        None when the model failed, which is no text's fault.
+        """
+        work = partial(each_encoded, meaning.embedder, [one.text for one in waiting])
+        try:
+            found = await self.embedder.run(meaning, work)
+        except ScrubjayError:
+            return None
+        both = list(zip(waiting, found, strict=True))
+        vectors = [(one.owner, one.said, row) for one, row in both if isinstance(row, bytes)]
+        refused = [(one.owner, one.said, row.message) for one, row in both if isinstance(row, OF_THE_TEXT)]
+        await self._store.write(partial(_store, space=meaning.space, vectors=vectors, refused=refused))
+        if refused:
+            log.warning("texts refused by the model count=%d", len(refused))
+        return len(vectors), len(refused)
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
