@@ -767,13 +767,20 @@ def test_a_model_named_for_one_process_wins_and_is_not_overridden_in_silence(
     assert "unset SCRUBJAY_MODEL" in err
 
 
-def test_models_pull_leaves_no_folder_open_to_others(shell: Shell, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the folders are not those of XDG")
+def test_models_pull_leaves_no_folder_open_to_others(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRUBJAY_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for part in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.delenv(f"XDG_{part}_HOME", raising=False)
     (tmp_path / "nothing").mkdir()
 
     code, _, _ = shell.run("models", "pull", "e5-small-v2", "--from", str(tmp_path / "nothing"))
 
     assert code != 0
-    assert stat.S_IMODE((shell.home / "data").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / ".local" / "share" / "scrubjay").stat().st_mode) == 0o700
 
 
 def test_pulling_without_a_name_needs_a_model_in_the_settings(shell: Shell) -> None:
