@@ -23,10 +23,11 @@ from typing import Any
 import anyio
 import pytest
 
-from scrubjay import api, choice, embedding_server, slot
+from scrubjay import api, choice, embedding_server, models, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
 from scrubjay.scheduler import Scheduler
 from scrubjay.service import Service
+from scrubjay.store import Transaction
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +36,9 @@ Opener = Callable[..., AbstractAsyncContextManager[Service]]
 NOTHING = api.Nothing()
 QUESTION = api.RecallRequest(query="where does the kitten sleep?")
 QUICK = replace(DEFAULT, models=ModelPolicy(question_seconds=0.4, rest_seconds=0.2))
+REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().parents[1] / ".models")
+MODEL = "bge-small-en-v1.5"
+RERANKER = "ms-marco-MiniLM-L-12-v2"
 DIMENSIONS = {"a": 3, "b": 4}
 
 
@@ -352,6 +356,26 @@ async def test_a_store_that_goes_without_a_model_keeps_no_queue(opened: Opener, 
     assert (after.embedded, after.to_embed) == (3, 0)
 
 
+@pytest.mark.skipif(not (REAL / MODEL).is_dir(), reason="the model's files are not here")
+async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened: Opener) -> None:
+    space = models.EMBEDDERS[MODEL].space
+
+    def embedded_elsewhere(tx: Transaction) -> None:
+        owners = [(row[0], "0", b"\0" * 388) for row in tx.fetch("select id from event")]
+        tx.put_vectors(tx.space(space), owners)
+
+    async with opened() as service:
+        await say(service, "one", "two")
+        await service.store.write(embedded_elsewhere)
+    async with opened(models_dir=REAL, model=MODEL) as service:
+        stats = await service.stats(NOTHING)
+        await service.embed()
+        state = (await service.status(NOTHING)).model_state
+
+    assert (stats.embedded, stats.to_embed) == (2, 0)
+    assert state == "idle"
+
+
 async def test_an_error_of_the_past_is_not_shown_for_ever(opened: Opener, server: EmbeddingServer) -> None:
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
         await service.add(MemoryDraft(content="The kitten naps on the couch"))
@@ -366,10 +390,6 @@ async def test_an_error_of_the_past_is_not_shown_for_ever(opened: Opener, server
     assert (failed.mode, worked.mode) == ("lexical", "hybrid")
     assert any("500" in text for text in during.warnings)
     assert not any("500" in text for text in after.warnings)
-
-
-REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().parents[1] / ".models")
-RERANKER = "ms-marco-MiniLM-L-12-v2"
 
 
 @pytest.mark.skipif(not (REAL / RERANKER).is_dir(), reason="the reranking model's files are not here")

@@ -96,11 +96,15 @@ class Models:
         return None if name is None else await self._store.space_number(name)
 
     async def start(self) -> None:
-        """Take up what the store says. The queue of a store that goes without a model does not grow for nobody."""
+        """Take up what the store says: its queue is that of the model in use, and empty without one."""
         name = (await self.chosen()).name
         self._set_patience(name)
-        if name == NO_MODEL and await self._store.embed_space() is not None:
-            await self._store.write(Transaction.leave_space)
+        if name == NO_MODEL:
+            if await self._store.embed_space() is not None:
+                await self._store.write(Transaction.leave_space)
+        elif await self.known_space() is not None and not await self._is_queued(name):
+            space = models.EMBEDDERS[name].space
+            await self._store.write(lambda tx: tx.enter_space(space))
 
     def _set_patience(self, name: str) -> None:
         self.embedder.patience = self._policy.models.question_seconds if name.startswith(HTTP_PREFIX) else None
@@ -123,7 +127,7 @@ class Models:
     async def warnings(self) -> list[str]:
         """Return what a person should know, with what to do about it."""
         found = [
-            f"{error.message}: {effect}. {error.hint}".rstrip(". ")
+            f"{error.message}: {effect}; {error.hint}".rstrip("; ")
             for error, effect in (
                 (self.embedder.error, "recall goes by words alone"),
                 (self.reranker.error, "nothing is reranked"),
