@@ -379,5 +379,5 @@ def test_a_store_that_a_daemon_has_is_nobody_elses(chosen: Settings) -> None:
         service = await Service.open(chosen.store_path, models_dir=chosen.models_dir, model="none")
         await service.close()
 
-    with pytest.raises(ScrubjayError, match="in use"):
+    with pytest.raises(ScrubjayError, match=r"\(scrubjay daemon\)"):
         asyncio.run(intrude())
