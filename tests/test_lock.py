@@ -104,15 +104,14 @@ def test_a_start_of_the_daemon_says_at_once_which_script_has_the_store(tmp_path:
 
 def test_a_script_that_ends_soon_is_waited_for(tmp_path: Path, chosen: Settings) -> None:
     with script(tmp_path) as running:
+        said: list[str] = []
 
         def attempt() -> door.Door:
-            if time.monotonic() - began > 1.2 and running.poll() is None:
+            if said and running.poll() is None:
                 running.kill()
                 running.wait()
             return door.Inside(chosen.store_path, chosen)
 
-        said: list[str] = []
-        began = time.monotonic()
         opened = door.in_turn(attempt, wait_s=30, waiting=said.append)
         opened.close()
 
