@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay import Memory, api
+from scrubjay import Memory, api, settings
 from scrubjay.cli import main
 from scrubjay.service import Service
 from scrubjay_shared.errors import ConflictError, InvalidError
@@ -154,6 +154,21 @@ async def test_the_operation_refuses_what_the_command_refuses(opened: Opener, st
         answer = await service.backup(api.PathRequest(path=str(tmp_path / "there.db"), force=True))
 
     assert (tmp_path / "there.db").stat().st_size == answer.bytes > 1
+
+
+@pytest.mark.anyio
+async def test_the_operation_knows_the_settings_and_the_log(tmp_path: Path) -> None:
+    chosen = settings.load({"model": "none"}, {"SCRUBJAY_HOME": str(tmp_path)})
+    service = await Service.configured(chosen, {})
+    try:
+        for file in (chosen.config_path, chosen.log_path):
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(b"mine")
+            with pytest.raises(InvalidError):
+                await service.backup(api.PathRequest(path=str(file), force=True))
+            assert file.read_bytes() == b"mine"
+    finally:
+        await service.close()
 
 
 @pytest.mark.usefixtures("data")

@@ -117,6 +117,7 @@ class Service:
     def __init__(self, store: Store, policy: MemoryPolicy, named: Named, now: Callable[[], Millis]) -> None:
         self.store = store
         self.policy = policy
+        self.ours: tuple[Path, ...] = ()  # files away from the store that no copy may be written onto
         self.on_work: Callable[[str], None] = lambda _job: None
         """Told the name of a job that has something to do; the scheduler listens."""
         self.jobs: Callable[[], Awaitable[tuple[api.Job, ...]]] = _no_jobs
@@ -195,7 +196,7 @@ class Service:
         if settings.recall_weights is not None:
             weights = await asyncio.to_thread(_weights, settings.recall_weights)
             policy = replace(policy, recall=weighted(policy.recall, weights))
-        return await cls.open(
+        service = await cls.open(
             settings.store_path if path is None else path,
             models_dir=settings.models_dir,
             model=settings.model,
@@ -205,6 +206,9 @@ class Service:
             endpoint=endpoint,
             threads=settings.threads,
         )
+        sockets = () if settings.socket is None else (settings.socket,)
+        service.ours = (settings.config_path, settings.log_path, settings.token_path, *sockets)
+        return service
 
     def stop_working(self) -> None:
         """Let background work end after the step it is at; what is left is found again when the store is opened."""
@@ -917,7 +921,8 @@ class Service:
         target = Path(request.path)
         if not target.is_absolute():
             raise InvalidError(f"{request.path} is not an absolute path", hint="give the whole path")
-        target = await asyncio.to_thread(destination.check, target, self.store.path, force=request.force)
+        check = partial(destination.check, force=request.force, ours=self.ours)
+        target = await asyncio.to_thread(check, target, self.store.path)
         size, digest = await self.store.backup(target, force=request.force)
         return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
 
