@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.index import EventDoc, Index, MemoryDoc
+import scrubjay.index
+from scrubjay.index import EventDoc, Index, MemoryDoc, Table
 from scrubjay.policy import RecallPolicy, weighted
 from scrubjay.recall import (
     CUT,
@@ -550,6 +552,36 @@ def test_weighted_scores_are_the_formula_of_cosine_and_overlap() -> None:
         "m1": pytest.approx(0.8 * 0.7071 + 0.2, abs=0.01),
         "m2": pytest.approx(0.8 + 0.2 * red / (red + bicycle), abs=0.01),
     }
+
+
+def test_weighted_mode_scores_every_row_and_copies_no_more_than_a_block_of_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scrubjay.index, "_BLOCK", 8)
+    copied: list[int] = []
+    real = Table.vectors
+
+    def counting(table: Table, rows: npt.NDArray[np.intp]) -> scoring.Rows:
+        copied.append(len(rows))
+        return real(table, rows)
+
+    draw = np.random.default_rng(3)
+    vectors = {f"m{n}": unit(*draw.normal(size=5)) for n in range(100) if n % 7}
+    index = index_of(
+        *(memory(f"m{n}", "bread", scope="project", resource_id="one" if n % 5 == 0 else "two") for n in range(100)),
+        vectors=vectors,
+    )
+    query = np.array(unit(*draw.normal(size=5)), np.float32)
+    monkeypatch.setattr(Table, "vectors", counting)
+
+    for filters, count in ((EVERYTHING, 100), (Filters(caller_project="one"), 20)):
+        found = {hit.id: hit for hit in ask(index, "bread", filters, mode=WEIGHTED, vector=query, limit=100).hits}
+
+        assert len(found) == count
+        assert max(copied, default=0) <= 8
+        for id_, hit in found.items():
+            exact = float(np.dot(vectors[id_], query)) if id_ in vectors else None
+            assert hit.cosine == (None if exact is None else pytest.approx(exact, abs=0.02))
 
 
 @pytest.mark.parametrize(("tagged", "found"), [(5, 5), (4, 10)])

@@ -764,7 +764,15 @@ class Table:
         """Return float32 [rows]: the cosine of each of these rows with the query, 0 for one that is not embedded."""
         if self._vectors is None:
             return np.zeros(len(rows), np.float32)
-        return scoring.cosines(self.vectors(rows), self["scale"][rows], query, query_scale)
+        if len(rows) > _BLOCK and 3 * len(rows) > len(self):  # comparing all is cheaper than picking them out
+            wanted = np.zeros(len(self), np.bool_)
+            wanted[rows] = True
+            return self.cosines(query, query_scale, wanted)[rows]
+        found = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), _BLOCK):  # picking out copies: a block at a time, never all
+            part = rows[start : start + _BLOCK]
+            found[start : start + _BLOCK] = scoring.cosines(self.vectors(part), self["scale"][part], query, query_scale)
+        return found
 
     def nearest(
         self, query: scoring.Rows, query_scale: float, seen: Mask | None, count: int
@@ -936,9 +944,8 @@ class Index:
         return made
 
     def __len__(self) -> int:
-        """Return the number of documents."""
-        with self.lock:
-            return len(self.events.rows) + len(self.memories.rows)
+        """Return the number of documents; does not wait for the lock, which a question may hold for a tenth second."""
+        return len(self.events.rows) + len(self.memories.rows)
 
     def __contains__(self, id_: object) -> bool:
         with self.lock:
