@@ -20,6 +20,7 @@ from scrubjay import settings as options
 from scrubjay_bench import (
     append,
     daemons,
+    event_loop,
     footprint,
     gate,
     importing,
@@ -37,7 +38,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BASELINE = CHECKOUT / "bench" / "baseline.json"
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 FAILED = 1
-LONGEST = ("scale-1m", "bootstrap-1m")  # half an hour the first time: measured when they are named
+LONGEST = ("scale-1m", "bootstrap-1m", "event-loop")  # up to half an hour: measured when they are named
 
 
 def _synced(module: str, **options: str) -> Callable[[Plan], list[Figure]]:
@@ -60,6 +61,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
         f"scale-{name}": (f"A store of {size.filling.items:,} items", partial(scale.measure, name=name))
         for name, size in scale.SIZES.items()
     },
+    "event-loop": ("The event loop with texts of 8 MB", event_loop.measure),
     "footprint": ("Memory and processor time of the daemon", footprint.measure),
     "import": ("Importing", importing.measure),
     "start": ("Cold start", starting.measure),
