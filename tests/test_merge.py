@@ -666,7 +666,7 @@ async def test_events_of_one_time_stand_in_the_order_they_were_said_in_whatever_
             await take(there, author.device, piece)
 
         for store in (author, here, there):
-            page, _ = await store.page_of_events("", (), after=None, limit=50)
+            page, _ = await store.page_of_events("", (), after=None, limit=50, chars=10_000)
             assert [event.text for event in page] == [f"line {n}" for n in range(20)]
             assert (await store.sessions())[0].title == "line 0"
             docs = [doc async for batch in store.event_docs() for doc in batch]
@@ -1145,6 +1145,7 @@ async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_t
             async with opened(now=clock, entropy=drawn) as service:
                 loaded += (await service._saved_index()) is not None
                 stores, clocks = [service.store, there], [clock, far]
+                await service.indexed()
                 assert indexed(service._index) == indexed(await fresh_index(service.store))
                 kinds = [kind for kind in KINDS if not (kind.startswith(("forget", "blank")) and rng.random() < 0.8)]
                 for _ in range(8):
@@ -1158,6 +1159,7 @@ async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_t
                     await lived(stores, clocks, [step_])
                 log = await said_by(there)
                 await take(service.store, there.device, rng.sample(log, rng.randrange(len(log) + 1)))
+                await service.indexed()
                 assert indexed(service._index) == indexed(await fresh_index(service.store))
     assert loaded  # a saved copy was of use at least once
 

@@ -1085,3 +1085,101 @@ async def test_stats_and_rebuild_say_the_same_number_of_memories(service: Servic
 
     assert (stats.memories, stats.identity_keys, stats.active_keys) == (1, 1, 1)
     assert rebuilt.memories == stats.memories == sum(stats.by_type.values()) == sum(stats.by_kind.values())
+
+
+# --- who may touch what -------------------------------------------------------------------------------------------------
+
+REFS: dict[str, Callable[[Service, str, dict[str, str]], Any]] = {
+    "get": lambda service, ref, who: service.get(api.RefRequest(ref=ref, **who)),
+    "why": lambda service, ref, who: service.why(api.RefRequest(ref=ref, **who)),
+    "update": lambda service, ref, who: service.update(api.UpdateRequest(ref=ref, content="Other words.", **who)),
+    "rename": lambda service, ref, who: service.rename(api.RenameRequest(ref=ref, name=f"other {ref}", **who)),
+    "alias": lambda service, ref, who: service.alias(api.AliasRequest(ref=ref, alias=f"more {ref}", **who)),
+    "resolve": lambda service, ref, who: service.resolve(api.ResolveRequest(ref=ref, field="content", **who)),
+    "forget": lambda service, ref, who: service.forget(api.ForgetRequest(ref=ref, **who)),
+}
+"""Every verb that takes a reference, as somebody calls it."""
+
+
+def test_the_table_of_references_has_every_verb_that_takes_one() -> None:
+    assert set(REFS) == {verb.name for verb in api.VERBS if "ref" in verb.request.__dataclass_fields__}
+    assert all(
+        {"project", "session_id"} <= verb.request.__dataclass_fields__.keys()
+        for verb in api.VERBS
+        if "ref" in verb.request.__dataclass_fields__
+    )
+
+
+CALLERS: list[tuple[dict[str, str], dict[str, Any], bool]] = [
+    ({"project": "own"}, {"scope": Scope.PROJECT, "resource_id": "own"}, True),
+    ({"project": "own"}, {"scope": Scope.PROJECT, "resource_id": "other"}, False),
+    ({"project": "own"}, {"scope": Scope.SESSION, "resource_id": "own session"}, False),
+    ({"project": "own"}, {}, True),
+    ({"session_id": "own"}, {"scope": Scope.SESSION, "resource_id": "own"}, True),
+    ({"session_id": "own"}, {"scope": Scope.PROJECT, "resource_id": "other"}, False),
+    ({"session_id": "own"}, {}, True),
+    ({}, {"scope": Scope.PROJECT, "resource_id": "other"}, True),
+]
+"""Who asks, whose memory it is, and whether the one sees the other."""
+
+
+@pytest.mark.parametrize("verb", REFS)
+async def test_a_caller_touches_what_it_may_see_and_the_rest_does_not_exist_for_it(service: Service, verb: str) -> None:
+    for number, (who, whose, seen) in enumerate(CALLERS):
+        entry = await service.add(MemoryDraft(content=f"Zebra {number} has stripes", name=f"zebra {number}", **whose))
+
+        for ref in (entry.memory.id, f"zebra {number}"):
+            try:
+                await REFS[verb](service, ref, who)
+                found = True
+            except NotFoundError as error:
+                # "No such conflict": the memory was found, a conflict about it was not.
+                found = {f"no memory '{ref}'": False}.get(error.message, error.message.startswith("no such conflict"))
+            assert found is seen, (who, whose)
+            if verb == "forget" and seen:
+                break
+
+        if not seen:
+            assert await get(service, entry.memory.id) == replace(entry, created=False)
+
+
+async def test_a_caller_forgets_events_that_it_may_see(service: Service) -> None:
+    own = {"project": "own"}
+    for number, (who, where, seen) in enumerate(
+        (
+            (own, own, True),
+            (own, {"project": "other"}, False),
+            (own, {}, True),
+            (own | {"session_id": "s1"}, {"project": "other"}, True),
+            ({"session_id": "s2"}, {"project": "other"}, False),
+            ({}, {"project": "other"}, True),
+        )
+    ):
+        (event_id,) = (await ingest(service, said(f"Zebra {number} left.", **where))).ids
+
+        if seen:
+            assert (await service.forget(api.ForgetRequest(ref=event_id, **who))).events == (event_id,)
+        else:
+            with pytest.raises(NotFoundError, match=f"no memory '{event_id}'"):
+                await service.forget(api.ForgetRequest(ref=event_id, **who))
+    assert [event.text for event in (await service.events(api.EventsRequest())).events] == [
+        "Zebra 1 left.",
+        "Zebra 4 left.",
+    ]
+
+
+async def test_why_shows_a_caller_no_event_of_another_project(service: Service) -> None:
+    await ingest(service, said("I prefer tea to coffee in the morning.", project="one"))
+    await service.settle(api.SettleRequest())
+    (entry,) = (await service.list(api.ListRequest())).entries
+    await service.update(api.UpdateRequest(ref=entry.memory.id, salience=0.9))
+    shown = {
+        project: [
+            len(source.events)
+            for source in (await service.why(api.RefRequest(ref=entry.memory.id, project=project))).sources
+        ]
+        for project in ("one", "two", None)
+    }
+
+    assert entry.memory.scope is Scope.USER
+    assert shown == {"one": [1], "two": [0], None: [1]}

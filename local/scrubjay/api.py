@@ -1,8 +1,10 @@
 """The verbs of scrubjay as data: each one's request, answer and route. Every door reads this table; none adds to it.
 
 A reference (`ref`) is a memory's id, an unambiguous prefix of at least 6 characters of it, its name, or any alias.
-Times are UTC milliseconds. `project` and `session_id` say who is asking: without a project the caller is the person
-at the keyboard, who sees everything; with one it sees the person's memories, that project's, and its session's.
+Times are UTC milliseconds. `project` and `session_id` say who is asking: without either the caller is the person at
+the keyboard, who sees everything; else it sees the person's memories, that project's, and its session's, and events of
+that project, of its session, or of none. To whoever asks, what it may not see does not exist: no verb reads or changes
+it.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefRequest:
-    """One memory, addressed by id, prefix, name or alias; `project`/`session_id` say who asks."""
+    """One memory, addressed by id, prefix, name or alias."""
 
     ref: str
     project: str | None = None
@@ -101,7 +103,10 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAnswer:
-    """A page of entries and the cursor of the next, None at the end. `notes` say when nothing belongs to `project`."""
+    """A page of entries and the cursor of the next, None at the end. A page of large texts ends before its limit.
+
+    `notes` say when nothing belongs to `project`.
+    """
 
     entries: tuple[Entry, ...]
     next: str | None = None
@@ -129,6 +134,8 @@ class RenameRequest:
 
     ref: str
     name: str
+    project: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +145,8 @@ class AliasRequest:
     ref: str
     alias: str
     remove: bool = False
+    project: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +155,8 @@ class ForgetRequest:
 
     ref: str
     keep_sources: bool = False
+    project: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +175,7 @@ class ForgetAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A grip with the events it points at."""
+    """A grip with the events it points at. Of a long event the text stands to the end of the passage, or further."""
 
     grip: Grip
     events: tuple[Event, ...]
@@ -308,7 +319,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One answer. `parts` add up to `score`. `truncated` is true when the budget cut its text.
+    """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
     `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type.
     """
@@ -397,7 +408,10 @@ class EventsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsAnswer:
-    """A page of events and the cursor of the next, None at the end. `notes` say when nothing belongs to `project`."""
+    """A page of events and the cursor of the next, None at the end. A page of large texts ends before its limit.
+
+    `notes` say when nothing belongs to `project`.
+    """
 
     events: tuple[Event, ...]
     next: str | None = None

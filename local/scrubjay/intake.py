@@ -54,6 +54,12 @@ KEY_PARTS = 4
 REPEAT_WINDOW_MS = 60_000
 """An equal payload without id or time is the same delivery within a minute, and said again after it."""
 
+NAME_ROOM = 20
+"""A name so many times too long is refused, and a topic cut, before secrets are taken out: that makes few shorter."""
+
+METADATA_ROOM = 3
+"""Of metadata that is so many times too large, nothing is cleaned: it is refused as it came."""
+
 MAX_PROJECT_CHARS = 4_096
 """A project is named by a path at the longest."""
 
@@ -177,6 +183,8 @@ def content(policy: MemoryPolicy, text: str) -> str:
 
 def name(policy: MemoryPolicy, text: str) -> str:
     """Return a name, white space plain, secrets out. Raises InvalidError for an empty, long or unprintable one."""
+    if len(text) > NAME_ROOM * policy.limits.max_name_chars:  # redacting megabytes only to refuse them took a second
+        raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
     plain = " ".join(redact.clean(valid(text), policy.redact).text.split())
     if not plain or len(plain) > policy.limits.max_name_chars:
         raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
@@ -187,7 +195,8 @@ def name(policy: MemoryPolicy, text: str) -> str:
 
 def topic(policy: MemoryPolicy, text: str) -> str | None:
     """Return a topic label, cut to a name's length and without secrets; None when nothing is left."""
-    return redact.clean(valid(text), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
+    longest = NAME_ROOM * policy.limits.max_name_chars
+    return redact.clean(valid(text[:longest]), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
 
 
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:
@@ -213,6 +222,12 @@ def metadata(given: Json, where: str, policy: MemoryPolicy) -> redact.CleanedJso
     if not given:
         return redact.CleanedJson(value={})
     limits = policy.limits
+    most = METADATA_ROOM * limits.max_metadata_bytes
+    if _size(given, most) > most:  # before it is cleaned, which takes a second for 8 MB
+        raise TooLargeError(
+            f"{where}: more than {most} characters of metadata",
+            hint=f"at most {limits.max_metadata_bytes} bytes; use the text",
+        )
     cleaned = redact.clean_json(_valid_json(given, where, limits.max_metadata_depth), policy.redact)
     encoded = msgspec.json.encode(cleaned.value, order="deterministic")
     if len(encoded) > limits.max_metadata_bytes:
@@ -221,6 +236,20 @@ def metadata(given: Json, where: str, policy: MemoryPolicy) -> redact.CleanedJso
         )
     # Through JSON and back: keys sorted, so that an op's bytes can be made again from the stored row.
     return replace(cleaned, value=msgspec.json.decode(encoded))
+
+
+def _size(value: Any, most: int) -> int:
+    """Return how many characters and values a JSON value has, or something above `most` where it has more."""
+    size = 0
+    left = [value]
+    while left and size <= most:
+        one = left.pop()
+        size += len(one) if isinstance(one, str) else 1
+        if isinstance(one, dict):
+            left += [*one, *one.values()] if len(one) <= most else [" " * (most + 1)]
+        elif isinstance(one, list | tuple):
+            left += one if len(one) <= most else [" " * (most + 1)]
+    return size
 
 
 def _valid_json(value: Any, where: str, depth: int) -> Any:

@@ -187,6 +187,12 @@ class LimitPolicy:
     identity_tokens: int = 200  # the identity layer's budget, from the layer table of the specification
     active_tokens: int = 500  # the active layer's, likewise
     recall_tokens: int = 2_000  # what one answer may cost an agent's context unless it asks for more
+    # Of one text in an answer of recall, whatever its budget: forty pages, more than anybody reads in a hit. `get`
+    # and the events give the whole.
+    hit_chars: int = 200_000
+    # Of the texts of one page of memories or events. Making a page of 500 texts of 8 MB took 4 GB and held everybody
+    # up; the page ends early instead, and has at least one entry.
+    page_chars: int = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

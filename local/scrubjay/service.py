@@ -17,11 +17,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -44,7 +45,7 @@ from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
 from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy, RecallWeights, weighted
-from scrubjay.recall import Filters, Query, Ranking, passage, rank, reranked
+from scrubjay.recall import CUT, Filters, Query, Ranking, passage, rank, reranked
 from scrubjay.recall import Hit as Ranked
 from scrubjay.runtime import Models, Named
 from scrubjay.settings import Settings
@@ -94,6 +95,8 @@ from scrubjay_shared.text import analyse, fts_query, query_tokens
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 IDENTITY_PREFIX = "identity/"
 ACTIVE_PREFIX = "active/"
 NO_MODEL = "none"
@@ -107,8 +110,18 @@ SAVED_FROM = 20_000
 SAVED_SHARE = 20
 """Once one document in so many has changed, the copy is written again: catching up with more would take a second."""
 
+RERANKED_CHARS = 8_000
+"""Of a text given to the reranking model, whose window is 512 tokens: more words than it reads."""
+
+READ_HITS = 16
+"""Hits whose texts are read at a time: an answer of the usual size is read at once, and a budget soon spent ends it."""
+
 SCANNED = 5_000
 """Documents read from the store at a time while catching up."""
+
+
+NEAR_CHARS = 8
+"""A memory so many times as long as another says more than it. Comparing one of 8 MB with a sentence took 6 s."""
 
 
 class Service:
@@ -133,6 +146,9 @@ class Service:
         self._indexing = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._saving = asyncio.Lock()
+        self._follower = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index")
+        self._followed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followed.set_result(None)
         self._erasing = threading.Event()
         self._dropping: set[asyncio.Task[None]] = set()
         self._unsaved = 0
@@ -232,6 +248,8 @@ class Service:
                 await self._models.close()
             finally:
                 await self.store.close()
+                await self.indexed()
+                self._follower.shutdown(wait=False)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -252,8 +270,9 @@ class Service:
                 for place, draft in enumerate(request.events)
             ]
 
-        large = sum(len(draft.text) for draft in request.events) > SMALL_CHARS
-        return await self._append(await asyncio.to_thread(clean) if large else clean(), learn=request.learn)
+        # Metadata is cleaned too, and nobody knows how long it takes before it is.
+        chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in request.events)
+        return await self._append(await _off_loop(chars, clean), learn=request.learn)
 
     async def _append(self, cleaned: Sequence[intake.Clean], *, learn: bool) -> api.IngestAnswer:
         redactions: Counter[str] = Counter()
@@ -304,7 +323,11 @@ class Service:
             ("ts < ?", request.until),
         )
         found, more = await self.store.page_of_events(
-            clauses, params, after=_cursor(request.cursor), limit=self._page(request.limit)
+            clauses,
+            params,
+            after=_cursor(request.cursor),
+            limit=self._page(request.limit),
+            chars=self.policy.limits.page_chars,
         )
         notes = await self._notes_on(request.project)
         return api.EventsAnswer(events=tuple(found), next=_cursor_text(more), notes=notes)
@@ -317,7 +340,8 @@ class Service:
 
     async def add(self, request: MemoryDraft) -> api.Entry:
         """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
-        ((memory_id, created),) = await self._add_all([intake.memory(request, self.policy)])
+        cleaned = await _off_loop(len(request.content), lambda: intake.memory(request, self.policy))
+        ((memory_id, created),) = await self._add_all([cleaned])
         return await self._entry(memory_id, created=created)
 
     async def _add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
@@ -373,7 +397,11 @@ class Service:
             clauses += " and (m.scope = 'user' or m.resource_id in (?, ?))"
             params += (request.project, request.session_id)
         found, more = await self.store.page_of_memories(
-            clauses, params, after=_cursor(request.cursor), limit=self._page(request.limit)
+            clauses,
+            params,
+            after=_cursor(request.cursor),
+            limit=self._page(request.limit),
+            chars=self.policy.limits.page_chars,
         )
         names = await self.store.aliases([memory.id for memory in found])
         return api.ListAnswer(
@@ -396,7 +424,8 @@ class Service:
         intake.check_salience(request.salience)
         fields: dict[Field, Any] = {}
         if request.content is not None:
-            fields[Field.CONTENT] = intake.content(self.policy, request.content)
+            content = request.content
+            fields[Field.CONTENT] = await _off_loop(len(content), lambda: intake.content(self.policy, content))
         if request.type is not None:
             fields[Field.TYPE] = request.type.value
         if request.salience is not None:
@@ -407,7 +436,9 @@ class Service:
             intake.check_layer(request.layer, (await self.store.memory(memory_id)).trust)
             fields[Field.LAYER] = request.layer.value
         if request.metadata is not None:
-            fields[Field.METADATA] = intake.metadata(request.metadata, "memory", self.policy).value
+            metadata = request.metadata
+            cleaned = await asyncio.to_thread(lambda: intake.metadata(metadata, "memory", self.policy))
+            fields[Field.METADATA] = cleaned.value
         if not fields:
             raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
@@ -418,7 +449,7 @@ class Service:
 
     async def rename(self, request: api.RenameRequest) -> api.Entry:
         """Give a memory another canonical name; the old one stays as an alias."""
-        memory_id = await self.store.resolve(intake.valid(request.ref))
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
         name = intake.name(self.policy, request.name)
         write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
         await self.store.write(lambda tx: tx.write_memories([write]))
@@ -426,7 +457,7 @@ class Service:
 
     async def alias(self, request: api.AliasRequest) -> api.Entry:
         """Bind an additional name, or with `remove` take it away."""
-        memory_id = await self.store.resolve(intake.valid(request.ref))
+        memory_id = await self._resolve(request.ref, request.project, request.session_id)
         name = intake.name(self.policy, request.alias)
         if request.remove:
             await self.store.write(lambda tx: tx.unclaim(memory_id, name))
@@ -439,19 +470,18 @@ class Service:
         """Return the passages a memory was read from, with their events, and everything that happened to it."""
         memory_id = await self._resolve(request.ref, request.project, request.session_id)
         grips = (await self.store.grips([memory_id])).get(memory_id, ())
+        sources: builtins.list[api.Source] = []
+        for grip in grips:
+            chars = max(grip.span_end, self.policy.limits.hit_chars)
+            run = await self.store.run_of_events(grip.event_id_start, grip.event_id_end, chars=chars)
+            seen = tuple(event for event in run if _visible_event(event, request.project, request.session_id))
+            sources.append(api.Source(grip=grip, events=seen))
         entry = await self._entry(memory_id)
         history = tuple(_change(row) for row in await self.store.history(memory_id))
         return api.WhyAnswer(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self.store.device),
-            sources=tuple(
-                [
-                    api.Source(
-                        grip=grip, events=tuple(await self.store.run_of_events(grip.event_id_start, grip.event_id_end))
-                    )
-                    for grip in grips
-                ]
-            ),
+            sources=tuple(sources),
             history=history,
         )
 
@@ -493,8 +523,10 @@ class Service:
         backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
-        event = (await self.store.events([ref])).get(ref)
-        memory_id = "" if event is not None else await self.store.resolve(ref)
+        event = (await self.store.events([ref], chars=0)).get(ref)
+        if event is not None and not _visible_event(event, request.project, request.session_id):
+            raise _no_memory(ref)
+        memory_id = "" if event is not None else await self._resolve(ref, request.project, request.session_id)
 
         def work(tx: Transaction) -> api.ForgetAnswer:
             return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)
@@ -582,6 +614,7 @@ class Service:
         if request.mode is api.Mode.WEIGHTED:
             await self._place_topics()
         lap = time.perf_counter()
+        await self.indexed()
         ranking = await asyncio.to_thread(ranked)
         stages["rank"] = _lap(lap)
         if reranker is not None:
@@ -590,9 +623,8 @@ class Service:
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
         lap = time.perf_counter()
-        hits = await self._hits(ranking)
-        budgeted = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
-        kept, tokens, left_out = budget.fit(hits, budgeted)
+        max_tokens = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
+        kept, tokens, left_out = await self._packed(ranking.hits, max_tokens)
         stages["read"] = _lap(lap)
         for hit in kept:
             if hit.kind == "memory":
@@ -614,9 +646,11 @@ class Service:
         first = ranking.hits[: policy.rerank_hits]
         if len(first) < 2:
             return replace(ranking, hits=ranking.hits[:limit]), ""
-        memories, events = await asyncio.gather(
-            self.store.memories([hit.id for hit in first if hit.kind == "memory"]),
-            self.store.events([id_ for hit in first if hit.kind == "event" for id_ in (hit.id, *hit.before)]),
+        asked = [hit for hit in first if hit.kind == "event"]
+        memories, events, before = await asyncio.gather(
+            self.store.memories([hit.id for hit in first if hit.kind == "memory"], chars=RERANKED_CHARS),
+            self.store.events([hit.id for hit in asked], chars=RERANKED_CHARS),
+            self.store.events([id_ for hit in asked for id_ in hit.before], chars=-RERANKED_CHARS),
         )
         passages = [
             memories[hit.id].content
@@ -624,7 +658,7 @@ class Service:
             else passage(
                 events[hit.id].speaker,
                 events[hit.id].text,
-                [(events[id_].speaker, events[id_].text) for id_ in hit.before if id_ in events],
+                [(before[id_].speaker, before[id_].text) for id_ in hit.before if id_ in before],
                 policy,
             )
             if hit.id in events
@@ -665,17 +699,39 @@ class Service:
             return []
         return await self.store.named(name)
 
-    async def _hits(self, ranking: Ranking) -> tuple[api.Hit, ...]:
-        memory_ids = [hit.id for hit in ranking.hits if hit.kind == "memory"]
-        event_ids = {hit.id for hit in ranking.hits if hit.kind == "event"}
-        around = {event_id for hit in ranking.hits for event_id in hit.neighbours}
+    async def _packed(self, ranked: Sequence[Ranked], max_tokens: int) -> tuple[tuple[api.Hit, ...], int, int]:
+        """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""
+        kept: builtins.list[api.Hit] = []
+        spent = 0
+        for at in range(0, len(ranked), READ_HITS):
+            most = min(self.policy.limits.hit_chars, budget.chars_within(max_tokens - spent))
+            hits = await self._hits(ranked[at : at + READ_HITS], most)
+            chars = sum(len(hit.text) + sum(len(quote.text) for quote in hit.neighbours) for hit in hits)
+            fitting, cost, left_out = await _off_loop(chars, partial(budget.fit, hits, max_tokens - spent))
+            kept += fitting
+            spent += cost
+            if left_out or (fitting and fitting[-1].text != hits[len(fitting) - 1].text):
+                return tuple(kept), spent, left_out + len(ranked[at + READ_HITS :])
+        return tuple(kept), spent, 0
+
+    async def _hits(self, ranked: Sequence[Ranked], most: int) -> tuple[api.Hit, ...]:
+        """Return ranked hits with their texts, of which none has more than about `most` characters.
+
+        A longer one is cut and marked, so that it does not look whole; of a cut text, at least as many are left as can
+        matter to a budget that gave `most`.
+        """
+        memory_ids = [hit.id for hit in ranked if hit.kind == "memory"]
+        event_ids = {hit.id for hit in ranked if hit.kind == "event"}
+        around = {event_id for hit in ranked for event_id in hit.neighbours}
         memories, grips, events = await asyncio.gather(
-            self.store.memories(memory_ids), self.store.grips(memory_ids), self.store.events([*event_ids, *around])
+            self.store.memories(memory_ids, chars=most + 1),
+            self.store.grips(memory_ids),
+            self.store.events([*event_ids, *around], chars=most + 1),
         )
         ends = {grip.event_id_start for found in grips.values() for grip in found} - events.keys()
-        events |= await self.store.events([*ends])
+        events |= await self.store.events([*ends], chars=0)  # only who said it and when: the grip has the words
         found: builtins.list[api.Hit] = []
-        for hit in ranking.hits:
+        for hit in ranked:
             neighbours = tuple(_quote(events[at]) for at in hit.neighbours if at in events)
             if hit.kind == "event" and hit.id in events:
                 event = events[hit.id]
@@ -695,7 +751,7 @@ class Service:
                 )
             elif hit.kind == "memory" and hit.id in memories:
                 found.append(_memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, neighbours))
-        return tuple(found)
+        return tuple(_cut(hit, most) for hit in found)
 
     async def flush_accesses(self) -> int:
         """Write how often memories were recalled since the last time. Returns how many memories that were."""
@@ -719,9 +775,14 @@ class Service:
         identity = await self._slots(Layer.IDENTITY, request.project, request.session_id)
         active = await self._slots(Layer.ACTIVE, request.project, request.session_id)
         limits = self.policy.limits
-        found = budget.context(
-            identity, active, identity_tokens=limits.identity_tokens, active_tokens=limits.active_tokens
+        made = partial(
+            budget.context,
+            identity,
+            active,
+            identity_tokens=limits.identity_tokens,
+            active_tokens=limits.active_tokens,
         )
+        found = await _off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
         return replace(found, notes=await self._notes_on(request.project))
 
     async def set_identity(self, request: api.SlotRequest) -> api.ContextAnswer:
@@ -740,7 +801,7 @@ class Service:
                 raise NotFoundError(f"no {layer} line {request.key!r}", hint="scrubjay context shows them")
             await self.forget(api.ForgetRequest(ref=held[0]))
             return await self.context(api.ContextRequest())
-        content = intake.content(self.policy, request.value)
+        content = await _off_loop(len(request.value), lambda: intake.content(self.policy, request.value))
 
         def work(tx: Transaction) -> None:
             held = tx.holders([name]).get(name)
@@ -819,7 +880,7 @@ class Service:
         cleaned: builtins.list[MemoryDraft] = []
         for draft in drafts:
             try:
-                cleaned.append(intake.memory(draft, self.policy))
+                cleaned.append(await asyncio.to_thread(intake.memory, draft, self.policy))
             except InvalidError:
                 said["empty"] += 1
         known = await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned])
@@ -892,24 +953,27 @@ class Service:
         """Yield the lines of an export: everything that is not derived."""
         yield exchange.header(self.store.store_id, self._now())
         after = None
+        limit, chars = self.policy.work.page, self.policy.limits.page_chars
         while True:
-            events, after = await self.store.page_of_events("", (), after=after, limit=self.policy.work.page)
-            for event in events:
-                yield exchange.line(event)
+            events, after = await self.store.page_of_events("", (), after=after, limit=limit, chars=chars)
+            for line in await asyncio.to_thread(lambda page: [*map(exchange.line, page)], events):
+                yield line
             if after is None:
                 break
         while True:
-            found, after = await self.store.page_of_memories("", (), after=after, limit=self.policy.work.page)
+            found, after = await self.store.page_of_memories("", (), after=after, limit=limit, chars=chars)
             ids = [memory.id for memory in found]
             names, grips = await self.store.aliases(ids), await self.store.grips(ids)
-            for memory in found:
-                yield exchange.line(
-                    exchange.Kept(
-                        memory=memory,
-                        aliases=tuple(alias.name for alias in names.get(memory.id, ())),
-                        grips=grips.get(memory.id, ()),
-                    )
+            kept = [
+                exchange.Kept(
+                    memory=memory,
+                    aliases=tuple(alias.name for alias in names.get(memory.id, ())),
+                    grips=grips.get(memory.id, ()),
                 )
+                for memory in found
+            ]
+            for line in await asyncio.to_thread(lambda page: [*map(exchange.line, page)], kept):
+                yield line
             if after is None:
                 return
 
@@ -1081,7 +1145,10 @@ class Service:
         began = time.perf_counter()
         work_policy = self.policy.work
         events, new, upto = await self.store.session_events(
-            session_id, context=work_policy.learn_context, limit=work_policy.learn_events
+            session_id,
+            context=work_policy.learn_context,
+            limit=work_policy.learn_events,
+            chars=self.policy.limits.page_chars,
         )
         if not events:
             return 0
@@ -1150,7 +1217,13 @@ class Service:
             return earlier
         exact = await self.store.memories_said([content_hash(observation.content)])
         tokens = list(dict.fromkeys(analyse(observation.content)))[: self.policy.work.near_tokens]
-        like = await self.store.memories_like(fts_query(tokens), self.policy.work.near_candidates) if tokens else []
+        like = (
+            await self.store.memories_like(
+                fts_query(tokens), self.policy.work.near_candidates, chars=NEAR_CHARS * len(observation.content)
+            )
+            if tokens
+            else []
+        )
         return same_memory(observation, [*exact, *like], self.policy.distill)
 
     # --- embedding ----------------------------------------------------------------------------------------------------
@@ -1179,11 +1252,11 @@ class Service:
 
     async def _place_topics(self) -> None:
         """Give the index the vectors of topic labels that it has none of; only the weighted mode reads them."""
-        labels = self._index.topics_without_vector()
         index, space = self._index, self._space
+        labels = await asyncio.to_thread(index.topics_without_vector)
         found = await self._models.vectors_of(labels) if labels else None
         if found is not None and (found[0], self._space, self._index) == (space, space, index):
-            index.set_topics(labels, *found[1])
+            await asyncio.to_thread(index.set_topics, labels, *found[1])
 
     async def _enter_space(self, space: int | None) -> None:
         """Search in this space from now on."""
@@ -1255,14 +1328,25 @@ class Service:
         self._index, self._missed = fresh, None
         for changes in missed:  # what was committed meanwhile, which the scans may have seen or not
             self._follow(changes)
+        await self.indexed()
         if not complete:
             await self._load_vectors()
 
     async def _load_vectors(self) -> None:
-        self._index.clear_vectors()
+        await self._clear_vectors()
         if self._space is not None:
             async for rows in self.store.vectors(self._space):
-                await asyncio.to_thread(self._place, rows)
+                await asyncio.to_thread(_put, self._index, rows)
+
+    async def _clear_vectors(self) -> None:
+        """Forget the vectors of the space before; what was committed while it was in use is followed first."""
+        await self.indexed()
+        await asyncio.to_thread(self._index.clear_vectors)
+
+    async def indexed(self) -> None:
+        """Return once the index holds everything that was committed before this was called."""
+        if not self._followed.done():
+            await asyncio.wait([self._followed])  # whoever waits may be cancelled, and the index must follow anyway
 
     async def _saved_index(self) -> Index | None:
         """Return the copy of the index from beside the store, caught up with it; None when there is none of use."""
@@ -1278,18 +1362,18 @@ class Service:
         rest, arrays = found
         index = await asyncio.to_thread(Index.unpacked, rest["index"], arrays)
         if rest["space"] != self._space:
-            index.clear_vectors()
+            await asyncio.to_thread(index.clear_vectors)
         self._unsaved = 0
         async for events in self.store.event_docs(position.events):
             await asyncio.to_thread(partial(index.add_events, events, keep_vectors=True))
             self._unsaved += len(events)
         for ids in _batches(changed, SCANNED):
             memories = await self.store.memory_docs_of(ids)
-            index.remove(set(ids) - {doc.id for doc in memories})
+            await asyncio.to_thread(index.remove, set(ids) - {doc.id for doc in memories})
             await asyncio.to_thread(index.add_memories, memories)
             self._unsaved += len(ids)
         if self._space is not None:
-            for ids in _batches(index.without_vector(EMBEDDED_TYPES), SCANNED):
+            for ids in _batches(await asyncio.to_thread(index.without_vector, EMBEDDED_TYPES), SCANNED):
                 rows = await self.store.vectors_of(self._space, ids)
                 await asyncio.to_thread(_put, index, rows)
                 self._unsaved += len(rows)
@@ -1305,6 +1389,7 @@ class Service:
             return
         async with self._saving:
             position, index, space = await self.store.position(), self._index, self._space
+            await self.indexed()  # the copy is of the position or later
             unsaved, self._unsaved = self._unsaved, 0
             began = time.perf_counter()
 
@@ -1337,7 +1422,11 @@ class Service:
             yield
 
     def _follow(self, changes: Changes) -> None:
-        """Bring the index up to one commit, and leave no copy of what another device had erased."""
+        """Bring the index up to one commit, and leave no copy of what another device had erased.
+
+        The index is changed in a thread of its own, commit after commit: a batch takes a third of a second, and a
+        question that is being ranked has the index locked.
+        """
         if self._missed is not None:
             self._missed.append(changes)
         if changes.erased:
@@ -1347,29 +1436,19 @@ class Service:
             task.add_done_callback(self._dropping.discard)
         if changes.arrived:
             self.on_work("embed")
-        for stale in (False, True):
-            events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
-            memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
-            if events:
-                self._index.add_events(events, keep_vectors=not stale)
-            if memories:
-                self._index.add_memories(memories, keep_vectors=not stale)
-        if changes.removed:
-            self._index.remove(changes.removed)
-        self._place([(owner, vector) for space, owner, vector in changes.vectors if space == self._space])
         self._unsaved += len(changes.events) + len(changes.memories) + len(changes.removed) + len(changes.vectors)
-
-    def _place(self, rows: Sequence[tuple[str, bytes]]) -> None:
-        _put(self._index, rows)
+        loop = asyncio.get_running_loop()
+        self._followed = loop.run_in_executor(self._follower, _applied, self._index, changes, self._space)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
     async def _resolve(self, ref: str, project: str | None, session_id: str | None) -> str:
+        """Return the id of the memory that a caller means. Raises NotFoundError for one that it may not see."""
         memory_id = await self.store.resolve(intake.valid(ref))
-        if (project is not None or session_id is not None) and not _visible(
-            await self.store.memory(memory_id), project, session_id
-        ):
-            raise NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+        if project is not None or session_id is not None:
+            memory = (await self.store.memories([memory_id], chars=0)).get(memory_id)
+            if memory is None or not _visible(memory, project, session_id):
+                raise _no_memory(ref)
         return memory_id
 
     async def _notes_on(self, project: str | None) -> tuple[str, ...]:
@@ -1388,6 +1467,23 @@ class Service:
         if not 1 <= limit <= self.policy.work.page:
             raise InvalidError(f"limit {limit} is out of range", hint=f"1 to {self.policy.work.page}")
         return limit
+
+
+def _applied(index: Index, changes: Changes, space: int | None) -> None:
+    """Bring an index up to one commit; vectors of another embedding space than `space` are not its own."""
+    try:
+        for stale in (False, True):
+            events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
+            memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
+            if events:
+                index.add_events(events, keep_vectors=not stale)
+            if memories:
+                index.add_memories(memories, keep_vectors=not stale)
+        if changes.removed:
+            index.remove(changes.removed)
+        _put(index, [(owner, vector) for number, owner, vector in changes.vectors if number == space])
+    except Exception:  # what was committed is durable, and the next commit must be followed too
+        log.exception("the index could not follow a commit")
 
 
 def _put(index: Index, rows: Sequence[tuple[str, bytes]]) -> None:
@@ -1616,6 +1712,26 @@ def _who(event: Event) -> str:
     return source if event.type is EventType.NOTE and isinstance(source, str) and source else event.speaker
 
 
+def _cut(hit: api.Hit, most: int) -> api.Hit:
+    """Return a hit whose texts end after `most` characters and say so."""
+    if len(hit.text) <= most and all(len(quote.text) <= most for quote in (*hit.sources, *hit.neighbours)):
+        return hit
+
+    def quotes(given: Sequence[api.Quote]) -> tuple[api.Quote, ...]:
+        return tuple(
+            replace(quote, text=quote.text[:most] + CUT) if len(quote.text) > most else quote for quote in given
+        )
+
+    cut = len(hit.text) > most
+    return replace(
+        hit,
+        text=hit.text[:most] + CUT if cut else hit.text,
+        truncated=cut,
+        sources=quotes(hit.sources),
+        neighbours=quotes(hit.neighbours),
+    )
+
+
 def _memory_hit(
     hit: Ranked,
     memory: Memory,
@@ -1719,6 +1835,21 @@ def _visible(memory: Memory, project: str | None, session_id: str | None) -> boo
     if project is None and session_id is None:
         return True
     return memory.scope is Scope.USER or memory.resource_id in {project, session_id} - {None}
+
+
+def _visible_event(event: Event, project: str | None, session_id: str | None) -> bool:
+    if project is None and session_id is None:
+        return True
+    return event.project in {project, None} or event.session_id == session_id
+
+
+def _no_memory(ref: str) -> NotFoundError:
+    return NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+
+
+async def _off_loop(chars: int, work: Callable[[], T]) -> T:
+    """Run what takes long on a long text in a thread, and on a short one at once: a hop to a thread costs more."""
+    return await asyncio.to_thread(work) if chars > SMALL_CHARS else work()
 
 
 def _skipped(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

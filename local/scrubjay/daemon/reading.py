@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
+from scrubjay.daemon import piecewise
+from scrubjay.policy import DEFAULT, LimitPolicy
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -56,8 +58,19 @@ def path_fields(verb: Verb) -> tuple[str, ...]:
     return tuple(re.findall(r"{(\w+)}", verb.path))
 
 
-def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_type: str) -> Any:
-    """Return the verb's request record. `path` and `query` are percent-encoded. Raises InvalidError."""
+def read(
+    verb: Verb,
+    *,
+    path: Mapping[str, str],
+    query: str,
+    body: bytes,
+    media_type: str,
+    limits: LimitPolicy = DEFAULT.limits,
+) -> Any:
+    """Return the verb's request record. `path` and `query` are percent-encoded. Raises InvalidError, TooLargeError.
+
+    A body of `piecewise.LARGE_BYTES` or more is to be read in a thread: it may take a second.
+    """
     given: dict[str, Any] = {name: _unquoted(value) for name, value in path.items()}
     asked = _query_fields(query)
     raw = takes_file(verb) and media_type != "application/json"
@@ -74,7 +87,7 @@ def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_
             raise InvalidError(
                 f"{verb.method} {verb.path} takes its fields from the body, not from the query string", hint=SEE_SCHEMA
             )
-        fields = decoded(body) if body else {}
+        fields = _fields(verb, body, limits) if body else {}
         if not isinstance(fields, dict):
             raise InvalidError("the body is not a JSON object", hint=SEE_SCHEMA)
     if twice := given.keys() & fields.keys():
@@ -87,6 +100,15 @@ def read(verb: Verb, *, path: Mapping[str, str], query: str, body: bytes, media_
         if isinstance(value, int) and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
             raise InvalidError(f"{name} is out of range", hint="whole numbers have at most 64 bits")
     return record
+
+
+def _fields(verb: Verb, body: bytes, limits: LimitPolicy) -> Any:
+    if len(body) < piecewise.LARGE_BYTES:
+        return decoded(body)
+    shape: type = verb.request
+    lists = {name for name, inner in _nested(shape).items() if inner is not None}
+    files = {"data"} if takes_file(verb) else set()
+    return piecewise.fields(body, lists=lists, files=files, max_items=limits.max_batch, decode=decoded)
 
 
 def decoded(body: bytes) -> Any:

@@ -122,6 +122,14 @@ def _reads(
     return wrap
 
 
+def beginning(columns: str, text: str, chars: int | None) -> str:
+    """Return columns with only the first `chars` characters of the column `text`, or below zero the last; None all."""
+    if chars is None:
+        return columns
+    part = f"substr({text}, 1, {chars})" if chars >= 0 else f"substr({text}, {chars})"
+    return ", ".join(part if column.strip() == text else column.strip() for column in columns.split(","))
+
+
 def placeholders(columns: str) -> str:
     """Return as many question marks as there are columns."""
     return ", ".join("?" * (columns.count(",") + 1))

@@ -333,12 +333,13 @@ class Store:
             )
         return list({row[0]: rows.memory_of(row) for row in found}.values())
 
-    async def memories(self, ids: Sequence[str]) -> dict[str, Memory]:
-        """Return the memories of some ids, by id; unknown ids are absent."""
+    async def memories(self, ids: Sequence[str], *, chars: int | None = None) -> dict[str, Memory]:
+        """Return the memories of some ids, by id; unknown ids are absent. `chars` reads no more of a content."""
         if not ids:
             return {}
+        columns = rows.beginning(rows.prefixed(rows.MEMORY_COLUMNS, "m"), "m.content", chars)
         found = await self.fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
+            f"select {columns}, {rows.ACCESSES} from memory m"
             " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))",
             (rows.array(ids),),
         )
@@ -363,20 +364,29 @@ class Store:
         return {memory_id: tuple(names) for memory_id, names in found.items()}
 
     async def page_of_memories(
-        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int
+        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int, chars: int
     ) -> tuple[list[Memory], tuple[int, int] | None]:
-        """Return a page, newest first, and where the next one starts. `where` is a clause over the columns of `m`."""
+        """Return a page, newest first, and where the next one starts. `where` is a clause over the columns of `m`.
+
+        It ends after `limit` memories, or before their contents have more than `chars` characters; it has at least one.
+        """
         clause, values = where or "1", list(params)
         if after:
             clause += " and (m.created_at, m.n) < (?, ?)"
             values += after
-        found = await self.fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES}, m.n from memory m"
-            f" left join access a on a.memory_id = m.id where {clause} order by m.created_at desc, m.n desc limit ?",
+        places = await self.fetch(
+            f"select m.created_at, m.n, length(m.content) from memory m where {clause}"
+            " order by m.created_at desc, m.n desc limit ?",
             (*values, limit + 1),
         )
-        page = [rows.memory_of(row) for row in found[:limit]]
-        return page, (found[limit - 1][15], found[limit - 1][21]) if len(found) > limit else None
+        shown = _within(places, limit, chars)
+        found = await self.fetch(
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
+            " left join access a on a.memory_id = m.id where m.n in (select value from json_each(?))"
+            " order by m.created_at desc, m.n desc",
+            (rows.array(n for _, n, _ in shown),),
+        )
+        return [rows.memory_of(row) for row in found], shown[-1][:2] if len(places) > len(shown) else None
 
     async def layer(self, layer: str) -> list[Memory]:
         """Return the memories of a layer that is always loaded, in the order they were made."""
@@ -397,13 +407,16 @@ class Store:
         )
         return [rows.memory_of(row) for row in found]
 
-    async def memories_like(self, fts_query: str, limit: int) -> list[Memory]:
-        """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first."""
+    async def memories_like(self, fts_query: str, limit: int, *, chars: int) -> list[Memory]:
+        """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first.
+
+        A memory of more than `chars` characters is left out.
+        """
         found = await self.fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null"
             " from memory_fts f join memory m on m.n = f.rowid"
-            " where memory_fts match ? order by bm25(memory_fts), m.n limit ?",
-            (fts_query, limit),
+            " where memory_fts match ? and length(m.content) <= ? order by bm25(memory_fts), m.n limit ?",
+            (fts_query, chars, limit),
         )
         return [rows.memory_of(row) for row in found]
 
@@ -441,41 +454,53 @@ class Store:
             )
         }
 
-    async def events(self, ids: Sequence[str]) -> dict[str, Event]:
-        """Return the events of some ids, by id; unknown ids are absent."""
+    async def events(self, ids: Sequence[str], *, chars: int | None = None) -> dict[str, Event]:
+        """Return the events of some ids, by id; unknown ids are absent.
+
+        `chars` reads no more of a text than so many characters from its beginning, or below zero from its end.
+        """
         if not ids:
             return {}
+        columns = rows.beginning(rows.EVENT_COLUMNS, "text", chars)
         found = await self.fetch(
-            f"select {rows.EVENT_COLUMNS} from event where id in (select value from json_each(?)) and not forgotten",
+            f"select {columns} from event where id in (select value from json_each(?)) and not forgotten",
             (rows.array(ids),),
         )
         return {row[0]: rows.event_of(row) for row in found}
 
-    async def run_of_events(self, start: str, end: str) -> list[Event]:
-        """Return the events of one session from one to another, inclusive, in order."""
+    async def run_of_events(self, start: str, end: str, *, chars: int) -> list[Event]:
+        """Return the events of one session from one to another, inclusive, in order, no more than `chars` of a text."""
+        columns = rows.beginning(rows.prefixed(rows.EVENT_COLUMNS, "e"), "e.text", chars)
         found = await self.fetch(
-            f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')} from event e where e.id in ({rows.COVERED})"
-            " order by e.ts, e.seq, e.id",
+            f"select {columns} from event e where e.id in ({rows.COVERED}) order by e.ts, e.seq, e.id",
             (start, end),
         )
         return [rows.event_of(row) for row in found]
 
     async def page_of_events(
-        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int
+        self, where: str, params: sqlite.Params, *, after: tuple[int, int] | None, limit: int, chars: int
     ) -> tuple[list[Event], tuple[int, int] | None]:
-        """Return a page in time order and where the next one starts. `where` is a clause over columns of `event`."""
+        """Return a page in time order and where the next one starts. `where` is a clause over columns of `event`.
+
+        It ends after `limit` events, or before their texts have more than `chars` characters; it has at least one.
+        """
         clause, values = where or "1", list(params)
         if after:
             clause += (
                 " and (ts, seq, id) > (?, (select seq from event where n = ?), (select id from event where n = ?))"
             )
             values += (*after, after[1])
-        found = await self.fetch(
-            f"select {rows.EVENT_COLUMNS}, n from event where {clause} and not forgotten order by ts, seq, id limit ?",
+        places = await self.fetch(
+            f"select ts, n, length(text) from event where {clause} and not forgotten order by ts, seq, id limit ?",
             (*values, limit + 1),
         )
-        page = [rows.event_of(row) for row in found[:limit]]
-        return page, (found[limit - 1][5], found[limit - 1][13]) if len(found) > limit else None
+        shown = _within(places, limit, chars)
+        found = await self.fetch(
+            f"select {rows.EVENT_COLUMNS} from event where n in (select value from json_each(?)) and not forgotten"
+            " order by ts, seq, id",
+            (rows.array(n for _, n, _ in shown),),
+        )
+        return [rows.event_of(row) for row in found], shown[-1][:2] if len(places) > len(shown) else None
 
     async def sessions(self) -> list[Session]:
         """Return all sessions, newest first."""
@@ -506,18 +531,25 @@ class Store:
             )
         ]
 
-    async def session_events(self, session_id: str, *, context: int, limit: int) -> tuple[list[Event], set[str], int]:
+    async def session_events(
+        self, session_id: str, *, context: int, limit: int, chars: int
+    ) -> tuple[list[Event], set[str], int]:
         """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
 
+        They have at most `chars` characters together, unless one alone has more.
         Also the ids of those to distil (not the context, nor what others said in between), and the arrival number up to
         which this covers the session.
         """
         columns = f"{rows.EVENT_COLUMNS}, n, seq"
-        fresh = await self.fetch(
-            f"select {columns} from event where session_id = ?1 and not forgotten"
+        waiting = await self.fetch(
+            "select ts, n, length(text) from event where session_id = ?1 and not forgotten"
             " and n not in (select n from unlearned)"
             " and n > coalesce((select n from learned where session_id = ?1), 0) order by n limit ?2",
             (session_id, limit),
+        )
+        fresh = await self.fetch(
+            f"select {columns} from event where n in (select value from json_each(?)) and not forgotten",
+            (rows.array(n for _, n, _ in _within(waiting, limit, chars)),),
         )
         if not fresh:
             return [], set(), 0
@@ -858,6 +890,17 @@ class Store:
     def clock(self) -> Millis:
         """Return the time that the store goes by, in UTC milliseconds."""
         return max(self._now(), millis_of(self.last_hlc))
+
+
+def _within(places: Sequence[sqlite.Row], limit: int, chars: int) -> list[tuple[int, int, int]]:
+    """Return the first rows (…, …, length) of a page: at most `limit`, at most `chars` together, one at least."""
+    shown: list[tuple[int, int, int]] = []
+    for at, n, length in places[:limit]:
+        chars -= length
+        if chars < 0 and shown:
+            break
+        shown.append((at, n, length))
+    return shown
 
 
 def _place(row: sqlite.Row) -> tuple[int, int, str]:

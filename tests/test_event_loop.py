@@ -1,0 +1,419 @@
+"""What large texts may cost whoever else asks: no request computes long in one go, on the event loop or beside it.
+
+Work is counted here, not time: how much of a text is read, how much is decoded at once, in which thread it is done. How
+long the loop is really held is measured by `scrubjay bench run event-loop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay import api, budget, intake, redact
+from scrubjay.api import Hit, Quote
+from scrubjay.daemon import piecewise
+from scrubjay.daemon.reading import decoded, read
+from scrubjay.index import Index
+from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
+from scrubjay.service import Service
+from scrubjay_shared import text
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[..., AbstractAsyncContextManager[Service]]
+LARGE = "The ferry in the harbour was painted copper. " * 20_000
+INGEST = api.BY_NAME["ingest"]
+IMPORT = api.BY_NAME["import_"]
+
+
+def said(words: str, session: str = "s1", **more: Any) -> EventDraft:
+    return EventDraft(agent="test", session_id=session, type=EventType.TOOL_RESULT, text=words, **more)
+
+
+async def ingest(service: Service, *drafts: EventDraft) -> tuple[str, ...]:
+    return (await service.ingest(api.IngestRequest(events=drafts, learn=False))).ids
+
+
+class Counted:
+    """How many characters the estimator of tokens was given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[int] = []
+        real = text.estimate_tokens
+
+        def counting(words: str) -> int:
+            self.calls.append(len(words))
+            return real(words)
+
+        monkeypatch.setattr(text, "estimate_tokens", counting)
+        monkeypatch.setattr(budget, "estimate_tokens", counting)
+
+
+# --- recall -----------------------------------------------------------------------------------------------------------
+
+
+def test_fit_reads_no_more_of_a_text_than_can_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+    quote = Quote(event_id="e", session_id="s", ts=Millis(0), utc_offset=0, speaker="user", text=LARGE)
+    small = Hit(id="m", kind="memory", text="The ferry left.", score=1.0, ts=Millis(0), type="fact")
+    large = Hit(
+        id="e",
+        kind="event",
+        text=LARGE,
+        score=1.0,
+        ts=Millis(0),
+        type="ToolResult",
+        sources=(quote,),
+        neighbours=(quote,),
+    )
+
+    kept, tokens, left_out = budget.fit([small, large, large], 200)
+
+    assert [hit.id for hit in kept] == ["m", "e"]
+    assert kept[1].truncated
+    assert LARGE.startswith(kept[1].text.removesuffix(" […]"))
+    assert 190 <= tokens <= 200
+    assert left_out == 1
+    assert max(counted.calls) <= budget.chars_within(200) + 1
+
+
+def test_a_context_reads_no_more_of_a_line_than_can_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    answer = budget.context({"a": "short"}, {"b": LARGE, "c": "short"}, identity_tokens=100, active_tokens=100)
+
+    assert answer.cut == ("b",)
+    assert max(counted.calls) <= 2 * budget.chars_within(100)
+
+
+async def test_recall_reads_of_large_texts_what_can_fit(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ingest(service, *(said(f"{n} {LARGE}") for n in range(5)))
+    await service.add(MemoryDraft(content=f"A memory. {LARGE}"))
+    counted = Counted(monkeypatch)
+    read: list[int] = []
+    real = service.store.fetch
+
+    async def fetching(sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
+        rows = await real(sql, params)
+        read.extend(len(value) for row in rows for value in row if isinstance(value, str))
+        return rows
+
+    monkeypatch.setattr(service.store, "fetch", fetching)
+
+    answer = await service.recall(api.RecallRequest(query="copper ferry", neighbours=2, limit=10))
+
+    assert answer.hits[0].truncated
+    assert answer.tokens <= DEFAULT.limits.recall_tokens
+    most = budget.chars_within(DEFAULT.limits.recall_tokens)
+    assert max(counted.calls) <= most + 1
+    assert max(read) <= most + 1
+
+
+async def test_a_hit_larger_than_anybody_reads_is_cut_whatever_the_budget(opened: Opener) -> None:
+    async with opened(policy=MemoryPolicy(limits=LimitPolicy(hit_chars=1_000))) as service:
+        await ingest(service, said(LARGE), said("The ferry is small."))
+
+        hits = (await service.recall(api.RecallRequest(query="ferry", max_tokens=10**9))).hits
+
+        assert {(len(hit.text), hit.truncated) for hit in hits} == {(1_000 + len(" […]"), True), (19, False)}
+
+
+async def test_every_hit_that_fits_is_in_an_answer_of_many(service: Service) -> None:
+    await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(60)))
+
+    many = await service.recall(api.RecallRequest(query="ferry", limit=50, max_tokens=10_000))
+    few = await service.recall(api.RecallRequest(query="ferry", limit=50, max_tokens=200))
+
+    assert (len(many.hits), many.left_out) == (50, 0)
+    assert len(few.hits) + few.left_out == 50
+    assert few.hits == many.hits[: len(few.hits)]
+
+
+@given(st.text(max_size=300), st.integers(1, 40))
+def test_an_estimate_in_pieces_costs_at_most_one_more_a_cut(words: str, size: int) -> None:
+    whole = text.estimate_tokens(words)
+    pieces = [words[at : at + size] for at in range(0, len(words), size)]
+
+    assert whole <= sum(map(text.estimate_tokens, pieces)) <= whole + len(pieces)
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_page_of_large_texts_ends_early_and_the_pages_hold_all(opened: Opener) -> None:
+    async with opened(policy=MemoryPolicy(limits=LimitPolicy(page_chars=100))) as service:
+        texts = [f"{n} " + "word " * length for n, length in enumerate((1, 2, 50, 3, 10, 1, 90, 5))]
+        await ingest(service, *(said(words, dedupe_key=words) for words in texts))
+        for words in texts:
+            await service.add(MemoryDraft(content=words))
+
+        events: list[list[str]] = []
+        cursor = None
+        while cursor is not None or not events:
+            page = await service.events(api.EventsRequest(limit=3, cursor=cursor))
+            events.append([event.text for event in page.events])
+            cursor = page.next
+        memories: list[list[str]] = []
+        while cursor is not None or not memories:
+            entries = await service.list(api.ListRequest(limit=3, cursor=cursor))
+            memories.append([entry.memory.content for entry in entries.entries])
+            cursor = entries.next
+
+        assert [words for page in events for words in page] == texts
+        assert [words for page in reversed(memories) for words in reversed(page)] == [words.strip() for words in texts]
+        for pages in (events, memories):
+            assert all(len(page) == 1 or sum(map(len, page)) <= 100 for page in pages)
+        exported = [json.loads(line) async for line in service.export()]
+        assert [line["event"]["text"] for line in exported if "event" in line] == texts
+        assert sum("memory" in line for line in exported) == len(texts)
+
+
+async def test_learning_takes_large_events_a_few_at_a_time_and_all_of_them(opened: Opener) -> None:
+    async with opened(policy=MemoryPolicy(limits=LimitPolicy(page_chars=200))) as service:
+        kinds = ("tea", "coffee", "cocoa", "milk", "juice")
+        await service.ingest(
+            api.IngestRequest(
+                events=tuple(
+                    EventDraft(
+                        agent="test",
+                        session_id="s1",
+                        type=EventType.USER_MESSAGE,
+                        text=f"I prefer {kind} in the morning. " + "And so on. " * 15,
+                    )
+                    for kind in kinds
+                )
+            )
+        )
+
+        await service.settle(api.SettleRequest())
+
+        learned = " ".join(entry.memory.content for entry in (await service.list(api.ListRequest())).entries)
+        assert all(kind in learned for kind in kinds)
+        assert await service.to_learn() == 0
+
+
+# --- in which thread --------------------------------------------------------------------------------------------------
+
+
+async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[int]] = {"clean": set(), "index": set()}
+    clean, add_memories, add_events = redact.clean, Index.add_memories, Index.add_events
+
+    def cleaning(words: str, *more: Any) -> redact.Cleaned:
+        if len(words) > 10_000:
+            threads["clean"].add(threading.get_ident())
+        return clean(words, *more)
+
+    def noted(method: Callable[..., None]) -> Callable[..., None]:
+        def indexing(index: Index, *args: Any, **more: Any) -> None:
+            threads["index"].add(threading.get_ident())
+            method(index, *args, **more)
+
+        return indexing
+
+    monkeypatch.setattr(intake.redact, "clean", cleaning)
+    monkeypatch.setattr(Index, "add_memories", noted(add_memories))
+    monkeypatch.setattr(Index, "add_events", noted(add_events))
+
+    await ingest(service, said(LARGE))
+    entry = await service.add(MemoryDraft(content=LARGE))
+    await service.update(api.UpdateRequest(ref=entry.memory.id, content=f"{LARGE} And then?"))
+    await service.set_active(api.SlotRequest(key="now", value=LARGE))
+    await service.import_(api.ImportRequest(name="notes.md", data=f"# Notes\n\n{LARGE} indeed\n".encode()))
+    await service.indexed()
+
+    assert threads["clean"]
+    assert threads["index"]
+    assert threading.get_ident() not in threads["clean"] | threads["index"]
+
+
+async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_was_given_up(service: Service) -> None:
+    with service._index.lock:
+        entry = await service.add(MemoryDraft(content="The ferry is copper."))
+        question = asyncio.create_task(service.recall(api.RecallRequest(query="ferry")))
+        await asyncio.sleep(0.05)
+        question.cancel()
+        await asyncio.gather(question, return_exceptions=True)
+
+    assert [hit.id for hit in (await service.recall(api.RecallRequest(query="ferry"))).hits] == [entry.memory.id]
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        MemoryDraft(content="x", name=LARGE),
+        MemoryDraft(content="x", aliases=(LARGE,)),
+        MemoryDraft(content="x", metadata={"a": LARGE}),
+        MemoryDraft(content="x", metadata={"a": [[]] * 1_000_000}),
+        MemoryDraft(content="x", metadata={LARGE: 1}),
+    ],
+)
+async def test_what_is_far_too_large_is_refused_before_it_is_cleaned(
+    service: Service, monkeypatch: pytest.MonkeyPatch, draft: MemoryDraft
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("cleaned what is refused")
+
+    monkeypatch.setattr(redact, "clean_json", fail)
+
+    with pytest.raises((InvalidError, TooLargeError)):
+        await service.add(draft)
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.sampled_from(["events", "a", "b", '"', "\\", "東"]), values)
+
+
+def outcome(decode: Callable[[], Any]) -> Any:
+    try:
+        return decode()
+    except InvalidError:
+        return InvalidError
+
+
+def in_pieces(body: bytes, *, max_items: int = 5_000) -> Any:
+    return piecewise.fields(body, lists={"events"}, files=set(), max_items=max_items, decode=decoded)
+
+
+@given(objects, st.booleans(), st.sampled_from([None, 1]))
+def test_a_body_in_pieces_is_what_it_is_as_a_whole(given: dict[str, Any], ascii_: bool, indent: int | None) -> None:  # noqa: FBT001
+    body = json.dumps(given, ensure_ascii=ascii_, indent=indent).encode()
+
+    assert in_pieces(body) == decoded(body) == given
+
+
+@given(objects, st.randoms())
+def test_a_damaged_body_is_refused_in_pieces_as_it_is_as_a_whole(given: dict[str, Any], random: Any) -> None:
+    body = bytearray(json.dumps(given).encode())
+    for _ in range(random.randrange(1, 4)):
+        at = random.randrange(len(body))
+        body[at : at + random.randrange(2)] = bytes([random.choice(b'"\\{}[],:0a \xff')])
+
+    whole = outcome(lambda: decoded(bytes(body)))
+
+    assert outcome(lambda: in_pieces(bytes(body))) == (whole if isinstance(whole, dict) else InvalidError)
+
+
+@pytest.mark.parametrize("words", ['say "no" \\ or\n\u2028', "東京🦜", "\ud83d alone", "a" * 50, "\\\\\\" * 9])
+def test_a_large_text_in_pieces_is_the_same_text(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setattr(piecewise, "TEXT_BYTES", 40)
+    body = json.dumps({"text": words * 100}).encode()
+
+    assert in_pieces(body) == {"text": (words * 100).encode("utf-16", "surrogatepass").decode("utf-16", "replace")}
+
+
+def test_no_large_piece_is_decoded_at_once() -> None:
+    sizes: list[int] = []
+
+    def counting(part: bytes) -> Any:
+        sizes.append(len(part))
+        return decoded(part)
+
+    drafts = [{"text": LARGE * 9, "metadata": {"a": list(range(9_000))}}] * 3
+    body = json.dumps({"events": drafts}).encode()
+
+    found = piecewise.fields(body, lists={"events"}, files=set(), max_items=9, decode=counting)
+
+    assert found == {"events": drafts}
+    assert max(sizes) <= 2 * piecewise.TEXT_BYTES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"events": [' + b"{}," * 100_000 + b"{}]}",
+        b'{"events": [' + b"1," * 100_000 + b"1]}",
+        b'{"events": [{"metadata": {"a": [' + b"[]," * 100_000 + b"[]]}}]}",
+        b'{"events": [{"metadata": ' + b"[" * 300_000,
+        b'{"learn": [' + b"1," * 300_000 + b"1]}",
+    ],
+)
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(body: bytes) -> None:
+    sizes: list[int] = []
+
+    def counting(part: bytes) -> Any:
+        sizes.append(len(part))
+        return decoded(part)
+
+    with pytest.raises((TooLargeError, InvalidError)):
+        piecewise.fields(body, lists={"events"}, files=set(), max_items=5_000, decode=counting)
+
+    assert sum(sizes) <= 20_000
+
+
+def test_a_file_in_json_is_decoded_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piecewise, "TEXT_BYTES", 16)
+    data = bytes(range(256)) * 400
+    body = json.dumps({"name": "a.md", "data": base64.b64encode(data).decode(), "dry_run": True}).encode()
+
+    request = read(IMPORT, path={}, query="", body=body, media_type="application/json")
+
+    assert request == api.ImportRequest(name="a.md", data=data, dry_run=True)
+    with pytest.raises(InvalidError, match="data is not base64"):
+        read(IMPORT, path={}, query="", body=body.replace(b"AAEC", b"A=EC"), media_type="application/json")
+
+
+def test_a_large_request_is_the_request_that_a_small_one_is() -> None:
+    drafts = [
+        {"agent": "a", "session_id": "s", "type": "user_message", "text": "w" * 10_000, "metadata": {"a": {"b": [1]}}}
+    ] * 20
+    body = json.dumps({"events": drafts, "learn": False}).encode()
+
+    request = read(INGEST, path={}, query="", body=body, media_type="application/json")
+
+    assert request == msgspec.json.decode(body, type=api.IngestRequest)
+    with pytest.raises(InvalidError, match="has no field 'texts'"):
+        read(INGEST, path={}, query="", body=body.replace(b'"text"', b'"texts"'), media_type="application/json")
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_in_pieces_is_the_answer(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ingest(service, said(LARGE), said("The ferry left."))
+    await service.ingest(
+        api.IngestRequest(
+            events=(
+                EventDraft(agent="t", session_id="u", type=EventType.USER_MESSAGE, text="I prefer the copper ferry."),
+            )
+        )
+    )
+    await service.settle(api.SettleRequest())
+    (entry,) = (await service.list(api.ListRequest())).entries
+    answers: list[Any] = [
+        await service.recall(api.RecallRequest(query="ferry", neighbours=2)),
+        await service.why(api.RefRequest(ref=entry.memory.id)),
+        await service.list(api.ListRequest()),
+        await service.events(api.EventsRequest()),
+        await service.stats(api.Nothing()),
+        await service.context(api.ContextRequest()),
+        api.Nothing(),
+        {"ok": True},
+    ]
+    monkeypatch.setattr(piecewise, "SENT_BYTES", 100)
+
+    for answer in answers:
+        pieces = list(piecewise.encoded(answer))
+        assert b"".join(pieces) == msgspec.json.encode(answer)
+        assert len(pieces) == 1 or len(msgspec.json.encode(answer)) > 100
