@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import threading
+import unicodedata
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -26,10 +28,10 @@ from scrubjay.daemon.reading import decoded, read
 from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
 from scrubjay.service import Service
-from scrubjay_shared import text
+from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
-from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, content_hash
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +150,15 @@ def test_an_estimate_in_pieces_costs_at_most_one_more_a_cut(words: str, size: in
     pieces = [words[at : at + size] for at in range(0, len(words), size)]
 
     assert whole <= sum(map(text.estimate_tokens, pieces)) <= whole + len(pieces)
+
+
+@given(st.text(max_size=200) | st.text("aA \n\u00a0\u0301\u00b4\u1e9b\u0323ﬁ東", max_size=200), st.integers(0, 9))
+def test_the_hash_of_a_content_is_the_same_in_pieces(words: str, size: int) -> None:
+    folded = " ".join(unicodedata.normalize("NFKC", words).casefold().split())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "_FOLDED_CHARS", size + 1)
+        assert content_hash(words) == hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------

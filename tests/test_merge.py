@@ -634,7 +634,7 @@ async def test_events_of_other_devices_are_searched_and_embedded_but_never_disti
         await say(here, "ours one", ts=NOW + 1)
         await take(here, there.device, await said_by(there))
         assert [count for _, count in await here.to_learn()] == [1]
-        events, new, upto = await here.session_events("s", context=5, limit=50)
+        events, new, upto = await here.session_events("s", context=5, limit=50, chars=10_000)
         assert ([event.text for event in events], len(new)) == (["theirs before", "ours one"], 1)
         await here.write(lambda tx: tx.learned("s", upto))
         assert await here.to_learn() == []
@@ -649,7 +649,7 @@ async def test_events_of_other_devices_are_searched_and_embedded_but_never_disti
 
         await say(here, "ours two", ts=NOW + 4)
         assert [count for _, count in await here.to_learn()] == [1]
-        _, new, upto = await here.session_events("s", context=5, limit=50)
+        _, new, upto = await here.session_events("s", context=5, limit=50, chars=10_000)
         assert len(new) == 1
         await here.write(lambda tx: tx.learned("s", upto))
         await here.write(lambda tx: tx.rebuild(vectors=False))
