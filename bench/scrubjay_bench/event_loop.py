@@ -295,10 +295,14 @@ def _draft(text: str, session: str, *, tool: bool = False) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """The longest time that the loop was held while one operation ran, and how long that took, in milliseconds."""
+    """The longest that the loop was held while one operation ran, and how long that took, in milliseconds.
+
+    `own` is the most that the loop's own thread computed in one go.
+    """
 
     took: float
     delay: Delay
+    own: float
 
 
 @contextmanager
@@ -339,8 +343,9 @@ def asked(asking: Asking, records: Path, say: Callable[[str], object]) -> dict[s
         time.sleep(WRITTEN_SECONDS)
         during = [one for one in held.delays(records) if one.at > began]
         worst = max(during, key=lambda one: one.held, default=Delay(at=began, late=0.0, held=0.0, own=0.0))
+        own = max((one.own for one in during), default=0.0)
         if name not in found or found[name].delay.held < worst.held:
-            found[name] = Worst(took=took, delay=worst)
+            found[name] = Worst(took=took, delay=worst, own=own)
         say(
             f"{name:34} {took:9.0f} ms  held {worst.held:7.1f}  late {worst.late:7.1f}  own {worst.own:7.1f}"
             f"  {worst.where}\n"
