@@ -1,4 +1,9 @@
-"""What callers send becomes what may be stored: checked, valid Unicode, secrets out. Pure; stores nothing."""
+"""The one way in: what is sent becomes what may be stored. Checked, valid Unicode, secrets out. Pure; stores nothing.
+
+Every draft says things about itself: its trust, its layer, its kind. How much of that counts depends on the way it
+came, a `Source`, which the code that received it passes; nothing inside a draft or a file can choose it. What other
+devices send comes as ops and passes `scrubjay.receipt` instead, which takes secrets out in the same way.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +12,51 @@ import math
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from scrubjay import redact
-from scrubjay.policy import MemoryPolicy
+from scrubjay.policy import MemoryPolicy, RedactPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
 from scrubjay_shared.records import (
-    TRUST_ORDER,
+    TRUST_OF,
     Event,
     EventDraft,
     EventType,
     Json,
+    Kind,
     Layer,
     MemoryDraft,
     Role,
     Scope,
     Trust,
+    allowed_layer,
+    least,
 )
+
+
+class Source(StrEnum):
+    """The way by which a draft came: the person's own act, a file that is read, or a file that the person restores."""
+
+    PERSON = "person"
+    IMPORT = "import"
+    RESTORE = "restore"
+
+
+TRUST_FROM: dict[Source, Trust] = {
+    Source.PERSON: Trust.USER,
+    Source.IMPORT: Trust.IMPORT,
+    Source.RESTORE: Trust.USER,
+}
+"""The most that can be believed of what came by a way, whatever it says of itself."""
+
+IDENTITY_PREFIX = "identity/"
+ACTIVE_PREFIX = "active/"
+SLOTS = (IDENTITY_PREFIX, ACTIVE_PREFIX)
+"""How the names of always loaded lines begin. An import may claim none: it would hold the person's next line."""
 
 ROLE_OF: dict[EventType, Role] = {
     EventType.USER_MESSAGE: Role.USER,
@@ -36,14 +66,6 @@ ROLE_OF: dict[EventType, Role] = {
     EventType.TOOL_RESULT: Role.TOOL,
 }
 """Who speaks in an event whose sender did not say; `system` in the others."""
-
-TRUST_OF: dict[Role, Trust] = {
-    Role.USER: Trust.USER,
-    Role.ASSISTANT: Trust.AGENT,
-    Role.TOOL: Trust.UNTRUSTED,
-    Role.SYSTEM: Trust.AGENT,
-}
-"""The most that can be believed of what a role says: tool output may hold anybody's words."""
 
 CALL_IDS = ("tool_use_id", "prompt_id", "turn_id", "call_id")
 """Metadata by which a sender tells two equal payloads apart."""
@@ -80,7 +102,9 @@ class Clean:
     reason: str | None = None
 
 
-def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: MemoryPolicy) -> Clean:
+def event(
+    draft: EventDraft, place: int, *, device: str, now: Millis, policy: MemoryPolicy, source: Source = Source.PERSON
+) -> Clean:
     """Return a draft as an event. `place` is its number in the batch, for the error.
 
     Raises InvalidError or TooLargeError when it cannot be one.
@@ -89,14 +113,27 @@ def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: Me
     limits = policy.limits
     for key, value in (("agent", draft.agent), ("session_id", draft.session_id)):
         if not value.strip() or len(value) > limits.max_name_chars:
-            raise InvalidError(f"{where}: {key} is empty or too long", hint=f"1 to {limits.max_name_chars} characters")
+            raise InvalidError(
+                f"{where}: {key} must have 1 to {limits.max_name_chars} characters, got {len(value.strip())}",
+                hint=f"send the {key} that the agent itself uses",
+            )
     if draft.project is not None and len(draft.project) > MAX_PROJECT_CHARS:
-        raise InvalidError(f"{where}: project is too long", hint=f"at most {MAX_PROJECT_CHARS} characters")
+        raise InvalidError(
+            f"{where}: project must have at most {MAX_PROJECT_CHARS} characters, got {len(draft.project)}",
+            hint="name a project by its path or by a short id",
+        )
     check_time(f"{where}: ts", draft.ts, latest=MAX_EVENT_MILLIS)
     if not -DAY_MINUTES < draft.utc_offset < DAY_MINUTES:
-        raise InvalidError(f"{where}: utc_offset {draft.utc_offset} is not one", hint="minutes east of UTC")
+        raise InvalidError(
+            f"{where}: utc_offset must be between {1 - DAY_MINUTES} and {DAY_MINUTES - 1} minutes,"
+            f" got {draft.utc_offset}",
+            hint="utc_offset is minutes east of UTC: 120 for Berlin in summer, -300 for New York in winter",
+        )
     if len(draft.text) > limits.max_text_chars:
-        raise TooLargeError(f"{where}: a text of {len(draft.text)} characters", hint=f"at most {limits.max_text_chars}")
+        raise TooLargeError(
+            f"{where}: a text must have at most {limits.max_text_chars} characters, got {len(draft.text)}",
+            hint="send it as several events",
+        )
     text = redact.clean(valid(draft.text), policy.redact)
     kept = metadata(draft.metadata, where, policy)
     role = draft.role or ROLE_OF.get(draft.type, Role.SYSTEM)
@@ -108,19 +145,24 @@ def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: Me
     made = Event(
         id="",
         device=device,
-        agent=valid(draft.agent),
-        session_id=valid(draft.session_id),
+        agent=identifier(draft.agent, policy.redact),
+        session_id=identifier(draft.session_id, policy.redact),
         type=draft.type,
         role=role,
         text=text.text,
         ts=now if draft.ts is None else draft.ts,
         dedupe_key="",
-        project=None if draft.project is None else valid(draft.project),
+        project=None if draft.project is None else identifier(draft.project, policy.redact),
         utc_offset=draft.utc_offset,
-        trust=min(draft.trust, TRUST_OF[role], key=TRUST_ORDER.index),
+        trust=least(draft.trust, TRUST_OF[role], TRUST_FROM[source]),
         metadata=kept.value,
     )
-    key = valid(draft.dedupe_key) if draft.dedupe_key else _dedupe_key(made, timed=draft.ts is not None)
+    key = _dedupe_key(made, timed=draft.ts is not None)
+    if draft.dedupe_key:
+        given = valid(draft.dedupe_key)
+        clean_key = identifier(given, policy.redact)
+        # Two keys that differ only in a secret are still two: what was said tells them apart, not the secret's hash.
+        key = given if clean_key == given else f"{clean_key}/{_said(made, timed=draft.ts is not None)}"
     if len(key) > limits.max_name_chars * KEY_PARTS:
         key = hashlib.sha256(key.encode()).hexdigest()
     return Clean(
@@ -133,19 +175,28 @@ def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: Me
 def _dedupe_key(made: Event, *, timed: bool) -> str:
     """Return what two deliveries of one event share: the sender's id of it, else its words and time."""
     call = next((str(made.metadata[key]) for key in CALL_IDS if made.metadata.get(key)), None)
-    if call is None:
-        when = made.ts if timed else made.ts // REPEAT_WINDOW_MS
-        call = hashlib.sha256(f"{when}\x1f{made.role}\x1f{made.text}".encode()).hexdigest()[:32]
+    call = _said(made, timed=timed) if call is None else call
     return f"{made.agent}/{made.session_id}/{made.type.value}/{call}"
 
 
-def memory(draft: MemoryDraft, policy: MemoryPolicy) -> MemoryDraft:
-    """Return a draft that may be stored. Raises InvalidError, TooLargeError or DeniedError."""
+def _said(made: Event, *, timed: bool) -> str:
+    """Return what stands for the words of an event and the time they were said at."""
+    when = made.ts if timed else made.ts // REPEAT_WINDOW_MS
+    return hashlib.sha256(f"{when}\x1f{made.role}\x1f{made.text}".encode()).hexdigest()[:32]
+
+
+def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source = Source.PERSON) -> MemoryDraft:
+    """Return a draft that may be stored. Raises InvalidError, TooLargeError or DeniedError.
+
+    A person is refused what may not be; of a file, what it claims beyond its due is lowered: `changes` says what.
+    """
+    draft = _lowered(draft, source)
     check_salience(draft.salience)
     names = [name(policy, given) for given in (draft.name, *draft.aliases) if given is not None]
     if draft.scope is not Scope.USER and not draft.resource_id:
         raise InvalidError(
-            f"a memory of scope {draft.scope} needs a resource_id", hint="the id of the project or the session"
+            f"a memory of scope {draft.scope} needs a resource_id",
+            hint=f"give the id of the {draft.scope} that it is for, or leave out the scope",
         )
     for key, at in (
         ("valid_from", draft.valid_from),
@@ -159,9 +210,40 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy) -> MemoryDraft:
         content=content(policy, draft.content),
         name=names.pop(0) if draft.name is not None else None,
         aliases=tuple(names),
-        resource_id=None if draft.resource_id is None else valid(draft.resource_id),
+        resource_id=None if draft.resource_id is None else _resource(draft.resource_id, policy),
         topic=None if draft.topic is None else topic(policy, draft.topic),
         metadata=metadata(draft.metadata, "memory", policy).value,
+    )
+
+
+def _lowered(draft: MemoryDraft, source: Source) -> MemoryDraft:
+    """Return a draft with no more trust, layer, kind and names than the way it came allows."""
+    trust = least(draft.trust, TRUST_FROM[source])
+    if source is Source.PERSON:
+        return replace(draft, trust=trust)
+    if source is Source.RESTORE:
+        return replace(draft, trust=trust, layer=allowed_layer(draft.layer, trust))
+    names = [given for given in (draft.name, *draft.aliases) if given is not None and not given.startswith(SLOTS)]
+    return replace(
+        draft,
+        trust=trust,
+        layer=Layer.ARCHIVE,
+        # An observation rests on passages that were read here: nobody read anything of a file that only claims so.
+        kind=Kind.STORED if draft.kind is Kind.OBSERVATION else draft.kind,
+        name=names.pop(0) if draft.name is not None and names and names[0] == draft.name else None,
+        aliases=tuple(names),
+    )
+
+
+def changes(draft: MemoryDraft, kept: MemoryDraft) -> Counter[str]:
+    """Return what `memory` lowered of a draft, by what it is: trust, layer, kind, names that only a person gives."""
+    return Counter(
+        {
+            "trust": int(kept.trust is not draft.trust),
+            "layer": int(kept.layer is not draft.layer),
+            "kind": int(kept.kind is not draft.kind),
+            "name": len(draft.aliases) + (draft.name is not None) - len(kept.aliases) - (kept.name is not None),
+        }
     )
 
 
@@ -169,28 +251,61 @@ def content(policy: MemoryPolicy, text: str) -> str:
     """Return a memory's content, valid and without secrets. Raises InvalidError when nothing is left."""
     if len(text) > policy.limits.max_text_chars:
         raise TooLargeError(
-            f"a memory of {len(text)} characters",
-            hint=f"at most {policy.limits.max_text_chars}; scrubjay import reads files",
+            f"a memory must have at most {policy.limits.max_text_chars} characters, got {len(text)}",
+            hint="scrubjay import reads a long text from a file",
         )
     cleaned = redact.clean(valid(text), policy.redact).text.strip()
     if not cleaned:
         raise InvalidError(
-            "nothing is left of a private text" if text.strip() else "a memory without content",
-            hint="say what is to be remembered",
+            "the text is private from beginning to end: nothing of it may be stored"
+            if text.strip()
+            else "a memory needs content",
+            hint="say what is to be remembered, outside of <private> tags",
         )
     return cleaned
 
 
 def name(policy: MemoryPolicy, text: str) -> str:
     """Return a name, white space plain, secrets out. Raises InvalidError for an empty, long or unprintable one."""
-    if len(text) > NAME_ROOM * policy.limits.max_name_chars:  # redacting megabytes only to refuse them took a second
-        raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
-    plain = " ".join(redact.clean(valid(text), policy.redact).text.split())
-    if not plain or len(plain) > policy.limits.max_name_chars:
-        raise InvalidError("a name is empty or too long", hint=f"1 to {policy.limits.max_name_chars} characters")
+    most = policy.limits.max_name_chars
+    short = f"a name must have 1 to {most} characters, got {{}}"
+    if len(text) > NAME_ROOM * most:  # redacting megabytes only to refuse them took a second
+        raise InvalidError(short.format(len(text)), hint="choose a short name; the content can hold the rest")
+    # In one line first: a line break can keep a key's name apart from its value, and white space goes anyway.
+    plain = " ".join(redact.clean(" ".join(valid(text).split()), policy.redact).text.split())
+    if not plain or len(plain) > most:
+        raise InvalidError(short.format(len(plain)), hint="choose a short name; the content can hold the rest")
     if any(unicodedata.category(character) in _UNPRINTABLE for character in plain):
-        raise InvalidError("a name holds control characters", hint="use letters, digits and punctuation")
+        raise InvalidError("a name must not hold control characters", hint="use letters, digits and punctuation")
     return plain
+
+
+def identifier(text: str, policy: RedactPolicy) -> str:
+    """Return what names an agent, a session, a project or a delivery, valid and without secrets."""
+    return hidden(valid(text), policy)
+
+
+def hidden(text: str, policy: RedactPolicy) -> str:
+    """Return an identifier without secrets.
+
+    Such names are random by design, so randomness alone makes none a secret here: 1 in 20 keys of tool results would be
+    taken for one. What the shape or an assignment gives away goes.
+    """
+    cleaned = redact.clean(text, replace(policy, token_max_chars=0)).text
+    return cleaned if cleaned.strip() or not text.strip() else REMOVED
+
+
+REMOVED = "[REMOVED]"
+"""What stands for an identifier that was private from beginning to end: an event must have an agent and a session."""
+
+
+def _resource(text: str, policy: MemoryPolicy) -> str:
+    if len(text) > MAX_PROJECT_CHARS:
+        raise InvalidError(
+            f"resource_id must have at most {MAX_PROJECT_CHARS} characters, got {len(text)}",
+            hint="name a project by its path or by a short id",
+        )
+    return identifier(text, policy.redact)
 
 
 def topic(policy: MemoryPolicy, text: str) -> str | None:
@@ -202,19 +317,29 @@ def topic(policy: MemoryPolicy, text: str) -> str | None:
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:
     """Raise InvalidError for what is no UTC time in milliseconds, from 1970 to `latest`."""
     if at is not None and not 0 <= at <= latest:
-        raise InvalidError(f"{key} {at} is not a time", hint="UTC milliseconds since 1970")
+        raise InvalidError(
+            f"{key} must be between 0 and {latest}, got {at}", hint="give a time in milliseconds since 1970, UTC"
+        )
 
 
 def check_salience(salience: float | None) -> None:
     """Raise InvalidError for a salience that is no number from 0 to 1."""
     if salience is not None and not (math.isfinite(salience) and 0 <= salience <= 1):
-        raise InvalidError(f"salience {salience} is out of range", hint="a number from 0 to 1")
+        raise InvalidError(f"salience must be from 0 to 1, got {salience}", hint="0.5 is the middle; 1 matters most")
+
+
+def is_above_import(trust: Trust) -> bool:
+    """Say whether a text is trusted more than what a file says."""
+    return least(trust, Trust.IMPORT) is not trust
 
 
 def check_layer(layer: Layer, trust: Trust) -> None:
     """Raise DeniedError for a layer that is always loaded and a text that anybody may have written."""
-    if layer in {Layer.IDENTITY, Layer.ACTIVE} and TRUST_ORDER.index(trust) < TRUST_ORDER.index(Trust.AGENT):
-        raise DeniedError(f"a text trusted as {trust} cannot be loaded always", hint="add it in your own words")
+    if allowed_layer(layer, trust) is not layer:
+        raise DeniedError(
+            f"the layer {layer} is loaded always, and takes no text that is trusted as {trust}",
+            hint="add it in your own words: scrubjay add",
+        )
 
 
 def metadata(given: Json, where: str, policy: MemoryPolicy) -> redact.CleanedJson:
@@ -232,7 +357,8 @@ def metadata(given: Json, where: str, policy: MemoryPolicy) -> redact.CleanedJso
     encoded = msgspec.json.encode(cleaned.value, order="deterministic")
     if len(encoded) > limits.max_metadata_bytes:
         raise TooLargeError(
-            f"{where}: {len(encoded)} bytes of metadata", hint=f"at most {limits.max_metadata_bytes}; use the text"
+            f"{where}: metadata must have at most {limits.max_metadata_bytes} bytes, got {len(encoded)}",
+            hint="put long values into the text",
         )
     # Through JSON and back: keys sorted, so that an op's bytes can be made again from the stored row.
     return replace(cleaned, value=msgspec.json.decode(encoded))
@@ -254,7 +380,9 @@ def _size(value: Any, most: int) -> int:
 
 def _valid_json(value: Any, where: str, depth: int) -> Any:
     if depth < 0:
-        raise InvalidError(f"{where}: metadata is nested too deeply", hint="flatten it, or use the text")
+        raise InvalidError(
+            f"{where}: metadata is nested too deeply", hint="use fewer levels, or put the value into the text"
+        )
     if isinstance(value, str):
         return valid(value)
     if isinstance(value, dict):
@@ -265,7 +393,10 @@ def _valid_json(value: Any, where: str, depth: int) -> Any:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise InvalidError(f"{where}: metadata holds something JSON cannot say", hint="objects, lists, strings, numbers")
+    raise InvalidError(
+        f"{where}: metadata holds a {type(value).__name__} that JSON cannot say",
+        hint="use objects, lists, strings, whole numbers below 2^63, numbers, true, false and null",
+    )
 
 
 def valid(text: str) -> str:

@@ -7,6 +7,9 @@ and idempotent, so that any two replicas holding the same ops show the same view
 * a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, seen)}` and shows
   the greatest stamp. `seen` are the versions that its writer knew. One that is no ancestor (through `seen`) of the
   shown one is an open conflict, never lost;
+* the trust of a memory is the least that any write of it said: no later op raises it. One that is trusted less than an
+  agent's own words shows in the layer `archive` where its register says `identity` or `active`;
+* the trust of an event is at most what its role allows (`records.TRUST_OF`);
 * names are a set of claims; the smallest live stamp holds a name, the others show as `name~2`, `name~3`;
 * counters are a running total per device, merged by the greater;
 * `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans.
@@ -28,6 +31,7 @@ import msgspec
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, Hlc, Millis, millis_of, ulid_bytes, ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import (
+    TRUST_OF,
     Alias,
     Event,
     EventType,
@@ -40,7 +44,9 @@ from scrubjay_shared.records import (
     Role,
     Scope,
     Trust,
+    allowed_layer,
     content_hash,
+    least,
 )
 
 T = TypeVar("T", bound=StrEnum)
@@ -483,7 +489,12 @@ def encode(op: Op) -> bytes:
     Maps are written in their own order: the body builders above always give the same one, and metadata is kept with
     its keys sorted, so that an event's bytes can be made again from its row.
     """
-    return _encoder.encode((op.type, op.version, op.op_id, op.hlc, op.body))
+    return encode_wire((op.type, op.version, op.op_id, op.hlc, op.body))
+
+
+def encode_wire(wire: Wire) -> bytes:
+    """Return the bytes that say what some bytes said, as `read` gave it."""
+    return _encoder.encode(wire)
 
 
 def decode(data: bytes, *, device: str, seq: int) -> Op:
@@ -604,6 +615,8 @@ def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
     op_type, _, op_id, hlc, body = wire
     if tuple(body) not in _PLAIN or (9 in body and body[9] is None) or (10 in body and body[10] == 0):
         return False
+    if trust_of(body).value != body[11]:
+        return False  # the row says what its role allows
     if 12 in body:
         if not metadata:
             return False
@@ -648,9 +661,17 @@ def event_of(op: Op) -> Event:
         dedupe_key=body[8],
         project=body.get(9),
         utc_offset=body.get(10, 0),
-        trust=Trust(body[11]),
+        trust=trust_of(body),
         metadata=body.get(12, {}),
     )
+
+
+def trust_of(body: Mapping[int, Any]) -> Trust:
+    """Return how far the event of an op's body is believed: as its writer said, and at most what its role allows."""
+    return _TRUSTED[body[5], body[11]]
+
+
+_TRUSTED = {(role.value, trust.value): least(trust, most) for role, most in TRUST_OF.items() for trust in Trust}
 
 
 def _grip_of(op: Op) -> Grip:
@@ -764,6 +785,9 @@ def view(state: State) -> View:
         top = winner(versions)
         fields.setdefault(entity, {})[key] = versions[top][0]
         latest[entity] = max(latest.get(entity, 0), top[0])
+        if key == Field.TRUST:
+            # A trust that only a newer version knows counts as the least: nobody gains by saying nonsense.
+            fields[entity][key] = least(*(_known(Trust, value, Trust.UNTRUSTED) for value, _ in versions.values()))
         if still_open := open_conflicts(versions):
             conflicts[entity, key] = still_open
 
@@ -810,6 +834,7 @@ def _known(closed: type[T], value: Any, default: T) -> T:
 
 
 def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: int, accessed: tuple[int, int]) -> Memory:
+    trust = _known(Trust, values.get(Field.TRUST, Trust.USER), Trust.UNTRUSTED)
     return Memory(
         id=entity,
         content=values[Field.CONTENT],
@@ -818,11 +843,11 @@ def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: in
         type=_known(MemoryType, values.get(Field.TYPE), MemoryType.FACT),
         scope=_known(Scope, values.get(Field.SCOPE), Scope.USER),
         resource_id=values.get(Field.RESOURCE_ID),
-        layer=_known(Layer, values.get(Field.LAYER), Layer.ARCHIVE),
+        layer=allowed_layer(_known(Layer, values.get(Field.LAYER), Layer.ARCHIVE), trust),
         salience=values.get(Field.SALIENCE, 0.0),
         confidence=values.get(Field.CONFIDENCE, 1.0),
         topic=values.get(Field.TOPIC),
-        trust=_known(Trust, values.get(Field.TRUST), Trust.USER),
+        trust=trust,
         valid_from=values.get(Field.VALID_FROM),
         valid_to=values.get(Field.VALID_TO),
         superseded_by=values.get(Field.SUPERSEDED_BY),

@@ -76,6 +76,23 @@ class Trust(StrEnum):
 
 TRUST_ORDER: tuple[Trust, ...] = tuple(Trust)
 
+TRUST_OF: dict[Role, Trust] = {
+    Role.USER: Trust.USER,
+    Role.ASSISTANT: Trust.AGENT,
+    Role.TOOL: Trust.UNTRUSTED,
+    Role.SYSTEM: Trust.AGENT,
+}
+"""The most that can be believed of what a role says: tool output may hold anybody's words."""
+
+
+def least(first: Trust, *others: Trust) -> Trust:
+    """Return the least of some trusts.
+
+    >>> least(Trust.USER, Trust.IMPORT).value
+    'import'
+    """
+    return min(first, *others, key=TRUST_ORDER.index) if others else first
+
 
 class Kind(StrEnum):
     """How a memory came to be: written deliberately, a compacted prefix, added by a tool, or distilled."""
@@ -116,6 +133,16 @@ class Layer(StrEnum):
     ACTIVE = "active"
     SURFACED = "surfaced"
     ARCHIVE = "archive"
+
+
+def allowed_layer(layer: Layer, trust: Trust) -> Layer:
+    """Return the layer in which a memory may stand: what is always loaded is trusted at least as an agent's own words.
+
+    >>> allowed_layer(Layer.IDENTITY, Trust.IMPORT).value
+    'archive'
+    """
+    always = layer in {Layer.IDENTITY, Layer.ACTIVE}
+    return Layer.ARCHIVE if always and TRUST_ORDER.index(trust) < TRUST_ORDER.index(Trust.AGENT) else layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

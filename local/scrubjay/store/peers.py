@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from scrubjay import receipt
 from scrubjay.store import rows, sqlite
 from scrubjay.store.projection import ERASED, OF_MEMORIES, PROJECTED_AT_ONCE, Projection
 from scrubjay.store.sqlite import driver
@@ -89,11 +90,11 @@ class Peers(Projection):
         refused: list[tuple[int, str | None, bytes, str]] = []
         for seq, data in sorted(latest.items()):
             if data is not None:
-                wire, why = _read(device, seq, data)
+                kept, wire, why = _read(device, seq, data)
                 if wire is None or why:
-                    refused.append((seq, None if wire is None else _about(wire), data, why))
+                    refused.append((seq, None if wire is None else _about(wire), kept, why))
                 else:
-                    readable.append((seq, data, wire))
+                    readable.append((seq, kept, wire))
         self._keep_erased(device, [seq for seq, data in latest.items() if data is None])
         self._park(device, refused)
         applied, conflicts, erased = self._take(device, readable)
@@ -113,9 +114,9 @@ class Peers(Projection):
         erased = False
         for (device,) in self.fetch("select distinct device from parked"):
             again = [
-                (seq, data, wire)
+                (seq, kept, wire)
                 for seq, data in self.fetch("select seq, op from parked where device = ? order by seq", (device,))
-                for wire, why in (_read(device, seq, data),)
+                for kept, wire, why in (_read(device, seq, data),)
                 if wire is not None and not why
             ]
             self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq, _, _ in again])
@@ -460,13 +461,19 @@ class Peers(Projection):
         return found
 
 
-def _read(device: str, seq: int, data: bytes) -> tuple[ops.Wire | None, str]:
-    """Return what an op of another device says, None when it is none, and why it cannot be applied."""
+def _read(device: str, seq: int, data: bytes) -> tuple[bytes, ops.Wire | None, str]:
+    """Return an op of another device without its secrets: its bytes, what they say, and why it cannot be applied.
+
+    What they say is None when they cannot be read.
+    """
     try:
-        wire = ops.read(data, device=device, seq=seq)
+        sent = ops.read(data, device=device, seq=seq)
     except CorruptError:
-        return None, "it cannot be read"
-    return wire, ops.wire_problem(wire)
+        return receipt.unread(data), None, "it cannot be read"
+    wire = receipt.received(sent)
+    if wire is not sent:
+        data = ops.encode_wire(wire)
+    return data, wire, ops.wire_problem(wire)
 
 
 def _about(wire: ops.Wire) -> str | None:

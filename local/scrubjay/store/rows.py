@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from scrubjay.index import EventDoc, MemoryDoc
+from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import (
@@ -183,7 +184,7 @@ def received_row(device: str, event_id: str, body: dict[int, Any]) -> tuple[Any,
         body[6],
         json(metadata) if metadata else "{}",
         body[8],
-        body[11],
+        ops.trust_of(body).value,
     )
 
 
