@@ -8,7 +8,7 @@ MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/m
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo demo-sync test test-slow check-deploy lint format bench gate lock clean simulate reliability fuzz drill kill-rounds
+.PHONY: demo demo-sync test test-slow check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -47,6 +47,10 @@ kill-rounds: $(STAMP)
 # Five minutes on each decoder, two processes; ARGS= chooses (--seconds 60 account). Figures go to standard output.
 fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz/run.py $(ARGS)
+
+# 10,000 hostile files, ops and requests into one store by every way in: no secret stored, nothing planted, no trust raised.
+fuzz-intake: $(STAMP)
+	SCRUBJAY_FUZZ_INPUTS=10000 $(BIN)/python -m pytest -m slow tests/test_funnel.py --log-cli-level=INFO
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -660,9 +660,39 @@ def test_an_export_makes_the_same_store_again(shell: Shell, tmp_path: Path) -> N
 
     assert streamed.count("\n") == report["lines"]
     assert stat.S_IMODE((tmp_path / "all.ndjson").stat().st_mode) == 0o600
-    shell.json("--home", str(tmp_path / "other"), "import", str(tmp_path / "all.ndjson"))
+    shell.json("--home", str(tmp_path / "other"), "import", "--restore", str(tmp_path / "all.ndjson"))
     after = shell.json("--home", str(tmp_path / "other"), "list")
     assert [plain(entry) for entry in after["entries"]] == [plain(entry) for entry in before["entries"]]
+
+
+def test_an_import_says_what_it_did_not_believe_and_a_restore_what_is_always_loaded(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.json("add", "Jay", "--name", "identity/name", "--layer", "identity")
+    shell.json("export", str(tmp_path / "all.ndjson"))
+    other = ("--home", str(tmp_path / "other"))
+
+    _, said, _ = shell.run(*other, "import", str(tmp_path / "all.ndjson"))
+    assert "trusted as an import" in said
+    assert "scrubjay import --restore FILE" in said
+    assert shell.json(*other, "context")["identity"] == {}
+
+    report = shell.json(*other, "import", "--restore", str(tmp_path / "all.ndjson"))
+    assert report["always_loaded"] == {"identity": {"identity/name": "Jay"}, "active": {}}
+    assert shell.json(*other, "context")["identity"] == {"name": "Jay"}
+    copy = shell.json(*other, "backup", str(tmp_path / "copy.db"))
+    _, said, _ = shell.run("--home", str(tmp_path / "third"), "restore", copy["path"])
+    assert "agents are always given 1 line:" in said
+    assert "identity/name: Jay" in said
+
+
+def test_a_folder_is_never_restored(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+
+    code, error = shell.error("import", "--restore", str(tmp_path / "notes"))
+
+    assert (code, error["code"]) == (2, "invalid")
+    assert "not a file" in error["message"]
 
 
 def plain(entry: dict[str, Any]) -> dict[str, Any]:

@@ -223,7 +223,7 @@ def _draft(conversation: Conversation, turn: Turn) -> EventDraft:
 async def _state(service: Service, conversation: Conversation, events: dict[str, str]) -> dict[str, tuple[str, ...]]:
     """Import the shipped facts as an export would hold them, with a grip on their turn where that is stored too."""
     turns = {turn.id: turn for turn in conversation.turns}
-    lines = [exchange.header("bench", conversation.end)]
+    lines = [exchange.header("bench", conversation.end, version=1)]
     covers: dict[str, tuple[str, ...]] = {}
     for place, fact in enumerate(conversation.facts):
         memory = _memory(conversation, place, fact)
@@ -246,7 +246,7 @@ async def _state(service: Service, conversation: Conversation, events: dict[str,
             )
         covers[memory.id] = () if fact.source is None else (fact.source,)
         lines.append(exchange.line(exchange.Kept(memory=memory, grips=grips)))
-    answer = await service.import_(api.ImportRequest(name="facts.jsonl", data=b"".join(lines)))
+    answer = await service.import_(api.ImportRequest(name="facts.jsonl", data=b"".join(lines), restore=True))
     if answer.memories != len(conversation.facts):
         raise UnavailableError(
             f"{conversation.name}: {answer.memories} of {len(conversation.facts)} facts were taken in",
@@ -283,7 +283,7 @@ def _id(ts: Millis, *parts: object) -> str:
 async def _exported(service: Service) -> tuple[list[Memory], list[Grip]]:
     """Read the memories back the way anyone can: from an export."""
     data = b"".join([line async for line in service.export()])
-    kept = [line.memory for line in exchange.read("export", data) if line is not None and line.memory is not None]
+    kept = [line.memory for line in exchange.read("export", data).lines if line.memory is not None]
     return [one.memory for one in kept], [grip for one in kept for grip in one.grips]
 
 

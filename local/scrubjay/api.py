@@ -431,6 +431,8 @@ class ImportRequest:
 
     `place` says which file it is, whatever way it was named: its absolute path. An edited file updates the notes of its
     own place; without one, files of the same name for the same project are taken for one file.
+
+    With `restore`, the file is the person's own export and is put back: layers and trust as they stand in it.
     """
 
     name: str
@@ -440,6 +442,7 @@ class ImportRequest:
     project: str | None = None
     dry_run: bool = False
     place: str | None = None
+    restore: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,6 +451,9 @@ class ImportAnswer:
 
     `memories` counts new notes and updated ones. `renamed` counts notes whose name another memory has: theirs is longer
     by the file's path; `aliases_taken` counts aliases that belong to another memory and were left out.
+
+    `changed` counts what records said of themselves and were not believed: `trust`, `layer`, `kind`, and `name` for
+    those of always loaded lines.
     """
 
     format: str
@@ -458,6 +464,7 @@ class ImportAnswer:
     skipped: tuple[Skipped, ...] = ()
     renamed: int = 0
     aliases_taken: int = 0
+    changed: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,8 +269,12 @@ class Memory:
         format: str | None = None,  # noqa: A002  # the word of the command line and of the record
         only: str | None = None,
         dry_run: bool = False,
+        restore: bool = False,
     ) -> api.ImportAnswer:
-        """Learn from a transcript, a conversation, notes or an export. Importing the same again adds nothing."""
+        """Learn from a transcript, a conversation, notes or an export. Importing the same again adds nothing.
+
+        With `restore`, the file is an export of your own, and its layers and trust are put back as they stand in it.
+        """
         path = Path(path)
         request = api.ImportRequest(
             name=path.name,
@@ -280,6 +284,7 @@ class Memory:
             project=self._project,
             dry_run=dry_run,
             place=str(path.resolve()),
+            restore=restore,
         )
         answer: api.ImportAnswer = self.call("import_", request)
         return answer

@@ -37,19 +37,23 @@ from scrubjay import (
     intake,
     models,
     projects,
+    redact,
     sources,
+    transfer,
 )
 from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
 from scrubjay.index import Index
-from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy, RecallWeights, weighted
+from scrubjay.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
+from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
 from scrubjay.recall import CUT, Filters, Query, Ranking, passage, rank, reranked
 from scrubjay.recall import Hit as Ranked
 from scrubjay.runtime import Models, Named
 from scrubjay.settings import Settings
 from scrubjay.sources import reconcile
+from scrubjay.sources.reading import as_utf8
 from scrubjay.store import (
     Changes,
     Disputed,
@@ -68,6 +72,7 @@ from scrubjay.store.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
 from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
 from scrubjay_shared.errors import (
+    ConflictError,
     DeniedError,
     InvalidError,
     NotFoundError,
@@ -97,8 +102,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-IDENTITY_PREFIX = "identity/"
-ACTIVE_PREFIX = "active/"
 NO_MODEL = "none"
 
 SMALL_CHARS = 4_000
@@ -262,17 +265,26 @@ class Service:
             raise TooLargeError(
                 f"{len(request.events)} events in one request", hint=f"send at most {self.policy.limits.max_batch}"
             )
-        now = self._now()
-
-        def clean() -> Sequence[intake.Clean]:
-            return [
-                intake.event(draft, place, device=self.store.device, now=now, policy=self.policy)
-                for place, draft in enumerate(request.events)
-            ]
-
         # Metadata is cleaned too, and nobody knows how long it takes before it is.
         chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in request.events)
-        return await self._append(await _off_loop(chars, clean), learn=request.learn)
+        cleaned = await _off_loop(chars, partial(self._cleaned, request.events, intake.Source.PERSON, self._now()))
+        return await self._append([one for one in cleaned if isinstance(one, intake.Clean)], learn=request.learn)
+
+    def _cleaned(
+        self, drafts: Sequence[EventDraft], source: intake.Source, now: Millis
+    ) -> builtins.list[intake.Clean | InvalidError]:
+        """Return drafts as events. Of an import, one that cannot be an event gives its error, and the others go on."""
+        found: builtins.list[intake.Clean | InvalidError] = []
+        for place, draft in enumerate(drafts):
+            try:
+                found.append(
+                    intake.event(draft, place, device=self.store.device, now=now, policy=self.policy, source=source)
+                )
+            except InvalidError as error:
+                if source is intake.Source.PERSON:
+                    raise
+                found.append(error)
+        return found
 
     async def _append(self, cleaned: Sequence[intake.Clean], *, learn: bool) -> api.IngestAnswer:
         redactions: Counter[str] = Counter()
@@ -360,7 +372,7 @@ class Service:
                 names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
                 if found is None:
                     found = known[key] = tx.new_id(draft.created_at)
-                    writes[found] = MemoryWrite(memory_id=found, fields=_fields(draft, tx.now), names=names)
+                    writes[found] = MemoryWrite(memory_id=found, fields=transfer.fields_of(draft, tx.now), names=names)
                     answers.append((found, True))
                     if embedded is not None:
                         placed.append((found, said, embedded[1][place]))
@@ -806,11 +818,16 @@ class Service:
         def work(tx: Transaction) -> None:
             held = tx.holders([name]).get(name)
             if held is not None:
+                if tx.fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (held,)):
+                    raise ConflictError(
+                        f"the name {name!r} belongs to memory {held}, which came from a file",
+                        hint=f"scrubjay forget {held} removes that one; then set the line again",
+                    )
                 fields = {Field.CONTENT: content, Field.LAYER: layer.value}
                 tx.write_memories([MemoryWrite(memory_id=held, fields=fields)])
             else:
                 draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
-                write = MemoryWrite(memory_id=tx.new_id(), fields=_fields(draft, tx.now), names=(name,))
+                write = MemoryWrite(memory_id=tx.new_id(), fields=transfer.fields_of(draft, tx.now), names=(name,))
                 tx.write_memories([write])
 
         await self.store.write(work)
@@ -828,19 +845,21 @@ class Service:
     # --- in and out ---------------------------------------------------------------------------------------------------
 
     async def import_(self, request: api.ImportRequest) -> api.ImportAnswer:
-        """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated."""
+        """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated.
+
+        What a file says of itself counts for no more than an import. An export that the person restores is their own
+        act: its layers and its trust count as they stand in it.
+        """
         if exchange.is_export(request.data) and request.format in {None, exchange.FORMAT}:
             return await self._import_export(request)
-        parsed = await asyncio.to_thread(
-            sources.parse,
-            intake.valid(request.name),
-            request.data,
-            request.format,
-            only=request.only,
-            project=request.project,
-            place=None if request.place is None else intake.valid(request.place),
-        )
+        if request.restore:
+            raise InvalidError(
+                f"{request.name} is not a scrubjay export, and only an export can be restored",
+                hint="import it without --restore; scrubjay restore puts back a backup",
+            )
+        parsed = await asyncio.to_thread(_parsed, request, self.policy)
         skipped: Counter[str] = Counter(dict(parsed.skipped))
+        changed: Counter[str] = Counter()
         if request.dry_run:
             return api.ImportAnswer(
                 format=parsed.format.value,
@@ -853,16 +872,20 @@ class Service:
         redactions: Counter[str] = Counter()
         for drafted in _batches(parsed.events, self.policy.work.import_batch):
             batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
-            answer = await self.ingest(api.IngestRequest(events=batch))
+            cleaned = await asyncio.to_thread(self._cleaned, batch, intake.Source.IMPORT, self._now())
+            wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
+            skipped["refused"] += len(cleaned) - len(wanted)
+            answer = await self._append(wanted, learn=True)
             events += answer.accepted
             duplicates += answer.duplicates
             redactions.update(answer.redactions)
             skipped.update({line.reason: line.count for line in answer.skipped})
         for drafts in _batches(parsed.memories, self.policy.work.import_batch):
-            plan, created, said = await self._import_notes(drafts)
+            plan, created, said, lowered = await self._import_notes(drafts)
             memories += created + plan.updated
             duplicates += plan.same + len(plan.fresh) - created
             skipped.update(said)
+            changed.update(lowered)
         return api.ImportAnswer(
             format=parsed.format.value,
             events=events,
@@ -872,20 +895,31 @@ class Service:
             renamed=skipped.pop("renamed", 0),
             aliases_taken=skipped.pop("aliases_taken", 0),
             skipped=_skipped(skipped),
+            changed=_skipped(changed),
         )
 
-    async def _import_notes(self, drafts: Sequence[MemoryDraft]) -> tuple[reconcile.Plan, int, Counter[str]]:
-        """Store the notes of a file. Returns what was decided, how many notes are new, and what is to be said."""
+    async def _import_notes(
+        self, drafts: Sequence[MemoryDraft]
+    ) -> tuple[reconcile.Plan, int, Counter[str], Counter[str]]:
+        """Store the notes of a file. Returns what was decided, how many are new, what is to be said, and was lowered.
+
+        A file puts nothing into a memory that is trusted more than a file.
+        """
         said: Counter[str] = Counter()
+        lowered: Counter[str] = Counter()
         cleaned: builtins.list[MemoryDraft] = []
         for draft in drafts:
             try:
-                cleaned.append(await asyncio.to_thread(intake.memory, draft, self.policy))
+                cleaned.append(await asyncio.to_thread(intake.memory, draft, self.policy, intake.Source.IMPORT))
             except InvalidError:
-                said["empty"] += 1
+                said["refused" if draft.content.strip() else "empty"] += 1
+            else:
+                lowered += intake.changes(draft, cleaned[-1])
         known = await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned])
         hashes = {content_hash(draft.content) for draft in cleaned} - {memory.content_hash for memory in known}
-        plan = reconcile.planned(cleaned, known, await self.store.memories_said(hashes) if hashes else ())
+        equal = await self.store.memories_said(hashes) if hashes else ()
+        below = [[memory for memory in found if not intake.is_above_import(memory.trust)] for found in (known, equal)]
+        plan = reconcile.planned(cleaned, *below)
         said["rewritten_here"] += plan.rewritten
         candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
         candidates += [name for _, names in plan.named for name in names]
@@ -901,7 +935,7 @@ class Service:
             await self.store.write(lambda tx: tx.write_memories(changed))
             self.on_work("embed")
         added = await self._add_all(fresh) if fresh else []
-        return plan, sum(1 for _, new in added if new), said
+        return plan, sum(1 for _, new in added if new), said, lowered
 
     async def _under_earlier_keys(
         self, drafts: tuple[EventDraft, ...], earlier: Mapping[str, str]
@@ -917,65 +951,81 @@ class Service:
         )
 
     async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
-        lines = await asyncio.to_thread(lambda: list(exchange.read(request.name, request.data)))
-        skipped: Counter[str] = Counter()
-        events = [line.event for line in lines if line is not None and line.event is not None]
-        kept = [line.memory for line in lines if line is not None and line.memory is not None]
-        skipped["bad_line"] += sum(1 for line in lines if line is None)
+        file = await asyncio.to_thread(exchange.read, intake.valid(request.name), request.data)
+        tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
         if request.dry_run:
-            return api.ImportAnswer(
-                format=exchange.FORMAT, events=len(events), memories=len(kept), duplicates=0, skipped=_skipped(skipped)
-            )
-        taken = duplicates = memories = 0
-        there: dict[str, str] = {}
-        for batch in _batches(events, self.policy.work.import_batch):
-            # They were cleaned when they were first stored, and already distilled: their memories stand in the file.
-            cleaned = [
-                intake.Clean(event=replace(event, device=self.store.device), redactions=Counter(), reason=None)
-                for event in batch
-            ]
-            answer = await self._append(cleaned, learn=False)
-            there.update(zip((event.id for event in batch), answer.ids, strict=True))
-            taken += answer.accepted
-            duplicates += answer.duplicates
-        kept = [_moved(one, there) for one in kept]
-        for group in _batches(kept, self.policy.work.import_batch):
-            added, refused = await self.store.write(partial(_restore_memories, group=group))
-            memories += added
-            duplicates += len(group) - added - sum(refused.values())
-            skipped.update(refused)
+            tally.events = sum(line.event is not None for line in file.lines)
+            tally.memories = sum(line.memory is not None for line in file.lines)
+        elif request.restore and file.version > 1 and await self.store.write(transfer.takes_log):
+            await self._restore_log(file, tally)
+        else:
+            await self._import_records(file, tally, intake.Source.RESTORE if request.restore else intake.Source.IMPORT)
         self.on_work("embed")
         return api.ImportAnswer(
-            format=exchange.FORMAT, events=taken, memories=memories, duplicates=duplicates, skipped=_skipped(skipped)
+            format=exchange.FORMAT,
+            events=tally.events,
+            memories=tally.memories,
+            duplicates=tally.duplicates,
+            redactions=dict(sorted(tally.redactions.items())),
+            skipped=_skipped(tally.skipped),
+            changed=_skipped(tally.changed),
         )
 
+    async def _import_records(self, file: exchange.Export, tally: transfer.Tally, source: intake.Source) -> None:
+        """Store the events and memories of an export, one by one as drafts."""
+        size = self.policy.work.import_batch
+        for batch in _batches([line.event for line in file.lines if line.event is not None], size):
+            ready = await asyncio.to_thread(
+                transfer.events_of,
+                batch,
+                tally,
+                source=source,
+                device=self.store.device,
+                now=self._now(),
+                policy=self.policy,
+            )
+            there, new = await self.store.write(partial(transfer.append_events, ready=ready))
+            tally.there.update(there)
+            tally.events += new
+            tally.duplicates += len(ready) - new
+        if source is intake.Source.RESTORE:
+            await self.store.write(partial(transfer.forget_copies, records=file.lines, events=False))
+        for group in _batches([line.memory for line in file.lines if line.memory is not None], size):
+            memories = await asyncio.to_thread(transfer.memories_of, group, tally, source=source, policy=self.policy)
+            writing = partial(transfer.write_memories, group=memories, source=source, there=tally.there)
+            new, skipped, changed = await self.store.write(writing)
+            tally.memories += new
+            tally.duplicates += len(memories) - new - skipped["forgotten"]
+            tally.skipped += skipped
+            tally.changed += changed
+
+    async def _restore_log(self, file: exchange.Export, tally: transfer.Tally) -> None:
+        """Take in the log of an export, as sync takes in those of other devices."""
+        before = await self.store.counts()
+        await self.store.write(partial(transfer.forget_copies, records=file.lines, events=True))
+        for device, run in transfer.runs(file.lines):
+            taking = partial(transfer.restore_run, device=device, run=run, own=device == self.store.device)
+            tally.skipped += await self.store.write(taking)
+        after = await self.store.counts()
+        tally.events = max(after["events"] - before["events"], 0)
+        kinds = ("memories", "identity_keys", "active_keys")
+        tally.memories = max(sum(after[kind] - before[kind] for kind in kinds), 0)
+        records = sum(line.event is not None or line.memory is not None for line in file.lines)
+        tally.duplicates = max(records - tally.events - tally.memories, 0)
+
     async def export(self) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of an export: everything that is not derived."""
-        yield exchange.header(self.store.store_id, self._now())
-        after = None
-        limit, chars = self.policy.work.page, self.policy.limits.page_chars
-        while True:
-            events, after = await self.store.page_of_events("", (), after=after, limit=limit, chars=chars)
-            for line in await asyncio.to_thread(lambda page: [*map(exchange.line, page)], events):
-                yield line
-            if after is None:
-                break
-        while True:
-            found, after = await self.store.page_of_memories("", (), after=after, limit=limit, chars=chars)
-            ids = [memory.id for memory in found]
-            names, grips = await self.store.aliases(ids), await self.store.grips(ids)
-            kept = [
-                exchange.Kept(
-                    memory=memory,
-                    aliases=tuple(alias.name for alias in names.get(memory.id, ())),
-                    grips=grips.get(memory.id, ()),
-                )
-                for memory in found
-            ]
-            for line in await asyncio.to_thread(lambda page: [*map(exchange.line, page)], kept):
-                yield line
-            if after is None:
-                return
+        """Yield the lines of an export: everything that is not derived, as it is at the first line."""
+        await self.flush_accesses()
+        await self.store.write(Transaction.log_counts)
+        async with self.store.snapshot() as snapshot:
+            yield exchange.header(self.store.store_id, self._now())
+            async for event, stamp in snapshot.events():
+                told = None if stamp is None else exchange.Stamp(seq=stamp[0], op_id=stamp[1], hlc=stamp[2])
+                yield exchange.line(event, told)
+            async for memory, aliases, grips in snapshot.memories():
+                yield exchange.line(exchange.Kept(memory=memory, aliases=aliases, grips=grips))
+            async for device, seq, data in snapshot.log():
+                yield exchange.line(exchange.Logged(device=device, seq=seq, data=data))
 
     async def backup(self, request: api.PathRequest) -> api.PathAnswer:
         """Write a checked copy of the store to an absolute path, while it runs.
@@ -1486,6 +1536,24 @@ def _applied(index: Index, changes: Changes, space: int | None) -> None:
         log.exception("the index could not follow a commit")
 
 
+def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> sources.Parsed:
+    """Return what a file holds. Of notes, what must not be stored is taken out before they are cut into sections.
+
+    A private passage, or a key of several lines, may run over a heading: no section by itself would show it.
+    """
+    name = intake.identifier(request.name, policy.redact)  # before it is cut into folders: "//" shows a password
+    place = None if request.place is None else intake.identifier(request.place, policy.redact)
+    parse = partial(sources.parse, name, only=request.only, project=request.project, place=place)
+    parsed = parse(data=request.data, format=request.format)
+    if parsed.format not in {sources.SourceFormat.MARKDOWN, sources.SourceFormat.TEXT}:
+        return parsed
+    text = as_utf8(name, request.data, whole=True).decode("utf-8", "replace")
+    cleaned = redact.clean(text, policy.redact).text
+    if not cleaned.strip():
+        return replace(parsed, events=(), memories=(), skipped=(("private", 1),))
+    return parsed if cleaned == text else parse(data=cleaned.encode("utf-8"), format=parsed.format.value)
+
+
 def _put(index: Index, rows: Sequence[tuple[str, bytes]]) -> None:
     """Give documents their stored vectors."""
     if rows:
@@ -1541,34 +1609,11 @@ def _forgotten(
 # --- what a memory is made of -----------------------------------------------------------------------------------------
 
 
-def _fields(draft: MemoryDraft, now: Millis) -> dict[Field, Any]:
-    """Return the registers of a new memory. Absent ones show their default."""
-    salience = TYPE_SALIENCE[draft.type] if draft.salience is None else float(draft.salience)
-    return _present(
-        {
-            Field.CONTENT: draft.content,
-            Field.KIND: draft.kind.value,
-            Field.TYPE: draft.type.value,
-            Field.SCOPE: draft.scope.value,
-            Field.RESOURCE_ID: draft.resource_id,
-            Field.LAYER: draft.layer.value,
-            Field.SALIENCE: salience,
-            Field.TOPIC: draft.topic,
-            Field.TRUST: draft.trust.value,
-            Field.VALID_FROM: draft.valid_from,
-            Field.VALID_TO: draft.valid_to,
-            Field.CREATED_AT: now if draft.created_at is None else draft.created_at,
-            Field.METADATA: draft.metadata or None,
-            Field.NAME: draft.name,
-        }
-    )
-
-
 def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Field, Any]:
     """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
     event = events[observation.event_id_start]
     where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
-    return _present(
+    return transfer.present(
         {
             Field.CONTENT: observation.content,
             Field.KIND: Kind.OBSERVATION.value,
@@ -1585,10 +1630,6 @@ def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Fie
             Field.METADATA: {key: value for key, value in sorted(where.items()) if value is not None},
         }
     )
-
-
-def _present(fields: Mapping[Field, Any]) -> dict[Field, Any]:
-    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _observation_id(observation: Observation, events: Mapping[str, Event]) -> str:
@@ -1637,59 +1678,6 @@ def _note_writes(plan: reconcile.Plan, taken: set[str]) -> list[MemoryWrite]:
             earlier = writes.get(memory_id, MemoryWrite(memory_id=memory_id, fields={}))
             writes[memory_id] = replace(earlier, names=(*earlier.names, *free))
     return list(writes.values())
-
-
-def _moved(kept: exchange.Kept, there: Mapping[str, str]) -> exchange.Kept:
-    """Return a memory of an export with its grips on the events as they are known here: one may have another id."""
-    grips = tuple(
-        replace(
-            grip,
-            event_id_start=there.get(grip.event_id_start, grip.event_id_start),
-            event_id_end=there.get(grip.event_id_end, grip.event_id_end),
-        )
-        for grip in kept.grips
-    )
-    return replace(kept, grips=grips)
-
-
-def _restore_memories(tx: Transaction, group: Sequence[exchange.Kept]) -> tuple[int, Counter[str]]:
-    """Write memories of an export under their own ids. Returns how many are new, and what was left out by reason."""
-    refused: Counter[str] = Counter()
-    ids = [kept.memory.id for kept in group]
-    gone, known = tx.forgotten(ids), tx.existing(ids)
-    taken = tx.holders([name for kept in group for name in (kept.memory.name, *kept.aliases) if name is not None])
-    writes: list[MemoryWrite] = []
-    for kept in group:
-        memory = kept.memory
-        if memory.id in gone:
-            refused["forgotten"] += 1
-        elif memory.id not in known:
-            names = [name for name in (memory.name, *kept.aliases) if name is not None]
-            free = tuple(name for name in names if taken.setdefault(name, memory.id) == memory.id)
-            if len(free) < len(names):
-                refused["name_taken"] += 1
-            draft = MemoryDraft(
-                content=memory.content,
-                name=memory.name if memory.name in free else None,
-                kind=memory.kind,
-                type=memory.type,
-                scope=memory.scope,
-                resource_id=memory.resource_id,
-                layer=memory.layer,
-                salience=memory.salience,
-                topic=memory.topic,
-                trust=memory.trust,
-                valid_from=memory.valid_from,
-                valid_to=memory.valid_to,
-                created_at=memory.created_at,
-                metadata=memory.metadata,
-            )
-            fields = _fields(draft, tx.now) | _present(
-                {Field.CONFIDENCE: memory.confidence, Field.SUPERSEDED_BY: memory.superseded_by}
-            )
-            writes.append(MemoryWrite(memory_id=memory.id, fields=fields, grips=kept.grips, names=free))
-    tx.write_memories(writes)
-    return len(writes), refused
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

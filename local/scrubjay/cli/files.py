@@ -21,7 +21,7 @@ from scrubjay.cli.output import Output
 from scrubjay.exchange import is_export
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError, TooLargeError
-from scrubjay_shared.records import EventDraft
+from scrubjay_shared.records import EventDraft, Layer
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -66,8 +66,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysLoaded:
+    """Every line that agents are given in each session, by key: after something was put back, a person should know."""
+
+    identity: dict[str, str]
+    active: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What an import took, over all files. `formats` counts files by format; `failed` are those that gave nothing."""
+    """What an import took, over all files. `formats` counts files by format; `failed` are those that gave nothing.
+
+    `changed` counts what records said of themselves and a file cannot say: how far they are trusted, that they are
+    loaded always. `always_loaded` is there after `--restore`.
+    """
 
     files: int
     events: int
@@ -78,8 +90,10 @@ class ImportReport:
     skipped: tuple[api.Skipped, ...]
     failed: tuple[Failed, ...]
     dry_run: bool
-    renamed: int
-    aliases_taken: int
+    renamed: int = 0
+    aliases_taken: int = 0
+    changed: tuple[api.Skipped, ...] = ()
+    always_loaded: AlwaysLoaded | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +107,15 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreReport:
-    """The store's file, what it was restored from, and where the old one is kept (null when there was none)."""
+    """The store's file, what it was restored from, and where the old one is kept (null when there was none).
+
+    `always_loaded` are the lines that agents are given from now on.
+    """
 
     file: str
     source: str
     kept: str | None
+    always_loaded: AlwaysLoaded
 
 
 @dataclass(slots=True)
@@ -112,6 +130,7 @@ class Totals:
     aliases_taken: int = 0
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
 
     def add(self, answer: api.ImportAnswer) -> None:
@@ -124,6 +143,7 @@ class Totals:
         self.aliases_taken += answer.aliases_taken
         self.redactions.update(answer.redactions)
         self.skip(answer.skipped)
+        self.changed.update({each.reason: each.count for each in answer.changed})
 
     def skip(self, skipped: Iterable[api.Skipped]) -> None:
         """Add reasons."""
@@ -189,6 +209,14 @@ def _drafts(text: str) -> list[EventDraft]:
 def import_(line: Namespace) -> int:
     """Learn from files, one after another. One that fails does not stop the rest, and shows in the exit code."""
     out = Output.of(line)
+    if line.restore and (
+        wrong := [word for word in line.paths if word != "-" and not Path(word).expanduser().is_file()]
+    ):
+        raise InvalidError(
+            f"--restore takes files, and {wrong[0]} is not a file",
+            hint="name the export itself: scrubjay import --restore FILE; what a folder holds may be anybody's",
+        )
+    loaded = None
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
@@ -208,6 +236,7 @@ def import_(line: Namespace) -> int:
             bar.stop()
             if not line.dry_run:
                 _finish(door, out, wanted=line.wait)
+                loaded = _always_loaded(door) if line.restore else None
         except KeyboardInterrupt:
             bar.stop()
             out.remark(_stopped(totals, len(failed), len(wanted), dry_run=line.dry_run))
@@ -224,6 +253,8 @@ def import_(line: Namespace) -> int:
         dry_run=line.dry_run,
         renamed=totals.renamed,
         aliases_taken=totals.aliases_taken,
+        changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
+        always_loaded=loaded,
     )
     if len(failed) == len(wanted) == 1:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
@@ -267,6 +298,7 @@ def _imported(door: Door, line: Namespace, file: Found, totals: Totals) -> Scrub
                 project=line.project,
                 dry_run=line.dry_run,
                 place=file.place(data),
+                restore=line.restore,
             )
             totals.add(door.call("import_", request))
     except (InvalidError, NotFoundError) as error:
@@ -403,8 +435,28 @@ def restore(line: Namespace) -> None:
     target = reach.settings_of(line).store_path
     source = Path(line.file).expanduser().absolute()
     kept = put_back(target, source, migrations())
-    report = RestoreReport(file=str(target), source=str(source), kept=None if kept is None else str(kept))
-    out.answer(report, lambda: f"restored {target} from {source}" + (f"\nthe old file: {kept}" if kept else ""))
+    with reach.store(line) as door:
+        loaded = _always_loaded(door)
+    report = RestoreReport(
+        file=str(target), source=str(source), kept=None if kept is None else str(kept), always_loaded=loaded
+    )
+    out.answer(report, lambda: render.restored(report))
+
+
+def _always_loaded(door: Door) -> AlwaysLoaded:
+    """Return the lines of the layers that every agent is given."""
+    lines: dict[Layer, dict[str, str]] = {}
+    for layer in (Layer.IDENTITY, Layer.ACTIVE):
+        entries: list[api.Entry] = []
+        cursor: str | None = None
+        while True:
+            page: api.ListAnswer = door.call("list", api.ListRequest(layer=layer, cursor=cursor))
+            entries += page.entries
+            cursor = page.next
+            if cursor is None:
+                break
+        lines[layer] = {entry.memory.name or entry.memory.id: entry.memory.content for entry in reversed(entries)}
+    return AlwaysLoaded(identity=lines[Layer.IDENTITY], active=lines[Layer.ACTIVE])
 
 
 def rebuild(line: Namespace) -> None:

@@ -366,6 +366,9 @@ def import_(parser: Parser) -> None:
     )
     parser.add_argument("--only", type=text, metavar="ID", help="one conversation of a file that holds several")
     parser.add_argument("--project", type=project, metavar="ID", help="they belong to this project")
+    parser.add_argument(
+        "--restore", action="store_true", help="FILE is an export of your own: put its layers and trust back as well"
+    )
     parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
     parser.add_argument("--wait", action="store_true", help="return when all is learned and embedded")
 

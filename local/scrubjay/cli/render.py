@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         WhyAnswer,
     )
     from scrubjay.cli.doctor import DoctorReport
-    from scrubjay.cli.files import ImportReport
+    from scrubjay.cli.files import AlwaysLoaded, ImportReport, RestoreReport
     from scrubjay.cli.models import InitReport
     from scrubjay_shared.clock import Millis
     from scrubjay_shared.records import Event, Memory, Session
@@ -497,6 +497,31 @@ def context(answer: ContextAnswer) -> Text:
     return Text(clean(answer.text) or "nothing set: scrubjay context --identity name=…")
 
 
+_LOWERED = {
+    "trust": "trusted as an import, whatever the file says",
+    "layer": "put into the archive: a file cannot say what is loaded always",
+    "kind": "kept as stored, not as learned: what they were read from is not here",
+    "name": "without a name that only you can give to a line that is loaded always",
+}
+
+
+def restored(report: RestoreReport) -> RenderableType:
+    """Return what was put back, where the old store is, and what agents are given from now on."""
+    parts: list[RenderableType] = [Text(f"restored {report.file} from {report.source}")]
+    if report.kept:
+        parts.append(Text(f"the old file: {report.kept}"))
+    return Group(*parts, always_loaded(report.always_loaded))
+
+
+def always_loaded(loaded: AlwaysLoaded) -> RenderableType:
+    """Return every line that agents are given in each session."""
+    count = len(loaded.identity) + len(loaded.active)
+    if not count:
+        return Text("no line is loaded always")
+    lines = [f"  {clean(name)}: {clean(text)}" for name, text in (*loaded.identity.items(), *loaded.active.items())]
+    return Text("\n".join([f"agents are always given {counted(count, 'line')}:", *lines]))
+
+
 def imported(report: ImportReport) -> RenderableType:
     """Return what an import took, what it left out and why, and the files that gave nothing."""
     head = "would take" if report.dry_run else "took"
@@ -513,6 +538,11 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
     if report.skipped:
         parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
+    parts.extend(Text(f"{each.count:,} {_LOWERED.get(each.reason, clean(each.reason))}") for each in report.changed)
+    if report.changed and not report.dry_run and "scrubjay" in report.formats:
+        parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))
+    if report.always_loaded is not None:
+        parts.append(always_loaded(report.always_loaded))
     parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
     return Group(*parts)
 

@@ -7,6 +7,7 @@ from scrubjay.store.file import check, copies, is_derived, meta_of, migrations, 
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.peers import Outgoing, Received
+from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.sqlite import version as sqlite_version
 from scrubjay.store.store import Changes, Disputed, Parked, Store
 from scrubjay.store.transaction import MemoryWrite, Position, Transaction
@@ -25,6 +26,7 @@ __all__ = [
     "Position",
     "Received",
     "Remedy",
+    "Snapshot",
     "Store",
     "StoreInUseError",
     "Transaction",

@@ -22,6 +22,7 @@ from scrubjay.store import embed_queue, file, rows, seals, sqlite
 from scrubjay.store.embed_queue import Place, Waiting
 from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
+from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.transaction import ENDS, Position, Transaction
 from scrubjay.store.writer import Writer
 from scrubjay_shared import clock, ops
@@ -136,6 +137,9 @@ class Store:
         self._readers: asyncio.Queue[sqlite.Connection] = asyncio.Queue()
         self._open: list[sqlite.Connection] = []
         self._closed = False
+        self._snapshots = 0
+        self._cut_back = False
+        """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
 
     @classmethod
     async def open(cls, path: Path, *, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
@@ -280,6 +284,27 @@ class Store:
                 yield connection
         finally:
             self._readers.put_nowait(connection)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Read the store as it is at this moment, for as long as it takes. Readers and writers go on."""
+        if self._closed:
+            raise UnavailableError("the store is closed", hint="open it again")
+        with sqlite.translated(self.path):
+            connection = await self._attach(read_only=True)
+            self._snapshots += 1
+            try:
+                await connection.execute("begin")
+                await connection.execute_fetchall("select 1 from meta")  # SQLite takes the snapshot at the first read
+                yield Snapshot(connection)
+            finally:
+                self._snapshots -= 1
+                if connection in self._open:
+                    self._open.remove(connection)
+                    await connection.close()
+                if self._cut_back and not self._snapshots and not self._closed:
+                    self._cut_back = False
+                    await self.checkpoint(truncate=True)
 
     async def fetch(self, sql: str, params: sqlite.Params = ()) -> list[sqlite.Row]:
         """Return the rows of a query, as of the last commit."""
@@ -857,6 +882,8 @@ class Store:
             await asyncio.sleep(wait_ms / 1000)
             if await self.checkpoint(truncate=True):
                 return True
+            if self._snapshots:
+                break
         return False
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
@@ -864,9 +891,11 @@ class Store:
 
         Returns whether all of it was done: a reader in the middle of a scan keeps what it still needs.
         """
+        if truncate and self._snapshots:  # to wait for a long read would keep every writer waiting
+            self._cut_back, truncate = True, False
         rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
         busy, log, done = rows_[0]
-        return not busy and log == done
+        return not busy and log == done and not self._cut_back
 
     async def shrink(self, stop: Callable[[], bool]) -> int:
         """Give pages that hold nothing back to the disk, some at a time, so that a write waits for one step at most.

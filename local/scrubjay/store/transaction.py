@@ -303,6 +303,12 @@ class Transaction(Peers):
                 at += length + 1  # the newline between two events
         return found
 
+    def holds(self, grip: Grip) -> bool:
+        """Say whether the events of a grip say its excerpt at its place, and not only the grip."""
+        texts = [self.fetch("select text from event where id = ?", (event_id,)) for event_id in self._covered(grip)]
+        said = "\n".join(found[0][0] for found in texts if found)
+        return bool(grip.excerpt) and said[grip.span_start : grip.span_end] == grip.excerpt
+
     def grips_over(self, event_id: str, spans: Sequence[tuple[int, int]] | None) -> list[Grip]:
         """Return the grips that cover any of some spans of an event's text; of all of it when `spans` is None."""
         found = self.fetch(
@@ -407,11 +413,19 @@ class Transaction(Peers):
             " on conflict do update set total = total + ?2, last = max(last, ?3)",
             [(memory_id, count, last) for memory_id, (count, last) in found.items()],
         )
-        due = self.fetch(
-            "select memory_id, total, last from access where logged <= ? and logged < last"
-            " and memory_id in (select value from json_each(?))",
-            (self.now - log_after_ms, rows.array(found)),
+        self._log_counts(
+            self.fetch(
+                "select memory_id, total, last from access where logged <= ? and logged < last"
+                " and memory_id in (select value from json_each(?))",
+                (self.now - log_after_ms, rows.array(found)),
+            )
         )
+
+    def log_counts(self) -> None:
+        """Put every count into the log that is ahead of it: before a copy is made that holds the log alone."""
+        self._log_counts(self.fetch("select memory_id, total, last from access where logged < last"))
+
+    def _log_counts(self, due: Sequence[tuple[Any, ...]]) -> None:
         self._log(
             [
                 self._op(OpType.COUNT, ops.count_body(memory_id, ops.Counter.ACCESS, total, Millis(last)))

@@ -1,0 +1,414 @@
+"""What a hostile file or device would send, drawn by a seed: secrets of every kind, in every field, by every way in.
+
+For tests/test_funnel.py: `plant` gives a service one batch, `broken` says what of the law does not hold afterwards.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from scrubjay import api, exchange
+from scrubjay.redact import clean
+from scrubjay.service import Service
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
+from scrubjay_shared.errors import ScrubjayError
+from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.records import (
+    TRUST_ORDER,
+    Event,
+    EventDraft,
+    EventType,
+    Grip,
+    Kind,
+    Layer,
+    Memory,
+    MemoryDraft,
+    MemoryType,
+    Role,
+    Scope,
+    Trust,
+    content_hash,
+)
+
+NOW = 1_800_000_000_000
+UPPER, LOWER, DIGITS, HEX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789", "0123456789abcdef"
+WORD = UPPER + LOWER + DIGITS
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A secret as it is written (`before` + `secret`) and the part that must be in no byte of a store."""
+
+    before: str
+    secret: str
+
+    @property
+    def written(self) -> str:
+        return self.before + self.secret
+
+
+def secrets(seed: int, count: int = 200) -> list[Secret]:
+    """Draw secrets of many kinds: vendors' keys, tokens in headers and URLs, assigned passwords, cards, private keys.
+
+    Nothing of the kind stands in this file: a scanner would stop at it.
+    """
+    rng = Random(f"secrets {seed}")
+
+    def drawn(length: int, alphabet: str = WORD) -> str:
+        return "".join(rng.choices(alphabet, k=length))
+
+    def segment(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    def jwt() -> str:
+        head, body = segment({"alg": "HS256", "typ": "JWT"}), segment({"sub": drawn(8, DIGITS), "iat": 1_516_239_022})
+        return f"{head}.{body}.{drawn(43)}"
+
+    def card() -> str:
+        digits = [4, *(rng.randrange(10) for _ in range(14))]
+        doubled = [sum(divmod(digit * 2, 10)) for digit in digits[0::2]]
+        check = -(sum(doubled) + sum(digits[1::2])) % 10
+        text = "".join(map(str, [*digits, check]))
+        return " ".join(text[at : at + 4] for at in range(0, 16, 4))
+
+    kinds: list[Callable[[], Secret]] = [
+        lambda: Secret("", "AKIA" + drawn(16, UPPER + "234567")),
+        lambda: Secret("", "ghp_" + drawn(36)),
+        lambda: Secret("", "github_pat_" + drawn(22) + "_" + drawn(59)),
+        lambda: Secret("", "glpat-" + drawn(20)),
+        lambda: Secret("", "sk_" + "live_" + drawn(24)),
+        lambda: Secret("", "sk-ant-" + "api03-" + drawn(93) + "AA"),
+        lambda: Secret("", "hf_" + drawn(34)),
+        lambda: Secret("", "npm_" + drawn(36)),
+        lambda: Secret("", "AIza" + drawn(35)),
+        lambda: Secret("", "GOCSPX-" + drawn(28)),
+        lambda: Secret("", "xox" + "b-" + drawn(12, "123456789") + "-" + drawn(13, "123456789") + "-" + drawn(24)),
+        lambda: Secret("", "SG." + drawn(22) + "." + drawn(43)),
+        lambda: Secret("", "dop_" + "v1_" + drawn(64, HEX)),
+        lambda: Secret("", jwt()),
+        lambda: Secret("Authorization: Bearer ", drawn(40)),
+        lambda: Secret("postgres://app:", drawn(16) + "@db.internal/app"),
+        lambda: Secret("DB_PASSWORD=", drawn(14)),
+        lambda: Secret("api_key = ", drawn(32)),
+        lambda: Secret("client_secret: ", drawn(28)),
+        lambda: Secret("AWS_SECRET_ACCESS_KEY=", drawn(40)),
+        lambda: Secret("Cookie: sessionid=", drawn(32, LOWER + DIGITS)),
+        lambda: Secret("card ", card()),  # two side by side are taken for a longer number, which is none
+        lambda: Secret(
+            "-----BEGIN " + "RSA PRIVATE KEY-----\n",
+            "\n".join(drawn(64) for _ in range(4)) + "\n-----END " + "RSA PRIVATE KEY-----",
+        ),
+        lambda: Secret("<private>my pin is ", drawn(12, LOWER) + "</private>"),
+    ]
+    found: list[Secret] = []
+    while len(found) < count:
+        one = kinds[len(found) % len(kinds)]()
+        if one.secret not in clean(one.written).text:  # what `redact` does not claim to find is its own tests' matter
+            found.append(one)
+    return found
+
+
+def needles(one: Secret) -> list[bytes]:
+    """Return what must be in no file: the secret's own part, without what may stand beside it."""
+    bare = one.secret.partition("@")[0].partition("</private>")[0].split("\n")[0]
+    return [bare.encode()]
+
+
+# --- what is sent ---------------------------------------------------------------------------------------------------------
+
+
+class Hostile:
+    """Draws batches for one service."""
+
+    def __init__(self, seed: int, planted: list[Secret]) -> None:
+        self.rng = Random(f"hostile {seed}")
+        self.planted = planted
+        self.seqs: dict[str, int] = {}
+        self.ids: list[str] = [self.fresh() for _ in range(20)]
+
+    def fresh(self) -> str:
+        return ulid(Millis(NOW + self.rng.randrange(1000)), self.rng.randbytes(10))
+
+    def id(self) -> str:
+        return self.rng.choice(self.ids) if self.rng.random() < 0.3 else self.fresh()
+
+    def words(self, most: int = 6) -> str:
+        said = [
+            "ALWAYS run curl",
+            "identity/name",
+            "I prefer tea",
+            "the beta is due",
+            "x" * 300,
+            "東京",
+            "\ud83d",
+            "a\nb",
+        ]
+        parts = [self.rng.choice(said) for _ in range(self.rng.randint(1, most))]
+        if self.rng.random() < 0.6:
+            parts.insert(self.rng.randrange(len(parts) + 1), self.rng.choice(self.planted).written)
+        return " ".join(parts)
+
+    def short(self) -> str:
+        return self.rng.choice(
+            ["name", "identity/human", "active/task", "note~2", self.rng.choice(self.planted).written]
+        )
+
+    def json(self, depth: int = 2) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in range(self.rng.randrange(4)):
+            key = self.rng.choice(["password", "note", "speaker", "source_key", "caption", self.short()])
+            value: Any = self.rng.choice([self.words(2), 7, None, [self.words(2)], 1.5, True])
+            found[key] = self.json(depth - 1) if depth and self.rng.random() < 0.3 else value
+        return found
+
+    def event(self) -> Event:
+        return Event(
+            id=self.id(),
+            device=self.rng.randbytes(16).hex(),
+            agent=self.short(),
+            session_id=self.short(),
+            type=self.rng.choice(list(EventType)),
+            role=self.rng.choice(list(Role)),
+            text=self.words(),
+            ts=Millis(NOW + self.rng.randrange(1000)),
+            dedupe_key=f"{self.fresh()} {self.words(2)}",
+            project=self.rng.choice([None, self.short()]),
+            utc_offset=self.rng.choice([0, 120, 5000]),
+            trust=self.rng.choice(list(Trust)),
+            metadata=self.json(),
+        )
+
+    def memory(self) -> Memory:
+        content = self.words()
+        return Memory(
+            id=self.id(),
+            content=content,
+            kind=self.rng.choice(list(Kind)),
+            type=self.rng.choice(list(MemoryType)),
+            scope=self.rng.choice(list(Scope)),
+            salience=self.rng.choice([0.5, 1, 7, -1]),
+            created_at=Millis(NOW),
+            updated_at=Millis(NOW),
+            content_hash=content_hash(content),
+            name=self.rng.choice([None, self.short(), f"{self.fresh()} {self.short()}"]),
+            resource_id=self.rng.choice([None, self.short()]),
+            layer=self.rng.choice(list(Layer)),
+            topic=self.rng.choice([None, self.short()]),
+            trust=self.rng.choice(list(Trust)),
+            superseded_by=self.rng.choice([None, self.id(), self.short()]),
+            metadata=self.json(),
+        )
+
+    def grip(self, memory: str) -> Grip:
+        return Grip(
+            id=self.id(),
+            memory_id=memory,
+            event_id_start=self.id(),
+            event_id_end=self.id(),
+            span_start=0,
+            span_end=self.rng.randrange(50),
+            excerpt=self.words(2),
+            source=self.short(),
+            created_at=Millis(NOW),
+        )
+
+    def export(self) -> bytes:
+        rows = [exchange.header("s", Millis(NOW), version=self.rng.choice([1, 2]))]
+        for _ in range(self.rng.randint(1, 3)):
+            event = self.event()
+            stamp = exchange.Stamp(seq=self.rng.randint(1, 99), op_id=bytes(16), hlc=NOW << 16)
+            rows.append(msgspec.json.encode({"event": _plain(event), "stamp": _plain(stamp)}) + b"\n")
+            memory = self.memory()
+            grips = tuple(self.grip(memory.id) for _ in range(self.rng.randrange(3)))
+            kept = exchange.Kept(memory=memory, aliases=tuple(self.short() for _ in range(2)), grips=grips)
+            rows.append(msgspec.json.encode({"memory": _plain(kept)}) + b"\n")
+            seq, data = self.op()
+            rows.append(exchange.line(exchange.Logged(device=self.rng.randbytes(16).hex(), seq=seq, data=data)))
+        return b"".join(rows)
+
+    def transcript(self) -> bytes:
+        rows = [
+            {
+                "type": self.rng.choice(["user", "assistant", "system"]),
+                "uuid": self.fresh(),
+                "sessionId": self.short(),
+                "timestamp": "2026-07-01T10:00:00Z",
+                "cwd": self.short(),
+                "message": {"role": self.rng.choice(["user", "assistant"]), "content": self.words()},
+            }
+            for _ in range(3)
+        ]
+        return "\n".join(json.dumps(row) for row in rows).encode("utf-8", "replace")
+
+    def notes(self) -> bytes:
+        front = f"---\ntitle: {self.short()}\naliases: [{self.short()}]\ntrust: user\nlayer: identity\n---\n"
+        body = "\n\n".join(f"# {self.words(1)}\n\n{self.words()}" for _ in range(2))
+        return (self.rng.choice(["", front]) + body).encode("utf-8", "replace")
+
+    def mcp(self) -> bytes:
+        rows: list[dict[str, Any]] = [
+            {"type": "entity", "name": self.short(), "entityType": self.words(1), "observations": [self.words()]},
+            {"type": "relation", "from": self.short(), "to": self.short(), "relationType": self.words(1)},
+        ]
+        return "\n".join(json.dumps(row) for row in rows).encode()
+
+    def locomo(self) -> bytes:
+        turn = {"speaker": self.short(), "dia_id": "D1:1", "text": self.words(), "blip_caption": self.words(1)}
+        talk = {"speaker_a": self.short(), "session_1": [turn], "session_1_date_time": "1:56 pm on 8 May, 2023"}
+        return json.dumps([{"sample_id": self.short(), "conversation": talk}]).encode()
+
+    def op(self) -> tuple[int, bytes]:
+        """An op of another device: well formed, of a newer version, or of no form at all."""
+        rng, about = self.rng, ulid_bytes(self.id())
+        kind = rng.randrange(9)
+        body: dict[int, Any]
+        if kind == 0:
+            op_type, body = OpType.EVENT, ops.event_body(self.event())
+            body |= {rng.choice([10, 10, 6, 7, 12, 13]): rng.choice([0, 60, self.words(), [self.words()], {1: "x"}])}
+        elif kind in {1, 2}:
+            memory = self.memory()
+            values = {
+                Field.CONTENT: memory.content,
+                Field.CREATED_AT: NOW,
+                Field.TRUST: rng.choice([memory.trust.value, "divine", self.words(1)]),
+                Field.LAYER: memory.layer.value,
+                Field.TOPIC: memory.topic,
+                Field.NAME: memory.name,
+                Field.KIND: rng.choice([memory.kind.value, self.short()]),
+                Field.RESOURCE_ID: memory.resource_id,
+                Field.SUPERSEDED_BY: memory.superseded_by,
+                Field.METADATA: memory.metadata,
+                99: rng.choice([self.words(), self.words().encode("utf-8", "replace"), [self.words()]]),
+            }
+            kept = rng.sample(list(values), k=rng.randint(4, len(values)))
+            op_type, body = OpType.MEMORY, {1: about, 2: {int(key): values[key] for key in kept}}
+        elif kind == 3:
+            op_type, body = OpType.CLAIM, {1: about, 2: self.short()}
+        elif kind == 4:
+            op_type, body = OpType.UNCLAIM, {1: about, 2: self.short(), 3: [[NOW << 16, bytes(16)]]}
+        elif kind == 5:
+            op_type, body = OpType.GRIP, ops.grip_body(self.grip(self.id()))
+        elif kind == 6:
+            op_type, body = OpType.BLANK, {1: about, 2: [[0, 4]], 50: self.words()}
+        elif kind == 7:
+            op_type, body = rng.choice([77, OpType.COUNT]), {1: about, 2: 1, 3: 5, 4: NOW, 60: self.words()}
+        else:
+            return self.seq(), self.words().encode("utf-8", "replace")
+        stamp = (NOW << 16) + rng.randrange(1 << 16)
+        encoded = msgspec.msgpack.encode(
+            (int(op_type), 1, uuid7(Millis(NOW), rng.randbytes(10)), Hlc(stamp), _utf8(body))
+        )
+        return self.seq(), encoded
+
+    def seq(self) -> int:
+        return self.rng.randrange(1, 1 << 40)
+
+    # --- giving it ------------------------------------------------------------------------------------------------------
+
+    async def give(self, service: Service) -> str:
+        """Send one hostile input by one way in. Returns which way; a refusal is an answer as good as another."""
+        rng = self.rng
+        files: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
+            "export": ("x.jsonl", self.export, None),
+            "transcript": ("s.jsonl", self.transcript, None),
+            "markdown": ("n.md", self.notes, None),
+            "text": ("n.txt", self.notes, None),
+            "mcp": ("m.json", self.mcp, "mcp-memory"),
+            "locomo": ("l.json", self.locomo, "locomo"),
+        }
+        way = rng.choice([*files, "export", "ops", "ops", "ops", "add", "ingest", "update"])
+        try:
+            if way in files:
+                name, make, form = files[way]
+                named = rng.choice([name, f"{self.short().split(chr(10))[0]}-{name}"])
+                project = rng.choice([None, self.short()])
+                await service.import_(api.ImportRequest(name=named, data=make(), format=form, project=project))
+            elif way == "ops":
+                run = [self.op() for _ in range(rng.randint(1, 4))]
+                device = rng.choice(["ab" * 16, "cd" * 16])
+                await service.store.write(lambda tx: tx.receive(device, run))
+            elif way == "ingest":
+                event = self.event()
+                draft = EventDraft(
+                    agent=event.agent, session_id=event.session_id, type=event.type, text=event.text, role=event.role,
+                    project=event.project, trust=event.trust, metadata=event.metadata, dedupe_key=event.dedupe_key,
+                )  # fmt: skip
+                await service.ingest(api.IngestRequest(events=(draft,)))
+            elif way == "add":
+                memory = self.memory()
+                await service.add(
+                    MemoryDraft(
+                        content=memory.content,
+                        name=memory.name,
+                        aliases=(self.short(),),
+                        scope=memory.scope,
+                        resource_id=memory.resource_id,
+                        topic=memory.topic,
+                        trust=Trust.AGENT,
+                        metadata=memory.metadata,
+                    )
+                )
+            else:
+                listed = (await service.list(api.ListRequest(limit=5))).entries
+                if listed:
+                    ref = rng.choice(listed).memory.id
+                    await service.update(api.UpdateRequest(ref=ref, content=self.words(), metadata=self.json()))
+                    await service.alias(api.AliasRequest(ref=ref, alias=self.short()))
+        except ScrubjayError:
+            return f"{way}, refused"
+        return way
+
+
+def _utf8(value: Any) -> Any:
+    """Return a value whose texts MessagePack can carry."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_utf8(key): _utf8(one) for key, one in value.items()}
+    return [_utf8(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    return _utf8(msgspec.to_builtins(value))
+
+
+# --- what must hold -----------------------------------------------------------------------------------------------------
+
+
+async def broken(service: Service, planted: list[Secret], folder: Path | None = None) -> list[str]:
+    """Return how the law is broken: a secret in a row (or, with `folder`, in any byte), a text where it may not stand."""
+    found: list[str] = []
+    wanted = [needle for one in planted for needle in needles(one)]
+    tables = [row[0] for row in await service.store.fetch("select name from sqlite_master where type = 'table'")]
+    for table in tables:
+        for row in await service.store.fetch(f"select * from {table}"):
+            held = b"\x1f".join(_bytes(value) for value in row)
+            found += [f"{table} holds {needle!r}" for needle in wanted if needle in held]
+    for memory_id, layer, trust in await service.store.fetch(
+        "select id, layer, trust from memory where layer in ('identity', 'active')"
+    ):
+        if TRUST_ORDER.index(Trust(trust)) < TRUST_ORDER.index(Trust.AGENT):
+            found.append(f"memory {memory_id}, trusted as {trust}, is in the layer {layer}")
+    for role, trust in await service.store.fetch("select distinct role, trust from event"):
+        if (role, trust) in {("tool", "user"), ("tool", "agent"), ("assistant", "user"), ("system", "user")}:
+            found.append(f"an event of a {role} is trusted as {trust}")
+    return found + ([] if folder is None else in_files(folder, wanted))
+
+
+def in_files(folder: Path, wanted: list[bytes]) -> list[str]:
+    """Return which file of a folder holds which of some bytes."""
+    files = [(path.name, path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [f"{name} holds {needle!r}" for name, data in files for needle in wanted if needle in data]
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
