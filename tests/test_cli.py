@@ -672,7 +672,7 @@ def test_an_import_says_what_it_did_not_believe_and_a_restore_what_is_always_loa
     shell.json("export", str(tmp_path / "all.ndjson"))
     other = ("--home", str(tmp_path / "other"))
 
-    _, said, _ = shell.run(*other, "import", str(tmp_path / "all.ndjson"))
+    _, said, _ = shell.run("--text", *other, "import", str(tmp_path / "all.ndjson"))
     assert "trusted as an import" in said
     assert "scrubjay import --restore FILE" in said
     assert shell.json(*other, "context")["identity"] == {}
@@ -681,7 +681,7 @@ def test_an_import_says_what_it_did_not_believe_and_a_restore_what_is_always_loa
     assert report["always_loaded"] == {"identity": {"identity/name": "Jay"}, "active": {}}
     assert shell.json(*other, "context")["identity"] == {"name": "Jay"}
     copy = shell.json(*other, "backup", str(tmp_path / "copy.db"))
-    _, said, _ = shell.run("--home", str(tmp_path / "third"), "restore", copy["path"])
+    _, said, _ = shell.run("--text", "--home", str(tmp_path / "third"), "restore", copy["path"])
     assert "agents are always given 1 line:" in said
     assert "identity/name: Jay" in said
 
