@@ -191,6 +191,11 @@ async def test_a_password_in_the_name_of_a_file_is_stored_nowhere(service: Servi
     assert await broken(service, [Secret("", "CqmMla1zjmzVO6Sn")]) == []
 
 
+@pytest.mark.parametrize("secret", [one.secret for one in secrets(1)[:14]])
+def test_a_key_within_a_path_is_no_part_of_an_identifier(secret: str) -> None:
+    assert secret not in intake.identifier(f"locomo/{secret}/session_1", DEFAULT.redact)
+
+
 async def test_a_name_that_came_from_elsewhere_cannot_hold_a_persons_line(service: Service) -> None:
     await service.store.write(
         lambda tx: tx.receive(

@@ -291,9 +291,16 @@ def hidden(text: str, policy: RedactPolicy) -> str:
     Such names are random by design, so randomness alone makes none a secret here: 1 in 20 keys of tool results would be
     taken for one. What the shape or an assignment gives away goes.
     """
-    cleaned = redact.clean(text, replace(policy, token_max_chars=0)).text
+    by_shape = replace(policy, token_max_chars=0)
+    cleaned = redact.clean(text, by_shape).text
+    if "/" in cleaned:  # identifiers are put together with it, and a key within a path has no edge of its own
+        parts = cleaned.split("/")
+        cleaned = "/".join(part if len(part) < SHORTEST_KEY else redact.clean(part, by_shape).text for part in parts)
     return cleaned if cleaned.strip() or not text.strip() else REMOVED
 
+
+SHORTEST_KEY = 16
+"""Characters of the shortest key that its shape alone gives away: an AWS key id has 20."""
 
 REMOVED = "[REMOVED]"
 """What stands for an identifier that was private from beginning to end: an event must have an agent and a session."""

@@ -37,7 +37,9 @@ _POLICY = DEFAULT.redact
 _AGENT, _SESSION, _TEXT, _KEY, _PROJECT, _METADATA = 2, 3, 6, 8, 9, 12
 _IDENTIFIERS = (_AGENT, _SESSION, _PROJECT)
 _TYPE = 4
-_DIGEST = re.compile(r"[0-9a-f]{32}\Z")
+_CALL = re.compile(r"(?:[0-9a-f]{32}|toolu_[A-Za-z0-9]{24}|[A-Za-z0-9_-]{1,16})\Z")
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_-]{0,16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
+"""One short word, or a UUID: too little for a key, and no place for a password beside its name."""
 _CLOSED = frozenset([*EventType, *Role, *Trust])
 _EXCERPT = 7
 _FIELDS = 2
@@ -122,8 +124,8 @@ def _of_event(key: int, value: Any, body: dict[int, Any]) -> Any:
         return _identifier(value)
     if key == _KEY:
         start = f"{body.get(_AGENT)}/{body.get(_SESSION)}/{body.get(_TYPE)}/"
-        # As intake makes them: of what is looked at by itself, and a digest.
-        return value if value.startswith(start) and _DIGEST.match(value, len(start)) else hidden(value, _POLICY)
+        # As intake makes them: of what is looked at by itself, and a digest or the agent's own id of a call.
+        return value if value.startswith(start) and _CALL.match(value, len(start)) else hidden(value, _POLICY)
     return value if value in _CLOSED else _screened(value, DEPTH)
 
 
@@ -177,9 +179,17 @@ def _is_json(value: Any, depth: int) -> bool:
 
 def _metadata(value: dict[str, Any]) -> dict[str, Any]:
     """Return metadata without secrets: a name such as `password` says of its value what it is."""
+    if all(type(one) is str and _PLAIN.match(one) and _is_harmless(name) for name, one in value.items()):
+        return value  # nearly all metadata is a few ids
     found = redact.clean_json(value, _POLICY, max_depth=DEPTH)
     cleaned: dict[str, Any] = found.value
     return cleaned if found.redactions or found.private_removed or found.injected_removed else value
+
+
+@lru_cache(maxsize=4_096)
+def _is_harmless(name: str) -> bool:
+    """Whether a name of a member holds no secret, and promises none."""
+    return bool(redact.clean_json({name: "Tr0ub4dor&3x"}, _POLICY).value == {name: "Tr0ub4dor&3x"})
 
 
 def _clean(text: str) -> str:
