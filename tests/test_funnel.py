@@ -451,6 +451,26 @@ def test_devices_that_received_the_same_hostile_ops_show_the_same_in_any_order(s
     assert one[0] == one[1]
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3, 4), (3, 4, 1, 2), (4, 3, 2, 1)])
+async def test_a_grip_that_two_memories_claim_is_the_same_ones_in_any_order(
+    order: tuple[int, ...], service: Service
+) -> None:
+    def grip(memory_id: str) -> dict[int, Any]:
+        return {1: ulid_bytes(memory_id), 2: bytes(16), 3: bytes(16), 4: bytes(16), 5: 0, 6: 1, 7: "x", 8: "p", 9: NOW}
+
+    sent = {
+        1: written(1, id_of(2), content="one", created_at=NOW),
+        2: op(2, OpType.GRIP, grip(id_of(2))),
+        3: written(3, id_of(4), content="other", created_at=NOW),
+        4: op(4, OpType.GRIP, grip(id_of(4))),
+    }
+
+    for number in order:
+        await service.store.write(partial(Transaction.receive, device="ab" * 16, run=[sent[number]]))
+
+    assert await service.store.fetch("select memory_id from grip") == [(id_of(2),)]
+
+
 async def test_an_older_stores_planted_line_is_taken_down_when_it_is_opened(opened: Opener) -> None:
     fields = {Field.CONTENT: "evil", Field.CREATED_AT: NOW, Field.TRUST: "import", Field.LAYER: "identity"}
     async with opened() as service:

@@ -253,7 +253,9 @@ class Projection:
             ],
         )
         self._run_many(
-            f"insert or replace into grip ({rows.GRIP_COLUMNS}) values ({rows.placeholders(rows.GRIP_COLUMNS)})",
+            # Two memories may claim one grip: as in the fold, the smaller counts, whichever was projected last.
+            f"insert into grip ({rows.GRIP_COLUMNS}) values ({rows.placeholders(rows.GRIP_COLUMNS)})"
+            f" on conflict (id) do update set {_assigned(rows.GRIP_COLUMNS)} where excluded.memory_id < grip.memory_id",
             [rows.grip_row(grip) for state in states.values() for grip in state.grips.values()],
         )
         claims = [claim for state in states.values() for claim in ops.live_claims(state)]
