@@ -82,10 +82,10 @@ async def fill(path: Path) -> None:
     await service.recall(api.RecallRequest(query="ferry"))
     await service.flush_accesses()
     draw = np.random.default_rng(1)
-    space = await service.store.write(lambda tx: tx.space("a model"))
-    waiting = await service.store.to_embed(space, 10_000)
+    space = await service.store.write(lambda tx: tx.enter_space("a model"))
+    waiting = await service.store.to_embed(10_000)
     vectors = [
-        (owner, said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for owner, said, _ in waiting
+        (one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting
     ]
     await service.store.write(lambda tx: tx.put_vectors(space, vectors))
     await service.maintain()
@@ -121,7 +121,7 @@ def test_a_sound_store_has_no_damage(sound: Path) -> None:
 
 
 def test_every_table_is_sealed_or_derived(sound: Path) -> None:
-    derived = {"tombstone", "memory", "name", "claim", "grip", "conflict", "counted", "session"}
+    derived = {"tombstone", "memory", "name", "claim", "grip", "conflict", "counted", "session", "unembedded"}
     with closing(driver.connect(str(sound))) as connection:
         tables = {
             row[0]

@@ -181,5 +181,5 @@ def test_the_library_refuses_the_same(tmp_path: Path) -> None:
                 mem.export(tmp_path / target, force=True)
         with pytest.raises(ConflictError):
             mem.export(tmp_path / "there")
-        assert mem.export(tmp_path / "there", force=True) == 2
-        assert mem.export(tmp_path / "agent.db.jsonl") == 2
+        assert mem.export(tmp_path / "there", force=True) == 3  # its beginning, the memory, its op
+        assert mem.export(tmp_path / "agent.db.jsonl") == 3

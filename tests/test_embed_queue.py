@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows
+from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows, seals
 from scrubjay.store.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
@@ -283,6 +283,8 @@ async def test_a_store_of_the_schema_before_is_queued_when_its_model_is_used(tmp
     with closing(driver.connect(str(path))) as connection:
         for table in ("unembedded", "refused", "embed_queue"):
             connection.execute(f"drop table {table}")
+        for table in set(seals.SEALED) - {"refused", "embed_queue"}:
+            connection.execute(f"alter table {table} drop column crc")
         connection.execute("pragma user_version = 3")
         connection.commit()
 

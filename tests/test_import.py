@@ -519,7 +519,10 @@ def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell:
     assert (report["memories"], report["duplicates"]) == (400 - stored, stored)
 
 
-def test_why_says_from_which_file_a_note_was_imported_and_when(shell: Shell, tmp_path: Path) -> None:
+def test_why_says_from_which_file_a_note_was_imported_and_when(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")  # the folder of a test has a long name
     alpha, beta = two_projects_with_the_same_headings(tmp_path)
     shell.json("import", str(alpha), str(beta))
 

@@ -1263,7 +1263,7 @@ def test_the_command_line_lists_conflicts_and_settles_them(
     assert (found["memory_id"], found["field"], values) == (memory_id, "content", {"ours", "theirs\x1b[2J"})
     answer = api.ConflictsAnswer(conflicts=(msgspec.convert(found, api.Conflict),))
     console = Console(file=io.StringIO(), width=200)
-    console.print(render.conflicts(answer))
+    console.print(render.conflicts(answer, {}))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert found["others"][0]["version"] in printed
     assert "\x1b" not in printed

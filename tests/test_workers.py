@@ -66,7 +66,8 @@ def test_a_daemon_serves_without_the_workers_that_are_broken_and_says_which(home
             client.call("POST", "/v1/workers/broken/anything", {})
 
     assert "broken does not run: broken cannot be loaded: libssl.so.3" in warnings
-    assert "missing does not run: missing needs a_library_that_nobody_has" in warnings
+    assert "missing does not run: missing needs the extra 'missing', which is not installed" in warnings
+    assert "(a_library_that_nobody_has is missing)" in warnings
     assert "buggy does not run: buggy cannot be started (RuntimeError)" in warnings
     assert "late does not run: late cannot be started (ValueError)" in warnings
     written = "\n".join(control.logs(home, 1_000))

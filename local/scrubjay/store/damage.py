@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scrubjay.store import file, rows, seals
+from scrubjay.store import embed_queue, file, rows, seals
 from scrubjay.store.index_file import index_is_whole
 from scrubjay.store.projection import Projection
 from scrubjay.store.sqlite import driver, translate
@@ -48,6 +48,9 @@ class Damage:
     wrong: str
     remedy: Remedy
 
+
+_REMEDIES = {"embedding": Remedy.VECTORS, "refused": Remedy.REBUILD, "embed_queue": Remedy.REBUILD}
+"""What brings back the rows of sealed tables that can be had without a backup."""
 
 _SOURCES = frozenset({"event", "op", "unlearned", "space", "learned"})
 """The tables that the projections are made from: every other one is hidden while they are made again."""
@@ -84,6 +87,7 @@ def find(path: Path, watch: Watch) -> Iterator[Damage]:
                 yield damage
         if sound:  # what is derived from damaged rows differs, and says nothing new
             yield from _read(path, partial(_full_text, connection, watch))
+            yield from _read(path, partial(_queued, connection, watch))
             yield from _read(path, partial(_derived, connection, watch))
     if index_is_whole(path) is False:
         yield Damage(
@@ -145,7 +149,7 @@ def _sealed(connection: Any, table: str, watch: Watch) -> Iterator[Damage]:
                 yield Damage(
                     what=_name_of(table, columns, row, named),
                     wrong="it fails its check sum",
-                    remedy=Remedy.VECTORS if table == "embedding" else Remedy.RESTORE,
+                    remedy=_REMEDIES.get(table, Remedy.RESTORE),
                 )
         done += len(found)
         watch(table, done, total)
@@ -198,6 +202,19 @@ def _full_text(connection: Any, watch: Watch) -> Iterator[Damage]:
                 yield Damage(what=f"the full text of event {_shown(row[0])}", wrong="it differs", remedy=Remedy.REBUILD)
         done += len(found)
         watch("full text", done, total)
+
+
+def _queued(connection: Any, watch: Watch) -> Iterator[Damage]:
+    """Compare the queue of texts that wait for a vector with those that have none."""
+    watch("what waits for a vector", 0, 0)
+    queued = {tuple(row) for row in connection.execute("select memory, n from unembedded")}
+    different = queued.symmetric_difference(tuple(row) for row in connection.execute(embed_queue.WITHOUT_VECTOR))
+    if different:
+        yield Damage(
+            what="the queue of texts to embed",
+            wrong=f"it is wrong about {len(different)} of them",
+            remedy=Remedy.REBUILD,
+        )
 
 
 def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:

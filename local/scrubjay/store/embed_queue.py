@@ -39,6 +39,17 @@ EVENTS = (
     " where q.memory = 0 and q.n < ? order by q.n desc limit ?"
 )
 
+_MISSING = (
+    "not exists (select 1 from embedding x where x.space = q.space and x.owner = t.id)"
+    " and not exists (select 1 from refused r where r.memory = {0} and r.n = t.n)"
+)
+WITHOUT_VECTOR = (
+    f"select 1, t.n from embed_queue q, memory t where t.n > q.memories and {_MISSING.format(1)}"
+    f" union all select 0, t.n from embed_queue q, event t where t.n > q.events and {EMBEDDABLE}"
+    f" and {_MISSING.format(0)}"
+)
+"""What waits, found without the queue: reads every row, which is for a check of the store."""
+
 UNPLACED = 1 << 62
 """Above every arrival number."""
 

@@ -36,6 +36,8 @@ SEALED = (
     "seen",
     "alarm",
     "erased",
+    "refused",
+    "embed_queue",
 )
 """The tables whose rows say something that nothing else in the file says."""
 

@@ -22,6 +22,8 @@ alter table account_log add column crc integer;
 alter table seen add column crc integer;
 alter table alarm add column crc integer;
 alter table erased add column crc integer;
+alter table refused add column crc integer;
+alter table embed_queue add column crc integer;
 
 -- As before, but for the check sum, which is written after the row.
 drop trigger event_is_immutable;
