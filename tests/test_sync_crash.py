@@ -116,7 +116,7 @@ def test_a_device_that_a_restored_service_does_not_know_goes_on_when_another_giv
         tale.start_service()
         with phone.client() as client:
             wrote = client.call("POST", "/v1/memories", {"content": f"from the phone, about {CANARY}"})
-            with pytest.raises(UnauthenticatedError, match="no such device"):
+            with pytest.raises(UnauthenticatedError, match="does not know this device"):
                 phone.ask(client, "sync")
             assert wrote["memory"]["id"] in client.call("GET", path(wrote))["memory"]["id"]
 

@@ -270,6 +270,9 @@ class _Remade(Projection):
 
         super().__init__(None, connection, Changes(), Millis(0), bytes)  # type: ignore[arg-type]
 
+    def _empty_full_text(self, table: str) -> None:
+        """Do nothing: the temporary tables are new."""
+
     def _put_memories(self, memories: Any) -> None:
         super()._put_memories(memories)
         self.changes = type(self.changes)()  # nobody follows these: they would be a copy of everything in memory

@@ -80,10 +80,15 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
         _refuse_damaged(path, connection)
     pending = [step for step in steps if step.version > version]
     if pending:
+        megabytes, newest = path.stat().st_size // 1_000_000, pending[-1].version
+        log.info(
+            "upgrading %s from schema %d to %d mb=%d (minutes where it is large)", path.name, version, newest, megabytes
+        )
         with translated(path), _opened(path) as connection:
             copy_to(connection, path, snapshot_path(path, version))
             for step in pending:
                 migrate(connection, step)
+                log.info("upgraded %s to schema %d", path.name, step.version)
             _make_shrinkable(path, connection)
     return steps[-1].version
 

@@ -573,11 +573,7 @@ class Projection:
         """
         self._run("reindex")
         self._run("delete from tombstone")
-        for table in ("memory_fts", "event_fts"):  # made anew: of a damaged one nothing can be deleted
-            self._run(f"drop table {table}")
-            self._run(f"create virtual table {table} using fts5 (tokens, tokenize = 'ascii')")
-            if fts_erases():
-                self._run(f"insert into {table} ({table}, rank) values ('secure-delete', 1)")
+        self._empty_full_text("event_fts")
         self._run(
             "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
             (int(OpType.FORGET),),
@@ -596,8 +592,16 @@ class Projection:
         memories = self.fetch(f"select count(*) from memory where {rows.LISTED}")[0][0]
         return memories, events
 
+    def _empty_full_text(self, table: str) -> None:
+        """Make a full-text index anew: of a damaged one nothing can be deleted, and of a large one only slowly."""
+        self._run(f"drop table {table}")
+        self._run(f"create virtual table {table} using fts5 (tokens, tokenize = 'ascii')")
+        if fts_erases():
+            self._run(f"insert into {table} ({table}, rank) values ('secure-delete', 1)")
+
     def project_all(self) -> None:
         """Make sessions, memories and all that hangs on them again, and note that this version did it."""
+        self._empty_full_text("memory_fts")
         for table in ("session", "name", "claim", "grip", "counted", "conflict"):
             self._run(f"delete from {table}")
         self._project_sessions([row[0] for row in self.fetch("select distinct session_id from event")])

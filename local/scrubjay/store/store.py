@@ -193,6 +193,7 @@ class Store:
         self.last_hlc = self._clock_of(ends)
         self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore, committed=self._tell)
         if meta.get("projected") != file.PROJECTED:
+            log.info("making the tables of %s again for this version", self.path.name)
             await self.write(Transaction.project_all)
         await self.write(Transaction.retry_parked)
 
