@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -260,3 +261,76 @@ async def test_a_forgotten_memory_cannot_be_written_again_by_its_id(service: Ser
 
     assert isinstance(outcomes[1], NotFoundError) or (await service.list(api.ListRequest())).entries == ()
     assert (await service.list(api.ListRequest())).entries == ()
+
+
+# --- the full text after large texts came, changed and went --------------------------------------------------------------
+
+
+def long_text(rng: Random) -> str:
+    """Return a text that says few words very often: SQLite then needs several pages for the places of one word."""
+    said = rng.choice(["m {0}", "{0} и ёж", "東京 {0}", "{0}"]).format(f"w{rng.randrange(30)}")
+    return f"{rng.randrange(1000)} " + f"{said} " * rng.choice([1, 3, 300, 2500, 6000])
+
+
+async def check_full_text(service: Service) -> None:
+    """Have FTS5 compare both of its indexes with the texts that they were made of."""
+
+    def check(tx: Transaction) -> None:
+        for table in ("event_fts", "memory_fts"):
+            tx.fetch(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")
+
+    await service.store.write(check)
+
+
+async def test_a_large_memory_that_was_updated_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
+    entry = await service.add(MemoryDraft(content="m first " * 2500))
+    await service.update(api.UpdateRequest(ref=entry.memory.id, content="m second " * 2500))
+
+    await service.forget(api.ForgetRequest(ref=entry.memory.id))
+
+    await check_full_text(service)
+    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+
+
+async def test_a_large_memory_that_got_another_name_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
+    entry = await service.add(MemoryDraft(content="M " + "tally " * 5000, name="first"))
+    await service.rename(api.RenameRequest(ref=entry.memory.id, name="second"))
+    await service.alias(api.AliasRequest(ref=entry.memory.id, alias="third"))
+
+    await service.forget(api.ForgetRequest(ref=entry.memory.id))
+
+    await check_full_text(service)
+    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_the_full_text_is_whole_after_any_writes_of_large_and_small_texts(
+    service: Service, tmp_path: Path, seed: int
+) -> None:
+    rng = Random(seed)
+    memories: list[str] = []
+    events: list[str] = []
+    for number in range(25):
+        does = rng.choice(["add", "add", "ingest", "update", "rename", "alias", "unalias", "forget", "forget event"])
+        ref = rng.choice(memories) if memories else None
+        if does == "ingest":
+            drafts = tuple(said(long_text(rng)) for _ in range(2))
+            events += (await service.ingest(api.IngestRequest(events=drafts))).ids
+        elif does == "forget event" and events:
+            await service.forget(api.ForgetRequest(ref=events.pop(rng.randrange(len(events)))))
+        elif does == "add" or ref is None:
+            memories.append((await service.add(MemoryDraft(content=f"{number} {long_text(rng)}"))).memory.id)
+        elif does == "update":
+            await service.update(api.UpdateRequest(ref=ref, content=f"{number} {long_text(rng)}"))
+        elif does == "rename":
+            await service.rename(api.RenameRequest(ref=ref, name=f"name-{number}"))
+        elif does == "alias":
+            await service.alias(api.AliasRequest(ref=ref, alias=f"alias-{number}"))
+        elif does == "unalias":
+            await service.alias(api.AliasRequest(ref=ref, alias=f"gone-{number}"))
+            await service.alias(api.AliasRequest(ref=ref, alias=f"gone-{number}", remove=True))
+        elif does == "forget":
+            memories.remove(ref)
+            await service.forget(api.ForgetRequest(ref=ref))
+        await check_full_text(service)
+    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))

@@ -296,7 +296,7 @@ class Projection:
         top = self.fetch("select coalesce(max(n), 0) from memory")[0][0]
         fresh = iter(range(top + 1, top + 1 + len(memories)))
         numbered = [(old[memory.id][0] if memory.id in old else next(fresh), memory) for memory in memories]
-        self._run_many("delete from memory_fts where rowid = ?", [(n,) for n, _ in old.values()])
+        self._unindex("memory_fts", [n for n, _ in old.values()])
         self._run_many(
             f"insert into memory (n, {rows.MEMORY_COLUMNS}) values (?, {rows.placeholders(rows.MEMORY_COLUMNS)})"
             f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
@@ -488,7 +488,7 @@ class Projection:
             self._run_many(f"delete from {table} where {column} = ?", [(memory_id,) for memory_id in ids])
         self._run_many(_UNEMBED, [(memory_id,) for memory_id in ids])
         self.queue.drop_memories([n for n, _ in numbers])
-        self._run_many("delete from memory_fts where rowid = ?", [(n,) for n, _ in numbers])
+        self._unindex("memory_fts", [n for n, _ in numbers])
         self.changes.removed += [memory_id for _, memory_id in numbers]
         renamed = self._name(named, {})
         self._put_memories([replace(memory, name=renamed[memory.id]) for memory in self._memories(renamed)])
@@ -551,12 +551,24 @@ class Projection:
             " where id in (select value from json_each(?)) order by n",
             (ids,),
         )
-        self._run_many("delete from event_fts where rowid = ?", [(row[13],) for row in found])
+        self._unindex("event_fts", [row[13] for row in found])
         heard = self._index_events((row[13], row[14], row) for row in found if not row[15])
         self.changes.stale.update(row[0] for row in found)
         self.changes.removed += sorted({row[0] for row in found} - heard)
         self._project_sessions({row[3] for row in found})
         self._cover({row[3] for row in found})
+
+    def _unindex(self, table: str, numbers: Sequence[int]) -> None:
+        """Delete the full text of some rows, and have FTS5 write that down before anything else comes.
+
+        SQLite 3.53.4 with `secure-delete` damages the index of a row that is deleted and inserted again within what
+        FTS5 still holds in memory, when the places of one word run over the end of a page: the next delete then leaves
+        some of them. FTS5 writes down what it holds when a savepoint begins.
+        """
+        if numbers:
+            self._run_many(f"delete from {table} where rowid = ?", [(n,) for n in numbers])
+            self._run("savepoint unindexed")
+            self._run("release unindexed")
 
     def erase_traces(self) -> None:
         """Make what FTS5 still holds of deleted rows go, on a SQLite whose FTS5 does not erase by itself."""
