@@ -222,6 +222,27 @@ def test_a_credential_is_replaced_wherever_it_stands(
     assert redaction.found == ((kind, 1),)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("between", [" ", ", ", "\n", "-"])
+def test_card_numbers_side_by_side_are_all_replaced(count: int, between: str) -> None:
+    card = "4038 0740 " + "8905 6462"
+
+    redaction = redact(between.join([card] * count))
+
+    assert redaction.text == between.join(["[REDACTED:card-number]"] * count)
+
+
+def test_card_numbers_of_two_lengths_side_by_side_are_all_replaced() -> None:
+    amex, other = "3782 " + "822463 10005", "4038 0740 " + "8905 6462"
+
+    assert redact(f"{amex} {other} {amex}").text == " ".join(["[REDACTED:card-number]"] * 3)
+
+
+def test_a_longer_number_in_groups_of_four_is_no_card() -> None:
+    text = "4038 0740 8905 6462 1234"
+    assert redact(text).text == text
+
+
 CODE_FRAMES = ['client = Client("{}")', "call({!r}, timeout=3)  # rotate", "curl -H '{}' https://api.example.org/v1"]
 
 

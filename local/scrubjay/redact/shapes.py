@@ -141,18 +141,35 @@ def _is_explained(text: str, start: int) -> bool:
 
 # Cards: grouped as they are printed, of a known issuer, with a valid check digit.
 
+_CARDS_AT_ONCE = 8
+"""How many card numbers may stand side by side: a bound, so that the search stays within `_REACH`."""
+
+_REACH = 256
+"""How far a match of `CARD` and what it looks ahead to may go: those numbers, 20 characters each, and a group."""
+
+_ONE_MORE = r"(?:[ -][3-6]\d{3}(?:([ -])\d{4}\3\d{4}\3\d{4}|(?<=3[47]\d\d)([ -])\d{6}\4\d{5}))"
+
 CARD = re.compile(
     # the first digit comes first, because a search is fast only where a pattern begins with characters
     r"[3-6](?:(?<![\w.-].)|(?<=\\[nrt].))(?<![0-9A-F]{4}[ -].)"
-    r"(?:\d{3}([ -])\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d\d([ -])\d{6}\2\d{5})"
+    r"(?:\d{3}([ -])\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d\d([ -])\d{6}\2\d{5})" + _ONE_MORE + f"{{0,{_CARDS_AT_ONCE - 1}}}"
     r"(?!\w|[ -][0-9A-F]{4}(?!\w))"
 )
 
+_ONE = re.compile(r"\d{4}([ -])(?:\d{4}\1\d{4}\1\d{4}|\d{6}\1\d{5})")
+
 
 def cards(text: str) -> Iterator[Span]:
-    """Numbers of payment cards."""
-    for match in scan(CARD, text, 64):
-        digits = [int(char) for char in match[0] if char.isdigit()]
-        doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
-        if (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0:
-            yield Span(match.start(), match.end(), 1, "card-number")
+    """Numbers of payment cards. Of several side by side each must be one: else it is a longer number in groups."""
+    for match in scan(CARD, text, _REACH):
+        found = list(_ONE.finditer(match[0]))
+        if all(_checks_out(one[0]) for one in found):
+            for one in found:
+                yield Span(match.start() + one.start(), match.start() + one.end(), 1, "card-number")
+
+
+def _checks_out(number: str) -> bool:
+    """Whether the last digit of a card number is the check digit of the others."""
+    digits = [int(char) for char in number if char.isdigit()]
+    doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
