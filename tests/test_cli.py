@@ -209,7 +209,7 @@ def test_an_error_for_people_is_two_lines(shell: Shell) -> None:
     code, out, err = shell.run("--text", "recal")
 
     assert (code, out) == (2, "")
-    assert err == "scrubjay: no command 'recal'\n      did you mean: scrubjay recall\n"
+    assert err == "scrubjay: there is no command 'recal'\n      did you mean: scrubjay recall\n"
 
 
 def test_an_error_never_drives_the_terminal(shell: Shell) -> None:

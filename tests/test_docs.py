@@ -91,3 +91,38 @@ def test_the_guide_gives_the_size_of_the_models_that_the_manifest_gives() -> Non
     download, disk = models.download_size(names), sum(models.find(name).size for name in names)
 
     assert f"one download of {render.size(download)}, which takes {render.size(disk)} on disk" in guide
+
+
+@pytest.mark.parametrize("name", sorted(docs.PAGES))
+def test_a_shipped_document_read_here_names_other_documents_by_the_command_that_shows_them(name: str) -> None:
+    text = docs.linked(docs.page(name))
+
+    assert re.findall(r"\]\([^)]*\.md[^)]*\)", text) == []
+    assert set(re.findall(r"scrubjay docs ([a-z-]+)", text)) <= docs.PAGES.keys()
+
+
+def test_a_link_becomes_the_command_that_shows_the_document() -> None:
+    assert docs.linked("see [sync.md](sync.md)") == "see `scrubjay docs sync`"
+    assert docs.linked("[errors](cli.md#exit-codes)") == "errors (`scrubjay docs cli`, section “exit codes”)"
+    assert docs.linked("[why](decisions.md)") == "why (docs/decisions.md, in the source of scrubjay)"
+
+
+def test_no_source_or_document_refers_to_a_section_of_a_document_that_is_not_there() -> None:
+    present = {page.name for page in DOCS}
+    here = [path for path in (*SOURCES, *ROOT.joinpath("tests").rglob("*.py")) if path != Path(__file__)]
+    texts = {path: path.read_text(encoding="utf-8") for path in (*here, *DOCS)}
+    sections = {
+        (path.name, name)
+        for path, text in texts.items()
+        for name in re.findall(r"([\w-]+\.md)[\s,)]*(?:§|\bD\d)", text)
+    }
+    named = {  # in prose; a quoted or a user's own file name is an example
+        (path.name, name)
+        for path, text in texts.items()
+        for name in re.findall(r"\bdocs/([\w-]+\.md)|\b((?:sync|recall|architecture|protocol|decisions)\.md)\b", text)
+        for name in name
+        if name
+    }
+
+    assert {(where, name) for where, name in sections | named if name not in present} == set()
+    assert [where for where, name in sections if name != "protocol.md"] == []

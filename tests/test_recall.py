@@ -263,7 +263,11 @@ def test_a_tie_at_the_limit_is_cut_by_newness_too() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "match"),
-    [({"mode": "magic"}, "no recall mode"), ({"limit": -1}, "below zero"), ({"neighbours": -1}, "below zero")],
+    [
+        ({"mode": "magic"}, "not a mode of recall"),
+        ({"limit": -1}, "must be 0 or more"),
+        ({"neighbours": -1}, "must be 0 or more"),
+    ],
 )
 def test_nonsense_is_refused(changed: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidError, match=match):

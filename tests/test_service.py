@@ -1134,7 +1134,9 @@ async def test_a_caller_touches_what_it_may_see_and_the_rest_does_not_exist_for_
                 found = True
             except NotFoundError as error:
                 # "No such conflict": the memory was found, a conflict about it was not.
-                found = {f"no memory '{ref}'": False}.get(error.message, error.message.startswith("no such conflict"))
+                found = {f"there is no memory '{ref}'": False}.get(
+                    error.message, "has no such conflict" in error.message
+                )
             assert found is seen, (who, whose)
             if verb == "forget" and seen:
                 break

@@ -28,8 +28,8 @@ Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int8]
 
 BEST = 10  # hits of one answer
-K1 = 0.9  # of BM25, without regard to length (b = 0): the best for turns (recall.md §2)
-RESCORED = 1_000  # rows compared exactly after their signs: what recall.md §9 measured
+K1 = 0.9  # of BM25, without regard to length (b = 0): the best for turns
+RESCORED = 1_000  # rows compared exactly after their signs: fewer lose neighbours
 START_SECONDS = 60.0
 
 

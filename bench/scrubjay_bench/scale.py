@@ -37,7 +37,7 @@ IN_USE = frozenset({"idle", "loaded"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A store and what is wanted of it (architecture.md §7). Milliseconds and megabytes."""
+    """A store and what is wanted of it. Milliseconds and megabytes."""
 
     filling: Filling
     goals: dict[str, float]

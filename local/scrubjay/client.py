@@ -263,7 +263,9 @@ class Client:
         try:
             connection.connect()
         except PermissionError as error:
-            raise DeniedError(f"{where} belongs to somebody else", hint="run as the user who started it") from error
+            raise DeniedError(
+                f"{where} belongs to somebody else", hint="run the command as the user who started the daemon"
+            ) from error
         except OSError as error:
             raise UnavailableError(f"no daemon answers at {where}", hint=START_HINT) from error
         return connection
@@ -389,10 +391,10 @@ def _answer(response: http.client.HTTPResponse, content: bytes) -> dict[str, Any
         fields = json.loads(content)
     except ValueError as error:
         raise UnavailableError(
-            f"the answer (HTTP {response.status}) is not the daemon's: not JSON", hint=START_HINT
+            f"the answer (HTTP {response.status}) is not JSON, so it is not the daemon's", hint=START_HINT
         ) from error
     if not isinstance(fields, dict):
-        raise UnavailableError("the answer is not the daemon's: not an object", hint=START_HINT)
+        raise UnavailableError("the answer is not a JSON object, so it is not the daemon's", hint=START_HINT)
     if response.status < http.client.BAD_REQUEST:
         return fields
     raise from_code(

@@ -48,7 +48,7 @@ def check(target: Path, store: Path, *, force: bool, ours: Iterable[Path] = ()) 
     if not stat.S_ISREG(path.stat().st_mode):
         raise InvalidError(f"{target} is a device or a pipe, not a file", hint="scrubjay export - writes to stdout")
     if not force:
-        raise ConflictError(f"{target} is there already", hint="name another file; --force replaces this one")
+        raise ConflictError(f"{target} exists already", hint="name another file; --force replaces this one")
     return path
 
 
@@ -78,11 +78,11 @@ def _appear(part: Path, path: Path) -> None:
     try:
         os.link(part, path)
     except FileExistsError as error:
-        raise ConflictError(f"{path} is there already", hint="name another file; --force replaces this one") from error
+        raise ConflictError(f"{path} exists already", hint="name another file; --force replaces this one") from error
     except OSError as error:  # a file system without links
         if path.exists():
             raise ConflictError(
-                f"{path} is there already", hint="name another file; --force replaces this one"
+                f"{path} exists already", hint="name another file; --force replaces this one"
             ) from error
         part.replace(path)
 

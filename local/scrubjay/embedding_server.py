@@ -127,11 +127,19 @@ class HttpEmbedder:
         address = urlsplit(endpoint.url)
         if address.scheme not in {"http", "https"} or not address.hostname or "@" in address.netloc:
             # The address itself is not shown: it may hold a password.
-            raise InvalidError("not the web address of a server", hint="http://… or https://…, without a password")
+            raise InvalidError(
+                "embed_url is not the web address of a server", hint="write http://… or https://…, without a password"
+            )
         if address.scheme == "http" and address.hostname not in LOOPBACK:
-            raise InvalidError(f"{address.hostname}: memories do not cross a network unencrypted", hint="use https://")
+            raise InvalidError(
+                f"{address.hostname} is another machine, and http:// would send your memories to it unencrypted",
+                hint="set embed_url to an https:// address",
+            )
         if endpoint.api not in {"ollama", "openai"}:
-            raise InvalidError(f"{endpoint.api}: not a known embeddings API", hint="ollama or openai")
+            raise InvalidError(
+                f"embed_api must be ollama or openai, got {endpoint.api!r}",
+                hint="set embed_api in config.toml (SCRUBJAY_EMBED_API)",
+            )
         self._endpoint = endpoint
         self._address = address
         self._model = model
@@ -180,10 +188,13 @@ class HttpEmbedder:
             vectors = np.array(rows, np.float32)
         except (KeyError, TypeError, ValueError) as e:
             raise UnavailableError(
-                f"{self._address.netloc}: no embeddings in the answer", hint="check embed_api"
+                f"{self._address.netloc} answered without embeddings", hint="check embed_url and embed_api"
             ) from e
         if vectors.ndim != 2 or len(vectors) != len(texts) or (self.dimension and vectors.shape[1] != self.dimension):
-            raise UnavailableError(f"{host}: {vectors.shape} is not what {len(texts)} texts should give")
+            raise UnavailableError(
+                f"{host} answered {len(texts)} texts with an array of shape {vectors.shape}",
+                hint="check model and embed_api",
+            )
         return unit(vectors, self.space)
 
     def _post(self, path: str, body: bytes) -> Any:
@@ -203,7 +214,7 @@ class HttpEmbedder:
                 content = response.read(REMOTE_BYTES + 1)
         except (OSError, http.client.HTTPException, ValueError) as e:
             raise UnavailableError(
-                f"{host}: no answer ({type(e).__name__})", hint="is the embeddings server running?"
+                f"{host} did not answer ({type(e).__name__})", hint="start the embeddings server, or check embed_url"
             ) from None  # the cause may quote the header with the key
         # The answer's text is not shown: servers quote the request in it.
         match response.status:
@@ -212,7 +223,9 @@ class HttpEmbedder:
             case 401 | 403:
                 raise DeniedError(f"{host} refused the key", hint="embed_key_env names the variable that holds it")
             case 404:
-                raise NotFoundError(f"{host} has no model {self._model}", hint="pull it there, or check embed_url")
+                raise NotFoundError(
+                    f"{host} has no model {self._model}", hint="install the model on that server, or check embed_url"
+                )
             case 400 | 413 | 422:
                 raise InvalidError(f"{host} refused the request ({response.status})", hint="check model and embed_api")
             case status if status >= 500:
@@ -222,7 +235,7 @@ class HttpEmbedder:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as e:
-            raise UnavailableError(f"{host}: the answer is not JSON", hint="check embed_url") from e
+            raise UnavailableError(f"{host} answered with something that is not JSON", hint="check embed_url") from e
 
 
 def unit(rows: NDArray[np.float32], space: str) -> Vectors:

@@ -106,7 +106,7 @@ def is_export(data: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> Export:
-    """Return what an export holds. Raises InvalidError for what is none, and for a version that is not known."""
+    """Return what an export holds. Raises InvalidError for any other file, and for an unknown version."""
     rows = iter(data.splitlines())
     try:
         found = msgspec.json.decode(next(rows), type=dict[str, object])

@@ -1067,8 +1067,8 @@ class Index:
             self._width = width
         if width != self._width:
             raise InvalidError(
-                f"a vector of {width} numbers among vectors of {self._width}",
-                hint="clear the vectors before another embedding model's are set",
+                f"a vector must have {self._width} numbers, as the others in this index have, got {width}",
+                hint="clear the vectors before those of another embedding model are set",
             )
 
     def clear_vectors(self) -> None:

@@ -330,7 +330,7 @@ def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:
 
 
 def check_salience(salience: float | None) -> None:
-    """Raise InvalidError for a salience that is no number from 0 to 1."""
+    """Raise InvalidError for a salience that is not a number from 0 to 1."""
     if salience is not None and not (math.isfinite(salience) and 0 <= salience <= 1):
         raise InvalidError(f"salience must be from 0 to 1, got {salience}", hint="0.5 is the middle; 1 matters most")
 

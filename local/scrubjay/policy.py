@@ -101,10 +101,14 @@ class RecallWeights:
 
 
 def weighted(policy: RecallPolicy, weights: Mapping[str, float]) -> RecallPolicy:
-    """Return a policy with some weights in place of its own. Raises InvalidError for what is no weight of it."""
+    """Return a policy with some weights in place of its own.
+
+    Raises InvalidError for an unknown name, or a value that is not a finite number.
+    """
     known = {item.name for item in fields(RecallPolicy) if isinstance(item.default, float)}
     if wrong := sorted(name for name, value in weights.items() if name not in known or not math.isfinite(value)):
-        raise InvalidError(f"{wrong[0]} is no weight of recall, or no number", hint="scrubjay bench fit writes weights")
+        problem = "must be a finite number" if wrong[0] in known else "is not the name of a weight of recall"
+        raise InvalidError(f"{wrong[0]!r} {problem}", hint="scrubjay bench fit writes a file of weights")
     changed: dict[str, Any] = dict(weights)
     return replace(policy, **changed)
 
@@ -225,7 +229,7 @@ class WorkPolicy:
     sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
     maintain_seconds: int = 3_600  # how often the file is looked after
     lease_ms: int = 600_000  # a job that has not ended after ten minutes is taken for dead
-    count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour (sync.md §3.7)
+    count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour: sync sends that log
     unload_seconds: int = 900  # the model leaves memory after a quarter of an hour without a question
     recalled_hits: int = 100  # the most hits of one answer
     neighbours: int = 10  # the most events to each side of a hit

@@ -193,9 +193,11 @@ def rank(
     Raises InvalidError for an unknown mode, a negative limit, or a vector of another width than the index's.
     """
     if mode not in MODES:
-        raise InvalidError(f"no recall mode {mode!r}", hint=f"one of {', '.join(MODES)}")
+        raise InvalidError(f"{mode!r} is not a mode of recall", hint=f"allowed: {', '.join(MODES)}")
     if limit < 0 or neighbours < 0:
-        raise InvalidError("a limit below zero", hint="ask for 1 or more")
+        raise InvalidError(
+            f"limit and neighbours must be 0 or more, got {limit} and {neighbours}", hint="ask for 1 hit or more"
+        )
     with index.lock:
         sides = _sides(index, filters)
         asked = bool(query.tokens or query.named or query.dates or (query.vector is not None and query.text.strip()))
@@ -972,7 +974,7 @@ def passage(speaker: str, said: str, before: Sequence[tuple[str, str]], policy: 
     """Return an event as a reranking model reads it: "speaker: text", after some words of what was said before it.
 
     `before` are the speakers and texts of the turns before it, in order. A reranker that sees an answer without its
-    question takes it for small talk (recall.md §4). Its time is linear in the words, so a long event has fewer before.
+    question takes it for small talk. Its time is linear in the words, so a long event has fewer before.
     """
     parts = [f"{speaker}: {said}"]
     room = min(policy.rerank_before, policy.rerank_words - len(said.split()))

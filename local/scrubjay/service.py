@@ -263,7 +263,8 @@ class Service:
         """
         if len(request.events) > self.policy.limits.max_batch:
             raise TooLargeError(
-                f"{len(request.events)} events in one request", hint=f"send at most {self.policy.limits.max_batch}"
+                f"a request must have at most {self.policy.limits.max_batch} events, got {len(request.events)}",
+                hint="send them in several requests",
             )
         # Metadata is cleaned too, and nobody knows how long it takes before it is.
         chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in request.events)
@@ -524,8 +525,8 @@ class Service:
                 self.on_work("embed")
                 return await self._entry(memory_id)
         raise NotFoundError(
-            f"no such conflict about {request.field[:60]!r} of memory {memory_id}",
-            hint="scrubjay conflicts lists them",
+            f"memory {memory_id} has no such conflict about {request.field[:60]!r}",
+            hint="scrubjay conflicts lists those that are open",
         )
 
     async def forget(self, request: api.ForgetRequest) -> api.ForgetAnswer:
@@ -584,7 +585,7 @@ class Service:
             reranker = loaded[0] if loaded else None
             notes += [note] if note else []
             if reranks and reranker is None and self._models.reranker.error is not None:
-                notes.append(f"{self._models.reranker.error.message}: not reranked")
+                notes.append(f"the hits were not reranked: {self._models.reranker.error.message}")
         else:
             named = await self._named(text)
         stages["embed"] = _lap(began)
@@ -685,19 +686,32 @@ class Service:
     def _check_recall(self, request: api.RecallRequest) -> str:
         work = self.policy.work
         if not 1 <= request.limit <= work.recalled_hits:
-            raise InvalidError(f"limit {request.limit} is out of range", hint=f"1 to {work.recalled_hits}")
+            raise InvalidError(
+                f"limit must be between 1 and {work.recalled_hits}, got {request.limit}",
+                hint="leave it out for the 10 best hits",
+            )
         if not 0 <= request.neighbours <= work.neighbours:
-            raise InvalidError(f"neighbours {request.neighbours} is out of range", hint=f"0 to {work.neighbours}")
+            raise InvalidError(
+                f"neighbours must be between 0 and {work.neighbours}, got {request.neighbours}",
+                hint="0 gives the hits alone; leave it out for the usual number",
+            )
         intake.check_salience(request.min_salience)
         _check_times(request.since, request.until)
         if request.max_tokens is not None and request.max_tokens < 1:
-            raise InvalidError(f"max_tokens {request.max_tokens} is out of range", hint="1 or more")
+            raise InvalidError(
+                f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for hits without a limit"
+            )
         if len(request.query) > self.policy.limits.max_query_chars:
             raise TooLargeError(
-                f"a question of {len(request.query)} characters", hint=f"at most {self.policy.limits.max_query_chars}"
+                f"a question must have at most {self.policy.limits.max_query_chars} characters, "
+                f"got {len(request.query)}",
+                hint="ask for what you want to know in a few sentences",
             )
         if not request.kinds or not set(request.kinds) <= {"memory", "event"}:
-            raise InvalidError("kinds names something else than memory and event", hint="memory, event or both")
+            raise InvalidError(
+                f"kinds must be memory, event or both, got {', '.join(request.kinds)[:80] or 'an empty list'}",
+                hint="leave it out to search both",
+            )
         caller = {request.project, request.session_id} - {None}
         if caller and request.resource_id is not None and request.resource_id not in caller:
             raise DeniedError(
@@ -810,7 +824,9 @@ class Service:
         if not request.value.strip():
             held = await self.store.named(name)
             if not held:
-                raise NotFoundError(f"no {layer} line {request.key!r}", hint="scrubjay context shows them")
+                raise NotFoundError(
+                    f"the {layer} layer has no line called {request.key!r}", hint="scrubjay context shows its lines"
+                )
             await self.forget(api.ForgetRequest(ref=held[0]))
             return await self.context(api.ContextRequest())
         content = await _off_loop(len(request.value), lambda: intake.content(self.policy, request.value))
@@ -1034,7 +1050,9 @@ class Service:
         """
         target = Path(request.path)
         if not target.is_absolute():
-            raise InvalidError(f"{request.path} is not an absolute path", hint="give the whole path")
+            raise InvalidError(
+                f"{request.path!r} is not an absolute path", hint="give the path from the root of the disk, as /home/…"
+            )
         check = partial(destination.check, force=request.force, ours=self.ours)
         target = await asyncio.to_thread(check, target, self.store.path)
         size, digest = await self.store.backup(target, force=request.force)
@@ -1515,7 +1533,10 @@ class Service:
 
     def _page(self, limit: int) -> int:
         if not 1 <= limit <= self.policy.work.page:
-            raise InvalidError(f"limit {limit} is out of range", hint=f"1 to {self.policy.work.page}")
+            raise InvalidError(
+                f"limit must be between 1 and {self.policy.work.page}, got {limit}",
+                hint="ask for the rest with the cursor that the answer gives",
+            )
         return limit
 
 
@@ -1832,7 +1853,7 @@ def _visible_event(event: Event, project: str | None, session_id: str | None) ->
 
 
 def _no_memory(ref: str) -> NotFoundError:
-    return NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+    return NotFoundError(f"there is no memory {ref[:60]!r}", hint="scrubjay list shows all memories with their ids")
 
 
 async def _off_loop(chars: int, work: Callable[[], T]) -> T:
@@ -1854,15 +1875,18 @@ def _check_times(since: Millis | None, until: Millis | None) -> None:
     intake.check_time("until", until)
 
 
+CURSOR_HINT = "give the cursor as the page before gave it, or leave it out for the first page"
+
+
 def _cursor(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     try:
         at, n = (int(part) for part in text.split("-"))
     except ValueError as error:
-        raise InvalidError("that cursor is not one of ours", hint="pass the `next` of the page before") from error
+        raise InvalidError(f"{text[:60]!r} is not a cursor", hint=CURSOR_HINT) from error
     if max(at, n) > MAX_MILLIS:  # SQLite counts in 64 bits
-        raise InvalidError("that cursor is not one of ours", hint="pass the `next` of the page before")
+        raise InvalidError(f"{text[:60]!r} is not a cursor", hint=CURSOR_HINT)
     return at, n
 
 
@@ -1875,12 +1899,12 @@ def _batches(items: Sequence[Any], size: int) -> Iterable[tuple[Any, ...]]:
 
 
 def _weights(path: Path) -> Mapping[str, float]:
-    """Return the weights in a file that `scrubjay bench fit` wrote. Raises InvalidError when it is none."""
+    """Return the weights in a file that `scrubjay bench fit` wrote. Raises InvalidError when it did not."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=RecallWeights).weights
     except (OSError, msgspec.DecodeError) as error:
         raise InvalidError(
-            f"recall_weights: {path} holds no weights ({type(error).__name__})",
+            f"recall_weights: {path} is not a file of weights ({type(error).__name__})",
             hint="name a file that scrubjay bench fit wrote, or leave the setting out",
         ) from error
 

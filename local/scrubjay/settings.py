@@ -110,7 +110,7 @@ def load(
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     environ = {} if environ is None else environ
     if unknown := given.keys() - OPTIONS.keys() - {"config"}:
-        raise InvalidError(f"no setting is called {min(unknown)}", hint=f"settings: {', '.join(OPTIONS)}")
+        raise InvalidError(f"there is no setting called {min(unknown)!r}", hint=f"settings: {', '.join(OPTIONS)}")
     folders = _folders(environ, platform)
     config_path, named = _config_path(given, environ, folders["config"])
     config = read_config(config_path, required=named)
@@ -148,7 +148,8 @@ def load(
     settings = Settings(config_path=config_path, origins=origins, **(defaults | chosen))
     if settings.model.startswith(HTTP_PREFIX) and not settings.embed_url:
         raise InvalidError(
-            f"model {settings.model} needs embed_url", hint="set embed_url to the embeddings server's address"
+            f"the model {settings.model} needs the address of its server",
+            hint="set embed_url in config.toml (SCRUBJAY_EMBED_URL) to it, as http://127.0.0.1:11434",
         )
     return settings
 
@@ -171,7 +172,8 @@ def read_config(path: Path, *, required: bool = False) -> dict[str, object]:
         raise InvalidError(f"{path} cannot be read ({e.strerror})", hint="check its permissions") from e
     if len(raw) > MAX_CONFIG_BYTES:
         raise InvalidError(
-            f"{path} is larger than {MAX_CONFIG_BYTES} bytes, so it is not a config file", hint="name the right file"
+            f"{path} is larger than {MAX_CONFIG_BYTES} bytes, so it is not a config file",
+            hint="name a TOML file with --config or SCRUBJAY_CONFIG",
         )
     return _parsed(raw, path)
 
@@ -183,7 +185,7 @@ def assign(path: Path, key: str, value: str | int) -> None:
     for a file that is not a valid config before or after the change; then the file is untouched.
     """
     if key not in OPTIONS:
-        raise InvalidError(f"no setting is called {key}", hint=f"settings: {', '.join(OPTIONS)}")
+        raise InvalidError(f"there is no setting called {key!r}", hint=f"settings: {', '.join(OPTIONS)}")
     _checked(OPTIONS[key], value, key)
     read_config(path)
     line = f"{key} = {value if isinstance(value, int) else _quoted(value)}\n"
@@ -211,7 +213,9 @@ def assign(path: Path, key: str, value: str | int) -> None:
         partial.replace(path)
     except OSError as e:
         partial.unlink(missing_ok=True)
-        raise UnavailableError(f"{path} cannot be written ({e.strerror})", hint="check space and permissions") from e
+        raise UnavailableError(
+            f"{path} cannot be written ({e.strerror})", hint="check the space on the disk and the permissions"
+        ) from e
 
 
 def ensure_dirs(settings: Settings) -> None:
@@ -251,7 +255,7 @@ def _parsed(raw: bytes, path: Path) -> dict[str, object]:
         raise InvalidError(f"{path} is not TOML: {e}", hint='a line is: key = "text", or: key = 1') from e
     for key in config:
         if key not in OPTIONS:
-            raise InvalidError(f"{path}: no setting is called {key}", hint=f"settings: {', '.join(OPTIONS)}")
+            raise InvalidError(f"{path}: there is no setting called {key!r}", hint=f"settings: {', '.join(OPTIONS)}")
     return config
 
 
@@ -340,7 +344,7 @@ def _dashed(key: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     if not escaped.isprintable():
-        raise InvalidError("a setting may not hold control characters", hint="remove line breaks and tabs")
+        raise InvalidError("a setting must not hold control characters", hint="remove line breaks and tabs")
     return f'"{escaped}"'
 
 
@@ -350,20 +354,20 @@ def _expanded(value: object) -> str:
     try:
         return str(Path(value).expanduser())
     except RuntimeError:
-        raise ValueError(f"{str(value)!r} names an unknown home folder") from None
+        raise ValueError(f"{str(value)!r} begins with the home folder of a user who does not exist") from None
 
 
 def _path(value: object) -> Path:
     path = Path(_expanded(value))
     if not path.is_absolute():
-        raise ValueError(f"{str(value)!r} is a relative path")
+        raise ValueError(f"{str(value)!r} is not an absolute path")
     return path
 
 
 def _socket(value: object) -> Path:
     path = _path(value)
     if (length := len(os.fsencode(path))) > MAX_SOCKET_PATH_BYTES:
-        raise ValueError(f"the path has {length} bytes, a socket's may have {MAX_SOCKET_PATH_BYTES}")
+        raise ValueError(f"the path of a socket must have at most {MAX_SOCKET_PATH_BYTES} bytes, got {length}")
     return path
 
 
@@ -374,7 +378,7 @@ def _whole(low: int, high: int) -> Callable[[object], int]:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 one kind for every wrong value
         if not low <= value <= high:
-            raise ValueError(f"{value} is out of range")
+            raise ValueError(f"{value} is not between {low} and {high}")
         return value
 
     return read
@@ -427,7 +431,7 @@ def _url(value: object) -> str:
         raise ValueError(f"{value!r} is not a web address")
     if "@" in value:
         # The value itself stays out of the message: it holds a password.
-        raise ValueError("the address holds a password, which would stand in a file")
+        raise ValueError("the address holds a password, and settings are stored in a file in clear")
     return value.rstrip("/")
 
 

@@ -213,7 +213,7 @@ class Slot(Generic[M]):
 
     def _late(self, patience: float | None) -> UnavailableError:
         return UnavailableError(
-            f"the {self._name} did not answer within {patience:g} seconds", hint="is its server running?"
+            f"the {self._name} did not answer within {patience:g} seconds", hint="check that its server is running"
         )
 
     def _fail(self, error: ScrubjayError, *, at_once: bool = False) -> None:

@@ -1,7 +1,8 @@
 """Hybrid logical clock and the ids minted from it. Pure: wall time and randomness come in as arguments.
 
 A stamp is one unsigned 64-bit number: 48 bits of UTC milliseconds, then a 16-bit counter that carries into the
-milliseconds when it overflows (sync.md §3.8). Stamps of one device only ever rise, also when its clock jumps back.
+milliseconds when it overflows (docs/protocol.md, 5.1). Stamps of one device only ever rise,
+also when its clock jumps back.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ and idempotent, so that any two replicas holding the same ops show the same view
 * counters are a running total per device, merged by the greater;
 * `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans.
 
-The encoding is `[type, version, op_id, hlc, body]` in MessagePack (sync.md §3.6). Types and fields are only ever added;
-an op that `problem` refuses (of an unknown type, or not well formed) is kept and folds to nothing.
+The encoding is `[type, version, op_id, hlc, body]` in MessagePack (docs/protocol.md, 5). Types and fields are only ever
+added; an op that `problem` refuses (of an unknown type, or not well formed) is kept and folds to nothing.
 """
 
 from __future__ import annotations

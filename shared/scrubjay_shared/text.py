@@ -121,8 +121,8 @@ _STEMMERS: dict[str, Callable[[list[str]], list[str]]] = {
 def analyse(text: str) -> list[str]:
     """Return the tokens a document is found by, in order, repetitions kept.
 
-    Any string is accepted; control characters separate, lone surrogates vanish. Source of the English rules: recall.md
-    §5. A run of Chinese, Japanese or Korean gives each pair of neighbours and each Han or Hangul character.
+    Any string is accepted; control characters separate, lone surrogates vanish. A run of Chinese, Japanese or Korean
+    gives each pair of neighbours and each Han or Hangul character.
 
     >>> analyse("What did Caroline’s friends paint?")
     ['carolin', 'friend', 'paint']

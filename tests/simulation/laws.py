@@ -1,4 +1,4 @@
-"""What must hold of any history (sync.md §6), told from the list of ops alone and written apart from `ops.fold`.
+"""What must hold of any history (docs/protocol.md, 6), told from the list of ops alone and written apart from `ops.fold`.
 
 `shown` is a second reading of the merge rules: slow, plain, and order-free by construction, because it sorts first.
 """
@@ -29,7 +29,7 @@ class Faults(frozenset[str]):
 
 
 class BrokenLawError(AssertionError):
-    """A history in which one of the laws does not hold. `law` is its number in sync.md §6."""
+    """A history in which one of the laws does not hold. `law` is its number."""
 
     def __init__(self, law: str, what: str) -> None:
         super().__init__(f"{law}: {what}")

@@ -34,7 +34,7 @@ except ImportError:  # no wheel for this platform: the interpreter's own SQLite 
 T = TypeVar("T")
 
 SAFE_VERSION = (3, 51, 3)
-"""Before it, two connections that checkpoint one log at once can corrupt the file (sync.md, D10)."""
+"""Before it, two connections that checkpoint one log at once can corrupt the file (docs/decisions.md, "The store")."""
 APPLICATION_ID = 0x534A_434C  # "SJCL": how the service's file is told from any other
 BUSY_TIMEOUT_MS = 5_000  # litestream's checkpoints hold the writer up for milliseconds
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log is cut back to this after a checkpoint

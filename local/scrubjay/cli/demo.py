@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from scrubjay.settings import Settings
 
 QUESTIONS = 5
+KEEP_HINT = "scrubjay demo --keep keeps its folder, where the daemon's log shows why"
 HITS = 3
 """Hits looked at per question. They are shown up to the first that rests on a line known to answer it."""
 
@@ -91,7 +92,7 @@ def demo(line: Namespace) -> int:
         else:
             shutil.rmtree(folder)
     if stopped.daemon is None or stopped.killed:
-        raise UnavailableError("the daemon did not stop by itself", hint="run it again with --keep, and read the log")
+        raise UnavailableError("the demo's daemon did not stop when asked", hint=KEEP_HINT)
     told.print(_step(5, "The daemon has stopped", "" if line.keep else "nothing is left behind"))
     told.print()
     told.print(Text("Now with your own:", style="bold"))
@@ -125,14 +126,14 @@ def sample() -> Conversation:
 def of_locomo(path: Path, only: str | None) -> Conversation:
     """Return one conversation of a LoCoMo file, by its sample id (the first), with questions of its own.
 
-    Raises NotFoundError when it has no such conversation, InvalidError when it is no such file.
+    Raises NotFoundError when it has no such conversation, InvalidError when it is not a LoCoMo file.
     """
     data = path.expanduser().read_bytes()
     try:
         samples = {str(each["sample_id"]): each for each in json.loads(data)}
         named = only or next(iter(samples), "")
         if only is not None and only not in samples:
-            raise NotFoundError(f"{path.name} has no conversation {only}", hint=f"it has: {', '.join(samples)}")
+            raise NotFoundError(f"{path.name} has no conversation {only}", hint=f"choose one of: {', '.join(samples)}")
         each = samples[named]
         questions = questions_of(each["qa"])
         speakers = f"{each['conversation']['speaker_a']} and {each['conversation']['speaker_b']}"
@@ -163,7 +164,7 @@ def _show(told: Console, chosen: Settings, conversation: Conversation) -> None:
     told.print()
     speaker = client.discover(chosen.data_dir)
     if speaker is None:
-        raise UnavailableError("the daemon started and is gone", hint="run it again with --keep, and read the log")
+        raise UnavailableError("the demo's daemon started, then ended by itself", hint=KEEP_HINT)
     door = doors.Daemon(chosen.store_path, speaker)
     try:
         line_of = _take_in(told, door, conversation)
@@ -218,12 +219,15 @@ def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
     left = files.settled(door, output.Output(json=False, quiet=False))
     if left.to_learn or left.to_embed:
         raise UnavailableError(
-            f"still {left.to_learn} to learn and {left.to_embed} to embed after ten minutes",
-            hint="try again, with --keep",
+            f"after ten minutes there are still {left.to_learn} events to learn from, {left.to_embed} texts to embed",
+            hint=KEEP_HINT,
         )
     stats: api.StatsAnswer = door.call("stats", api.Nothing())
     if not stats.memories:
-        raise UnavailableError("nothing was learned", hint="scrubjay demo without --locomo shows what should happen")
+        raise UnavailableError(
+            "scrubjay learned nothing from this conversation",
+            hint="scrubjay demo without --locomo shows what should happen",
+        )
     types = ", ".join(f"{number} {name}" for name, number in sorted(stats.by_type.items(), key=lambda kv: -kv[1]))
     told.print(_step(3, "It learns, without a language model", f"{_seconds(began)}"))
     told.print(_under(Text(f"{render.counted(stats.memories, 'memory', 'memories')}: {types}")))
@@ -268,7 +272,7 @@ def _ask(told: Console, door: doors.Door, questions: Sequence[Question], line_of
         answer: api.RecallAnswer = door.call("recall", api.RecallRequest(query=question.text, limit=HITS))
         took = (time.perf_counter() - began) * 1000
         if not answer.hits:
-            raise UnavailableError(f"nothing was found for “{question.text}”", hint="run it again with --keep")
+            raise UnavailableError(f"recall found nothing for “{question.text}”", hint=KEEP_HINT)
         right = next((rank for rank, hit in enumerate(answer.hits) if rests_on(hit, question.lines, line_of)), None)
         proved += right is not None
         told.print()

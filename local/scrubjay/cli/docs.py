@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import resources
 from pathlib import Path
@@ -27,6 +28,9 @@ PAGES = {
 """The documents of the installed package, with what each is about. pyproject.toml puts them into the wheel."""
 
 
+_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)(?:\.\./|docs/)*([\w-]+)\.md(#[\w-]+)?\)")
+
+
 def docs(line: Namespace) -> None:
     """Print a document, or list what there is."""
     out = Output.of(line)
@@ -38,7 +42,7 @@ def docs(line: Namespace) -> None:
         raise NotFoundError(
             f"there is no document {line.page[:60]!r}", hint=f"scrubjay docs PAGE, one of: {', '.join(PAGES)}"
         )
-    text = page(name)
+    text = linked(page(name))
     out.answer({"page": name, "text": text}, lambda: _rendered(text) if sys.stdout.isatty() else text)
 
 
@@ -48,6 +52,22 @@ def page(name: str) -> str:
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
     return (Path(__file__).parents[3] / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def linked(text: str) -> str:
+    """Return a document with its links to other documents written as the commands that show those here.
+
+    A link to a document that is not shipped says where that is: in the project's source.
+    """
+
+    def told(link: re.Match[str]) -> str:
+        label, name, section = link[1], link[2], link[3] or ""
+        if name not in PAGES:
+            return f"{label} (docs/{name}.md, in the source of scrubjay)"
+        about = f", section “{section.removeprefix('#').replace('-', ' ')}”" if section else ""
+        return f"`scrubjay docs {name}`{about}" if label == f"{name}.md" else f"{label} (`scrubjay docs {name}`{about})"
+
+    return _LINK.sub(told, text)
 
 
 def _rendered(text: str) -> RenderableType:

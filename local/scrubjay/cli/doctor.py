@@ -232,7 +232,11 @@ def contents(chosen: Settings, watch: Watch) -> Iterator[Check]:
     """Look at every row of the store: against its check sum, or against what it is derived from."""
     path = chosen.store_path
     if not path.exists() or version_of(path) != migrations()[-1].version:
-        yield warn("contents", "not checked: that takes a store of this version", "scrubjay stats upgrades the store")
+        yield warn(
+            "contents",
+            "not checked, because an older scrubjay wrote the store",
+            "scrubjay stats upgrades the store; then run scrubjay doctor again",
+        )
         return
     found: dict[Remedy, list[Damage]] = {}
     for one in find_damage(path, watch):
@@ -277,7 +281,7 @@ def model(chosen: Settings) -> Iterator[Check]:
     if name.startswith(options.HTTP_PREFIX):
         yield ok("model", f"{name} at {chosen.embed_url}")
         return
-    absent = warn("model", f"{name} is not here: recall by words only", "scrubjay models pull")
+    absent = warn("model", f"{name} is not installed: recall goes by words alone", "scrubjay models pull")
     yield files("model", name, chosen, models.EMBEDDERS, absent)
 
 
@@ -316,7 +320,11 @@ def daemon(chosen: Settings) -> Iterator[Check]:
     """Look at the daemon, and at its jobs."""
     report = report_of(control.status(chosen))
     if report.state == "stale":
-        yield warn("daemon", f"process {report.pid} died without a word", "scrubjay daemon start recovers by itself")
+        yield warn(
+            "daemon",
+            f"process {report.pid} ended without stopping properly (killed, or the power failed)",
+            "scrubjay daemon start starts it again; nothing that was stored is lost",
+        )
     elif report.state == "silent":
         yield fail("daemon", f"process {report.pid} does not answer", "scrubjay daemon logs; scrubjay daemon stop")
     elif report.status is None:
@@ -334,7 +342,11 @@ def daemon(chosen: Settings) -> Iterator[Check]:
             yield warn("daemon", warning, "scrubjay daemon logs may say more")
         for job in report.status.jobs:
             if job.last_error:
-                yield warn("jobs", f"{job.name}: {job.last_error}", "it is tried again; scrubjay daemon logs")
+                yield warn(
+                    "jobs",
+                    f"{job.name}: {job.last_error}",
+                    "scrubjay tries it again by itself; scrubjay daemon logs shows more",
+                )
 
 
 def version_of_daemon(chosen: Settings) -> Iterator[Check]:

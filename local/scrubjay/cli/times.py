@@ -23,7 +23,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(words: str, now: datetime) -> Stretch:
-    """Return the time that a person means. `now` carries their time zone. Raises InvalidError when it is none."""
+    """Return the time that a person means. `now` carries their time zone. Raises InvalidError for other words."""
     plain = " ".join(words.split())
     return _exact(plain, now) or _counted(plain, now) or _prose(plain, now)
 
@@ -73,7 +73,7 @@ def _exact(words: str, now: datetime) -> Stretch | None:
             return Stretch(millis(found), millis(found + timedelta(days=1)))
         return Stretch(millis(found), Millis(millis(found) + (60_000 if words.count(":") == 1 else 1_000)))
     except (OverflowError, OSError) as error:
-        raise InvalidError(f"{words!r} is out of range", hint=HINT) from error
+        raise InvalidError(f"{words!r} is too early or too late a time", hint=HINT) from error
 
 
 def _counted(words: str, now: datetime) -> Stretch | None:

@@ -370,7 +370,9 @@ def _token(path: Path) -> str:
             f"{path} cannot be read as a token", hint="remove it; the next start makes a new one"
         ) from error
     if len(token) < TOKEN_BYTES:
-        raise CorruptError(f"{path} holds no token", hint="remove it; the next start makes a new one")
+        raise CorruptError(
+            f"the token file {path} is empty or damaged", hint="remove it; the next start makes a new one"
+        )
     if os.name == "posix" and path.stat().st_mode & 0o077:
         path.chmod(0o600)
         log.warning("token file was readable by others; closed it")

@@ -98,7 +98,7 @@ def read(
     for name in given:
         value = getattr(record, name)
         if isinstance(value, int) and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
-            raise InvalidError(f"{name} is out of range", hint="whole numbers have at most 64 bits")
+            raise InvalidError(f"{name} is too large a number", hint="a whole number has at most 64 bits")
     return record
 
 

@@ -80,7 +80,9 @@ class Workers:
             if name not in self._running:
                 found = importlib.metadata.entry_points(group=GROUP, name=name)
                 if not found:
-                    raise NotFoundError(f"nothing here is called {name[:40]!r}", hint=f"pip install 'scrubjay[{name}]'")
+                    raise NotFoundError(
+                        f"this daemon has no part called {name[:40]!r}", hint=f"pip install 'scrubjay[{name}]'"
+                    )
                 try:
                     self._running[name] = await self._started(next(iter(found)))
                 except ScrubjayError as error:
@@ -101,12 +103,16 @@ class Workers:
         except Exception as error:
             log.error("worker failed name=%s error=%s at=%s", found.name, type(error).__qualname__, places(error))  # noqa: TRY400  # not its words: they may quote a memory
             raise UnavailableError(
-                f"{found.name} cannot be started ({type(error).__qualname__})", hint="scrubjay daemon logs says where"
+                f"{found.name} cannot be started ({type(error).__qualname__})",
+                hint="scrubjay daemon logs shows where it failed",
             ) from error
         return worker
 
     async def close(self) -> None:
-        """End all of them; none is started any more. Twice is once. One that cannot end does not hold up the others."""
+        """End all of them; none is started any more. A second call does nothing.
+
+        One that cannot end does not hold up the others.
+        """
         self._closed = True
         async with self._starting:
             while self._running:

@@ -105,7 +105,10 @@ def extract_memories(text: str, min_confidence: float = 0.5) -> list[ExtractedMe
     Raises InvalidError when `min_confidence` is not a number in [0, 1].
     """
     if not 0 <= min_confidence <= 1:
-        raise InvalidError("min_confidence is not in [0, 1]", hint="0.5 is the default, 0 keeps every reading")
+        raise InvalidError(
+            f"min_confidence must be between 0 and 1, got {min_confidence}",
+            hint="0.5 is the default, 0 keeps every reading",
+        )
     policy = replace(DEFAULT.distill, min_confidence=min_confidence)
     return [
         ExtractedMemory(

@@ -100,7 +100,7 @@ def named(word: str) -> SourceFormat:
     try:
         return SourceFormat(word)
     except ValueError as e:
-        raise InvalidError(f"there is no import format {word!r}", hint=FORMATS_HINT) from e
+        raise InvalidError(f"{word!r} is not an import format", hint=FORMATS_HINT) from e
 
 
 def require_text(name: str, data: bytes) -> None:

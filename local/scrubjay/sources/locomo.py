@@ -32,7 +32,7 @@ def parse_locomo(name: str, data: bytes, *, only: str | None, project: str | Non
     try:
         found = json_value(data)
     except ValueError as e:
-        raise InvalidError(f"{name}: not valid JSON", hint="a LoCoMo file is a JSON list of conversations") from e
+        raise InvalidError(f"{name} is not valid JSON", hint="a LoCoMo file is a JSON list of conversations") from e
     samples = found if isinstance(found, list) else [found]
     named = [
         (first(sample, "sample_id") or str(place), conversation(sample))
@@ -40,13 +40,13 @@ def parse_locomo(name: str, data: bytes, *, only: str | None, project: str | Non
         if isinstance(sample, dict) and conversation(sample)
     ]
     if not named:
-        raise InvalidError(f"{name}: no conversation in it", hint="a LoCoMo conversation has session_1, session_2, …")
+        raise InvalidError(f"{name} holds no conversation", hint="a LoCoMo conversation has session_1, session_2, …")
     if only is not None:
         by_id = [pair for pair in named if pair[0] == only]
         by_place = [pair for place, pair in enumerate(named, start=1) if str(place) == only]
         if not (by_id or by_place):
             raise NotFoundError(
-                f"{name}: no conversation {only!r}",
+                f"{name} has no conversation {only!r}",
                 hint=f"it holds {', '.join(sample_id for sample_id, _ in named)}, or give a number from 1",
             )
         named = (by_id or by_place)[:1]

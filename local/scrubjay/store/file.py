@@ -74,8 +74,9 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
         version = int(connection.execute("pragma user_version").fetchone()[0])
         if version > steps[-1].version:
             raise ConflictError(
-                f"{path.name} was written by a newer scrubjay (schema {version}, this one knows {steps[-1].version})",
-                hint="upgrade scrubjay; the file is untouched",
+                f"{path.name} was written by a newer scrubjay (schema {version}, this one reads up to "
+                f"{steps[-1].version})",
+                hint="upgrade scrubjay; the file was not changed",
             )
         _refuse_damaged(path, connection)
     pending = [step for step in steps if step.version > version]
@@ -177,7 +178,7 @@ def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another place") from error
+        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another folder") from error
 
 
 def copy_to(connection: Any, source: Path, target: Path) -> None:
@@ -194,7 +195,9 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
             finally:
                 copy.close()
         if wrong := check(part):
-            raise CorruptError(f"the copy of {source.name} does not check out: {wrong[0]}", hint="scrubjay doctor")
+            raise CorruptError(
+                f"the copy of {source.name} is damaged: {wrong[0]}", hint="scrubjay doctor --deep looks for the cause"
+            )
         with writing(target):
             _sync(part)
             part.replace(target)
@@ -209,9 +212,11 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
     Raises ConflictError while another process has the store open, CorruptError when the backup does not check out.
     """
     if not source.is_file():
-        raise NotFoundError(f"no file {source}", hint="scrubjay backup FILE writes one")
+        raise NotFoundError(f"there is no file {source}", hint="scrubjay backup FILE writes a backup")
     if source.resolve() == path.resolve():
-        raise ConflictError("that is the store itself", hint="name the backup file")
+        raise ConflictError(
+            f"{source} is the store itself, not a backup of it", hint="name a file that scrubjay backup wrote"
+        )
     if wrong := check(source):
         raise CorruptError(f"{source.name} cannot be restored: {wrong[0]}", hint="try an older backup")
     newest = max(step.version for step in steps)
@@ -222,7 +227,8 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
             version = int(connection.execute("pragma user_version").fetchone()[0])
             if version > newest:
                 raise ConflictError(
-                    f"{source.name} was written by a newer scrubjay (schema {version})", hint="upgrade scrubjay"
+                    f"{source.name} was written by a newer scrubjay (schema {version}, this one reads up to {newest})",
+                    hint="upgrade scrubjay, then restore it again",
                 )
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock.acquire()
@@ -231,7 +237,9 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
         copy.replace(path)
         _sync(path.parent)
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be written: {error.strerror}", hint="check disk and rights") from error
+        raise UnavailableError(
+            f"{path} cannot be written: {error.strerror}", hint="check the space on the disk and the permissions"
+        ) from error
     finally:
         if lock.held:
             copy.unlink(missing_ok=True)
@@ -285,7 +293,9 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
         part.replace(path)
         _sync(path.parent)
     except OSError as error:
-        raise UnavailableError(f"{path} cannot be created: {error.strerror}", hint="check the disk") from error
+        raise UnavailableError(
+            f"{path} cannot be created: {error.strerror}", hint="check the space on the disk"
+        ) from error
 
 
 def fts_erases() -> bool:
@@ -336,7 +346,7 @@ def _statements(sql: str) -> list[str]:
 def _refuse_orphan_log(path: Path) -> None:
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
-        raise CorruptError(f"{path.name} is gone but its log {log.name} is there", hint=RESTORE_HINT)
+        raise CorruptError(f"{path.name} is missing, but its write-ahead log {log.name} is there", hint=RESTORE_HINT)
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -344,16 +354,17 @@ def _refuse_foreign(path: Path) -> None:
         with path.open("rb") as stream:
             header = stream.read(_HEADER_BYTES)
     except FileNotFoundError as error:
-        raise NotFoundError(f"no file {path}", hint="scrubjay init makes a store") from error
+        raise NotFoundError(f"there is no file {path}", hint="scrubjay init makes a store") from error
     except IsADirectoryError as error:
-        raise CorruptError(f"{path} is a folder, not a store", hint="name a file") from error
+        raise CorruptError(f"{path} is a folder, not a store", hint="name the file in it, as …/memory.db") from error
     except OSError as error:
         raise UnavailableError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise CorruptError(f"{path.name} is not a scrubjay store, or its beginning is damaged", hint=RESTORE_HINT)
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise CorruptError(
-            f"{path.name} is a SQLite file, but not a scrubjay store", hint="choose another file; this one is untouched"
+            f"{path.name} is a SQLite file, but not a scrubjay store",
+            hint="choose another file; this one was not changed",
         )
     log = path.with_name(path.name + "-wal")
     if not log.exists() or log.stat().st_size == 0:  # with a log, the missing pages may stand there

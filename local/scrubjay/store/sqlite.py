@@ -24,7 +24,10 @@ Row = tuple[Any, ...]
 Params = Sequence[Any]
 
 SAFE_VERSION = (3, 51, 3)
-"""From here on SQLite cannot corrupt a WAL file that two connections checkpoint at once (sync.md, D10)."""
+"""From here on SQLite cannot corrupt a WAL file that two connections checkpoint at once.
+
+docs/decisions.md, "The store", says more.
+"""
 
 version: str = driver.sqlite_version
 version_info: tuple[int, ...] = driver.sqlite_version_info

@@ -152,14 +152,16 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UnavailableError(
-                f"{path.parent} cannot be made: {error.strerror}", hint="choose another folder"
+                f"the folder {path.parent} cannot be created: {error.strerror}",
+                hint="choose another folder with --data-dir",
             ) from error
         lock = StoreLock(path)
         try:
             lock.acquire()
         except OSError as error:
             raise UnavailableError(
-                f"{path.parent} cannot be written: {error.strerror}", hint="check its permissions"
+                f"scrubjay cannot write to the folder {path.parent}: {error.strerror}",
+                hint=f"check its permissions: ls -ld '{path.parent}'",
             ) from error
         store = cls(path, lock, now, entropy)
         try:
@@ -182,7 +184,10 @@ class Store:
             meta = {}
             for key, value, crc in await self._connection.execute_fetchall("select key, value, crc from meta"):
                 if seals.seal_of(key, value) != crc:  # on a wrong device id a log would fork
-                    raise CorruptError(f"{self.path.name} is damaged: one of its settings", hint=file.RESTORE_HINT)
+                    raise CorruptError(
+                        f"{self.path.name} is damaged: one of its own settings fails its check sum",
+                        hint=file.RESTORE_HINT,
+                    )
                 meta[key] = value
             self.device, self.store_id = str(meta["device"]), str(meta["store_id"])
             ends = {
@@ -325,9 +330,13 @@ class Store:
             low = ref.upper()
             found = await self.fetch("select id from memory where id >= ? and id < ? limit 2", (low, low + "["))
             if len(found) > 1:
-                raise ConflictError(f"several memories begin with {ref}", hint="give more characters of the id")
+                raise ConflictError(
+                    f"the ids of several memories begin with {ref}", hint="give more characters of the id"
+                )
         if not found:
-            raise NotFoundError(f"no memory {ref[:60]!r}", hint="scrubjay list shows what there is")
+            raise NotFoundError(
+                f"there is no memory {ref[:60]!r}", hint="scrubjay list shows all memories with their ids"
+            )
         return str(found[0][0])
 
     async def named(self, name: str) -> list[str]:
@@ -375,7 +384,9 @@ class Store:
         """Return one memory by its id. Raises NotFoundError."""
         found = await self.memories([memory_id])
         if memory_id not in found:
-            raise NotFoundError(f"no memory {memory_id}", hint="scrubjay list shows what there is")
+            raise NotFoundError(
+                f"there is no memory {memory_id}", hint="scrubjay list shows all memories with their ids"
+            )
         return found[memory_id]
 
     async def aliases(self, ids: Sequence[str]) -> dict[str, tuple[Alias, ...]]:
@@ -658,7 +669,7 @@ class Store:
     async def grouped(self, column: str) -> dict[str, int]:
         """Return how many memories there are of each type or kind."""
         if column not in {"type", "kind"}:
-            raise InvalidError(f"memories are not counted by {column}")
+            raise InvalidError(f"memories cannot be counted by {column!r}", hint="count them by type or kind")
         return {
             str(key): int(count)
             for key, count in await self.fetch(

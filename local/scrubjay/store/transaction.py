@@ -188,7 +188,9 @@ class Transaction(Peers):
         ids = rows.array(write.memory_id for write in writes)
         buried = self.fetch("select id from tombstone where id in (select value from json_each(?))", (ids,))
         if buried:
-            raise NotFoundError(f"memory {buried[0][0]} was forgotten", hint="add it again to keep it after all")
+            raise NotFoundError(
+                f"memory {buried[0][0]} was forgotten", hint="scrubjay add makes a new memory of the same words"
+            )
         logs = self._logs(ids)
         self._refuse_taken(writes)
         written: list[Op] = []
@@ -218,7 +220,10 @@ class Transaction(Peers):
         for write in writes:
             for name in write.names:
                 if wanted.setdefault(name, write.memory_id) != write.memory_id:
-                    raise ConflictError(f"the name {name!r} is given twice", hint="names are unique: choose another")
+                    raise ConflictError(
+                        f"the name {name!r} is given twice",
+                        hint="a name belongs to one memory: choose another for the second",
+                    )
         for name, holder in self.fetch(
             "select name, memory_id from name where name in (select value from json_each(?))", (rows.array(wanted),)
         ):
@@ -234,9 +239,14 @@ class Transaction(Peers):
         held = self.fetch("select canonical, claimed from name where name = ? and memory_id = ?", (name, memory_id))
         seen = [stamp for claimed, stamp, _ in ops.live_claims(state) if held and claimed == held[0][1]]
         if not seen:
-            raise NotFoundError(f"no alias {name!r} on memory {memory_id}", hint="scrubjay get shows its aliases")
+            raise NotFoundError(
+                f"memory {memory_id} has no alias {name!r}", hint=f"scrubjay get {memory_id} shows its aliases"
+            )
         if held[0][0]:
-            raise ConflictError(f"{name!r} is the name of memory {memory_id}", hint="scrubjay rename gives it another")
+            raise ConflictError(
+                f"{name!r} is the name of memory {memory_id}, not an alias",
+                hint="scrubjay rename gives it another name",
+            )
         op = self._op(OpType.UNCLAIM, ops.unclaim_body(memory_id, held[0][1], seen))
         self._log([op])
         self._project({memory_id: [*before, op]})
