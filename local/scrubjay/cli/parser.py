@@ -555,7 +555,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("why", "show where a memory comes from", "cli.memories:why", one, "WhyAnswer", "scrubjay why database"),
     Command(
         "conflicts",
-        "what devices wrote without having seen each other's",
+        "list what two devices changed in the same memory without knowing of each other",
         "cli.memories:conflicts",
         conflicts,
         "ConflictsAnswer",
