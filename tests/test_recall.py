@@ -277,7 +277,7 @@ def test_nonsense_is_refused(changed: dict[str, Any], match: str) -> None:
 def test_a_query_vector_of_another_width_is_refused() -> None:
     index = index_of(memory("m1", "dog"), vectors={"m1": unit(1, 0)})
 
-    with pytest.raises(InvalidError, match="3 numbers"):
+    with pytest.raises(InvalidError, match="must have 2 numbers"):
         ask(index, "dog", vector=np.array(unit(1, 0, 0), np.float32))
 
 
@@ -816,5 +816,5 @@ def test_fitted_weights_take_the_place_of_the_default_ones() -> None:
 
 @pytest.mark.parametrize("weights", [{"nonsense": 1.0}, {"rerank_hits": 3.0}, {"event_dense": float("nan")}])
 def test_what_is_no_weight_is_refused(weights: dict[str, float]) -> None:
-    with pytest.raises(InvalidError, match="no weight of recall"):
+    with pytest.raises(InvalidError, match="is not the name of a weight of recall|must be a finite number"):
         weighted(POLICY, weights)
