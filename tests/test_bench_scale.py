@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scrubjay.api import VERBS
 from scrubjay.settings import DEFAULT_MODEL
 from scrubjay.store.sqlite import driver
-from scrubjay_bench import corpus, daemons, held, recalling, scale, stores
+from scrubjay_bench import corpus, daemons, event_loop, held, recalling, scale, stores
 from scrubjay_bench.conversations import DAY_MS, Conversation, Fact, Question, Turn
 from scrubjay_bench.copies import Copies
 from scrubjay_bench.figures import Figure
@@ -30,6 +31,7 @@ from scrubjay_shared.clock import Millis
 ROOT = Path(__file__).parent.parent
 REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or ROOT / ".models").resolve()
 real = pytest.mark.skipif(not (REAL / DEFAULT_MODEL).is_dir(), reason="needs the model: make test pulls it")
+LARGE_CHARS = int(os.environ.get("SCRUBJAY_TEST_LARGE_CHARS", "300000"))
 MAY = Millis(int(datetime(2023, 5, 8, tzinfo=UTC).timestamp() * 1000))
 SAID = (
     ("Mara", "I moved to Lisbon on 7 May 2023 with 12 boxes, and then Lisbon was hot."),
@@ -245,6 +247,26 @@ def reached(figure: Figure) -> tuple[bool | None, int]:
 
 
 # What is measured of the event loop
+
+
+@real
+@pytest.mark.slow
+def test_no_request_with_a_large_text_computes_long_in_the_loop(tmp_path: Path) -> None:
+    plan = Plan(models_dir=REAL, model=DEFAULT_MODEL, keep=tmp_path / "keep", rounds=1)
+    filling = Filling(items=600, talks=2)
+    store = stores.filled(filling, plan, Source(plan, filling.talks))
+    with daemons.scratch(None) as folder:
+        stores.copied(store, folder / "home")
+        records = folder / "delays"
+        with event_loop.serving(folder / "home", plan, records) as client:
+            asking = event_loop.Asking(client=client, folder=folder, chars=LARGE_CHARS, model=DEFAULT_MODEL)
+
+            found = event_loop.asked(asking, records, lambda _: None)
+
+    assert {name: worst.own for name, worst in found.items() if worst.own > event_loop.GOAL_MS} == {}
+    assert {verb.name for verb in VERBS} - {"ingest", "import_", "resolve"} <= {
+        name.partition(",")[0].partition(":")[0] for name in found
+    }
 
 
 def test_a_probe_sees_who_holds_the_loop_and_how_long(tmp_path: Path) -> None:

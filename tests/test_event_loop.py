@@ -10,24 +10,32 @@ import asyncio
 import base64
 import hashlib
 import json
+import re
+import subprocess
+import sys
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrubjay import api, budget, intake, redact
+from scrubjay import api, budget, exchange, intake, redact
 from scrubjay.api import Hit, Quote
 from scrubjay.daemon import piecewise
+from scrubjay.daemon.app import _Streamed
 from scrubjay.daemon.reading import decoded, read
 from scrubjay.index import Index
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
+from scrubjay.redact import stretches
 from scrubjay.service import Service
+from scrubjay.sources import notes, reading
+from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
@@ -428,3 +436,188 @@ async def test_an_answer_in_pieces_is_the_answer(service: Service, monkeypatch: 
         pieces = list(piecewise.encoded(answer))
         assert b"".join(pieces) == msgspec.json.encode(answer)
         assert len(pieces) == 1 or len(msgspec.json.encode(answer)) > 100
+
+
+# --- files and answers, in pieces -------------------------------------------------------------------------------------
+
+WORDS = st.text(alphabet=st.sampled_from("aZ é東😀İΣ#-=` \t\r\n\0\u00a0\v\ud83d\ude00"), max_size=40)
+UNICODE = WORDS.map(lambda words: words.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PIECE", 3)
+    monkeypatch.setattr(reading, "LARGE_JSON", 8)
+    monkeypatch.setattr(intake, "VALID_CHARS", 3)
+    monkeypatch.setattr(notes, "JOINED_LINES", 2)
+    monkeypatch.setattr(stretches, "STRETCH", 3)
+    monkeypatch.setattr(stretches, "FIND_STRETCH", 3)
+    monkeypatch.setattr(piecewise, "SENT_CHARS", 3)
+
+
+NOT_RESET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def whole_prose(data: bytes) -> str | None:
+    """What `prose` returns, made at once; None for what it refuses."""
+    try:
+        found = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in found else found.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(st.one_of(UNICODE.map(str.encode), st.binary(max_size=24)))
+def test_a_file_read_in_pieces_says_what_it_says_at_once(data: bytes) -> None:
+    try:
+        found: str | None = reading.prose("a.txt", data)
+    except InvalidError:
+        found = None
+
+    assert found == whole_prose(data)
+    assert reading.decoded(data, errors="replace") == data.decode(errors="replace")
+    assert list(exchange._lines(data)) == data.splitlines()
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_file_that_is_not_utf8_is_refused_with_the_place_of_the_first_wrong_byte() -> None:
+    with pytest.raises(InvalidError, match="its byte 9 cannot be read"):
+        reading.prose("a.txt", "aé東b".encode() + b"cd\xff d")
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(UNICODE)
+def test_a_file_of_utf16_is_read_in_pieces(words: str) -> None:
+    assert reading.as_utf8("a.txt", b"\xff\xfe" + words.encode("utf-16-le"), whole=True) == words.encode()
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(WORDS)
+def test_a_text_worked_on_in_pieces_becomes_what_it_becomes_at_once(words: str) -> None:
+    between = re.compile(r"\n[ \t]*\n\s*")
+
+    assert list(reading.rows(words)) == words.split("\n")
+    assert [*filter(None, map(reading.clean, notes.paragraphs(words)))] == [
+        *filter(None, map(reading.clean, between.split(words)))
+    ]
+    assert reading.clean(words) == re.sub("[\ud800-\udfff]", "\ufffd", words).strip()
+    assert reading.digest(words, "x") == hashlib.sha256(f"{words}\0x".encode(errors="replace")).hexdigest()[:32]
+    assert notes.Section(0, (), words.split("\n")).text == words.strip()
+    plain = words.replace("\0", "\ufffd")
+    assert intake.valid(words) == plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(st.text(alphabet="ab", max_size=20), st.text(alphabet="ab", min_size=1, max_size=6), st.integers(0, 20))
+def test_what_is_searched_a_stretch_at_a_time_is_found_where_it_stands(text_: str, needle: str, start: int) -> None:
+    assert stretches.find(text_, needle, start) == text_.find(needle, start)
+    assert stretches.holds(text_, needle) is (needle in text_)
+    assert [*stretches.hits(text_, needle)] == [at for at in range(len(text_)) if text_.startswith(needle, at)]
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), WORDS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(WORDS, inner, max_size=4)),
+)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(VALUES)
+def test_large_json_is_read_in_turns_and_says_the_same(value: Any) -> None:
+    data = json.dumps(value, indent=1).encode()
+
+    assert reading.json_value(data) == json.loads(data)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@NOT_RESET
+@given(UNICODE, st.lists(UNICODE, max_size=3))
+def test_an_answer_with_large_texts_is_sent_as_the_json_it_is(words: str, more: list[str]) -> None:
+    quotes = tuple(
+        Quote(event_id="e", session_id="s", ts=Millis(0), utc_offset=0, speaker="user", text=text_) for text_ in more
+    )
+    hit = Hit(id="m", kind="memory", text=words, score=1.0, ts=Millis(0), type="fact", sources=quotes)
+    answer = api.RecallAnswer(hits=(hit, hit), mode="keyword", tokens=1, elapsed_ms=0.5)
+
+    assert b"".join(piecewise.encoded(answer)) == msgspec.json.encode(answer)
+
+
+def test_no_piece_of_an_answer_is_much_larger_than_what_is_encoded_at_a_time() -> None:
+    hit = Hit(id="m", kind="memory", text=LARGE * 2, score=1.0, ts=Millis(0), type="fact")
+    answer = api.RecallAnswer(hits=(hit,), mode="keyword", tokens=1, elapsed_ms=0.5)
+
+    assert max(map(len, piecewise.encoded(answer))) <= 2 * piecewise.SENT_BYTES
+
+
+async def test_what_waits_to_be_embedded_is_read_no_further_than_the_model_reads(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.store.write(lambda tx: tx.queue.enter(1))
+    event = EventDraft(agent="test", session_id="s1", type=EventType.USER_MESSAGE, text=LARGE)
+    await service.ingest(api.IngestRequest(events=(event,), learn=False))
+    read: list[int] = []
+    real = service.store.fetch
+
+    async def fetching(sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
+        found = await real(sql, params)
+        read.extend(len(value) for row in found for value in row if isinstance(value, str))
+        return found
+
+    monkeypatch.setattr(service.store, "fetch", fetching)
+
+    (waiting,) = await service.store.to_embed(1)
+
+    assert waiting.text == f"[user] {LARGE[:MAX_EMBEDDED_CHARS]}"
+    assert max(read) <= MAX_EMBEDDED_CHARS
+
+
+async def test_an_answer_is_given_up_when_whoever_asked_has_gone() -> None:
+    made: list[int] = []
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        try:
+            for number in range(1_000_000):
+                made.append(number)
+                begun.set()
+                yield b"x"
+                await asyncio.sleep(0)
+        finally:
+            closed.set()
+
+    async def receive() -> dict[str, Any]:
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        await asyncio.sleep(0)
+
+    await _Streamed(pieces())({"type": "http"}, receive, send)
+
+    await asyncio.wait_for(closed.wait(), 5)
+    assert 1 <= len(made) < 100
+
+
+def test_the_daemon_answers_in_pieces_without_loading_what_anyio_loads_at_its_first_use(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from scrubjay.daemon.app import _Streamed\n"
+        "async def pieces():\n"
+        "    yield b'x'\n"
+        "async def receive():\n"
+        "    await asyncio.sleep(60)\n"
+        "async def send(message):\n"
+        "    print(message['type'])\n"
+        "asyncio.run(_Streamed(pieces())({'type': 'http'}, receive, send))\n"
+        "print('anyio._backends._asyncio' in sys.modules)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert done.stdout.split() == ["http.response.start", *["http.response.body"] * 2, "False"]

@@ -35,6 +35,7 @@ GOAL_MS = 50
 LARGE_CHARS = 7_900_000  # of a text: below the 8,000,000 that the daemon takes
 SMALLER_SHARE = 8  # each kind of text is also there so many times smaller
 PAGE_EVENTS = 12  # large events in one session: a page of them is 95 MB
+IMPORTED_BYTES = 128 * 1024 * 1024  # of an export
 REST_SECONDS = 2.0
 SETTLE_MS = 600_000
 WRITTEN_SECONDS = 0.1  # after a request: the last delay is then written
@@ -206,7 +207,7 @@ class Asking:
             json.dumps(
                 {"type": "user", "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": "import",
                  "timestamp": "2026-01-01T00:00:00Z", "cwd": "/somewhere",
-                 "message": {"role": "user", "content": lines[n * 1_500 : n * 1_500 + 1_000]}}
+                 "message": {"role": "user", "content": _said(lines[n * 1_500 :][:1_000], prompt=n % 10 == 0)}}
             ) + "\n"
             for n in range(self.chars // 1_500)
         )  # fmt: skip
@@ -286,7 +287,15 @@ class Asking:
             file.writelines(line + b"\n" for line in self.client.lines("/v1/export", timeout=daemons.LONG_SECONDS))
 
     def _import_export(self) -> None:
-        self._import("all.jsonl", (self.folder / "export").read_bytes())
+        """Import what of the export fits into one request: with the log it is twice as large as the store's texts."""
+        with (self.folder / "export").open("rb") as file:
+            data = file.read(IMPORTED_BYTES)
+        self._import("all.jsonl", data[: data.rfind(b"\n") + 1])
+
+
+def _said(text: str, *, prompt: bool) -> str | list[dict[str, str]]:
+    """Return the content of a transcript's line: most are what tools gave back, which get no vector."""
+    return text if prompt else [{"type": "tool_result", "tool_use_id": "t", "content": text}]
 
 
 def _draft(text: str, session: str, *, tool: bool = False) -> dict[str, Any]:

@@ -11,6 +11,8 @@ Version 1 had no log.
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -102,12 +104,13 @@ def line(record: Event | Kept | Logged, stamp: Stamp | None = None) -> bytes:
 
 def is_export(data: bytes) -> bool:
     """Say whether some bytes begin like an export."""
-    return data.lstrip()[: len(MARK)].replace(b" ", b"").startswith(MARK)
+    begin = next((line for line in _lines(data) if line.strip()), b"").lstrip()
+    return begin[: len(MARK)].replace(b" ", b"").startswith(MARK)
 
 
 def read(name: str, data: bytes) -> Export:
     """Return what an export holds. Raises InvalidError for any other file, and for an unknown version."""
-    rows = iter(data.splitlines())
+    rows = _lines(data)
     try:
         found = msgspec.json.decode(next(rows), type=dict[str, object])
     except (msgspec.MsgspecError, StopIteration, UnicodeDecodeError, RecursionError) as error:
@@ -132,6 +135,12 @@ def read(name: str, data: bytes) -> Export:
             else:
                 bad += 1
     return Export(version=int(str(version)), lines=tuple(lines), bad=bad)
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Yield what `data.splitlines()` returns, which keeps other threads waiting while it copies the file."""
+    for row in io.BytesIO(data):
+        yield from row.splitlines()
 
 
 def _sound(line: Line) -> bool:

@@ -412,4 +412,17 @@ def valid(text: str) -> str:
     SQLite keeps a NUL, but ends length(), substr() and comparisons at it.
     """
     text = text.replace("\0", "\ufffd")
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if text.isascii():
+        return text
+    found: list[str] = []
+    start = 0
+    while start < len(text):
+        end = start + VALID_CHARS
+        end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the two halves of a character may stand there one by one
+        found.append(text[start:end].encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        start = end
+    return "".join(found)
+
+
+VALID_CHARS = 65_536
+"""Characters looked at in one call into C, while which other threads wait."""

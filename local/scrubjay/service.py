@@ -53,7 +53,7 @@ from scrubjay.recall import Hit as Ranked
 from scrubjay.runtime import Models, Named
 from scrubjay.settings import Settings
 from scrubjay.sources import reconcile
-from scrubjay.sources.reading import as_utf8
+from scrubjay.sources.reading import as_utf8, decoded
 from scrubjay.store import (
     Changes,
     Disputed,
@@ -866,7 +866,7 @@ class Service:
         What a file says of itself counts for no more than an import. An export that the person restores is their own
         act: its layers and its trust count as they stand in it.
         """
-        if exchange.is_export(request.data) and request.format in {None, exchange.FORMAT}:
+        if request.format in {None, exchange.FORMAT} and await asyncio.to_thread(exchange.is_export, request.data):
             return await self._import_export(request)
         if request.restore:
             raise InvalidError(
@@ -923,19 +923,24 @@ class Service:
         """
         said: Counter[str] = Counter()
         lowered: Counter[str] = Counter()
-        cleaned: builtins.list[MemoryDraft] = []
-        for draft in drafts:
-            try:
-                cleaned.append(await asyncio.to_thread(intake.memory, draft, self.policy, intake.Source.IMPORT))
-            except InvalidError:
-                said["refused" if draft.content.strip() else "empty"] += 1
-            else:
-                lowered += intake.changes(draft, cleaned[-1])
+
+        def clean() -> tuple[builtins.list[MemoryDraft], set[str]]:
+            cleaned: builtins.list[MemoryDraft] = []
+            for draft in drafts:
+                try:
+                    cleaned.append(intake.memory(draft, self.policy, intake.Source.IMPORT))
+                except InvalidError:
+                    said["refused" if draft.content.strip() else "empty"] += 1
+                else:
+                    lowered.update(intake.changes(draft, cleaned[-1]))
+            return cleaned, {content_hash(draft.content) for draft in cleaned}
+
+        cleaned, hashes = await asyncio.to_thread(clean)
         known = await self.store.from_sources([draft.metadata["source_key"] for draft in cleaned])
-        hashes = {content_hash(draft.content) for draft in cleaned} - {memory.content_hash for memory in known}
+        hashes -= {memory.content_hash for memory in known}
         equal = await self.store.memories_said(hashes) if hashes else ()
         below = [[memory for memory in found if not intake.is_above_import(memory.trust)] for found in (known, equal)]
-        plan = reconcile.planned(cleaned, *below)
+        plan = await asyncio.to_thread(reconcile.planned, cleaned, *below)
         said["rewritten_here"] += plan.rewritten
         candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
         candidates += [name for _, names in plan.named for name in names]
@@ -1568,7 +1573,7 @@ def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> sources.Parsed:
     parsed = parse(data=request.data, format=request.format)
     if parsed.format not in {sources.SourceFormat.MARKDOWN, sources.SourceFormat.TEXT}:
         return parsed
-    text = as_utf8(name, request.data, whole=True).decode("utf-8", "replace")
+    text = decoded(as_utf8(name, request.data, whole=True), errors="replace")
     cleaned = redact.clean(text, policy.redact).text
     if not cleaned.strip():
         return replace(parsed, events=(), memories=(), skipped=(("private", 1),))

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from scrubjay.api import VERBS, ImportRequest, StatusAnswer, Verb
 from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard, explained
@@ -88,7 +89,7 @@ def create_app(
         request.scope[VERB] = "export"
         lines = service.export()
         first = await anext(lines, b"")  # what fails before the first line is still a problem with a status
-        return StreamingResponse(_rejoined(first, lines), media_type=NDJSON)
+        return _Streamed(_rejoined(first, lines), media_type=NDJSON)
 
     async def healthz(_: Request) -> Response:
         return _json({"ok": True, "pid": os.getpid(), "version": version, "instance": instance})
@@ -98,7 +99,7 @@ def create_app(
         return msgspec.json.encode(document(version))
 
     async def openapi(_: Request) -> Response:
-        return Response(described(), media_type=JSON)
+        return Response(await asyncio.to_thread(described), media_type=JSON)
 
     app = Starlette(
         routes=[
@@ -153,7 +154,27 @@ async def _answer(result: Any, *, status: int) -> Response:
             yield piece
             await asyncio.sleep(0)
 
-    return StreamingResponse(sent(), status_code=status, media_type=JSON)
+    return _Streamed(sent(), status_code=status, media_type=JSON)
+
+
+class _Streamed(StreamingResponse):
+    """An answer that is sent as it is made, and is given up when whoever asked has gone.
+
+    What it inherits does the same with anyio, whose first use imports modules for 90 ms in the event loop.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send all pieces, or as many as somebody waits for."""
+        sending = asyncio.create_task(self.stream_response(send))
+        gone = asyncio.create_task(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            gone.cancel()
+            failed, _ = await asyncio.gather(sending, gone, return_exceptions=True)
+        if isinstance(failed, Exception):  # being cancelled is none: nobody is there to tell
+            raise failed
 
 
 def _limit(verb: Verb, media_type: str, policy: MemoryPolicy) -> int:

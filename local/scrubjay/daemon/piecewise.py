@@ -13,6 +13,8 @@ import binascii
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -30,6 +32,9 @@ TEXT_BYTES = 2 * 1024 * 1024
 
 SENT_BYTES = 262_144
 """How much of an answer is encoded at a time: some milliseconds, then other requests get their turn."""
+
+SENT_CHARS = 65_536
+"""How much of one text is encoded at a time: such a piece has at most `SENT_BYTES` but for control characters."""
 
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _SCALAR = re.compile(rb"[-+.0-9A-Za-z]{0,64}")
@@ -193,7 +198,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def encoded(answer: Any) -> Iterator[bytes]:
-    """Yield the JSON of an answer in pieces of about `SENT_BYTES`, or of one item where that is larger."""
+    """Yield the JSON of an answer in pieces of about `SENT_BYTES`."""
     if not dataclasses.is_dataclass(answer):
         yield _encoder.encode(answer)
         return
@@ -209,6 +214,16 @@ def encoded(answer: Any) -> Iterator[bytes]:
 
 
 def _parts(answer: Any) -> Iterator[bytes]:
+    """Yield the JSON of an answer, of an item of one, or of a value. What is large comes in parts."""
+    if isinstance(answer, str) and len(answer) > SENT_CHARS:
+        yield b'"'
+        for start in range(0, len(answer), SENT_CHARS):
+            yield _encoder.encode(answer[start : start + SENT_CHARS])[1:-1]  # JSON writes each character by itself
+        yield b'"'
+        return
+    if not dataclasses.is_dataclass(answer):
+        yield _encoder.encode(answer)
+        return
     mark = b"{"
     for field in dataclasses.fields(answer):
         yield mark + _encoder.encode(field.name) + b":"
@@ -217,9 +232,24 @@ def _parts(answer: Any) -> Iterator[bytes]:
         if isinstance(value, tuple) and value:
             for place, item in enumerate(value):
                 yield b"," if place else b"["
-                # What holds passages holds several large texts.
-                yield from _parts(item) if field.name == "sources" else (_encoder.encode(item),)
+                yield from _parts(item) if _is_large(item) else (_encoder.encode(item),)
             yield b"]"
         else:
-            yield _encoder.encode(value)
+            yield from _parts(value) if _is_large(value) else (_encoder.encode(value),)
     yield b"}" if mark == b"," else b"{}"
+
+
+def _is_large(value: Any) -> bool:
+    """Say whether a value is a large text, or a record that holds one at any depth."""
+    if isinstance(value, str):
+        return len(value) > SENT_CHARS
+    if isinstance(value, tuple):
+        return any(map(_is_large, value))
+    return dataclasses.is_dataclass(value) and any(map(_is_large, _values_of(value.__class__)(value)))
+
+
+@cache
+def _values_of(record: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what gives the values of a record of some type."""
+    names = [field.name for field in dataclasses.fields(record)]
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from scrubjay.policy import RedactPolicy
 from scrubjay.redact.spans import MARKER, Span
-from scrubjay.redact.stretches import end_of, hits
+from scrubjay.redact.stretches import FIND_STRETCH, end_of, hits
 from scrubjay.redact.values import bits, is_template, turns
 from scrubjay.secret_rules import SERVICE_KINDS
 
@@ -152,8 +152,9 @@ def assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[Span]:
     """Values of names that say they hold a credential."""
     runs = _BareRuns(text)
     words = _PASSWORD_WORDS + _SECRET_WORDS
+    is_long = len(lowered) > FIND_STRETCH
     for word in words if text.isascii() else words + FOREIGN_WORDS:
-        for at in hits(lowered, word) if word in lowered else ():
+        for at in hits(lowered, word) if is_long or word in lowered else ():
             name = _NAME.match(text, at)
             place = _place(text, name) if name and text[name.end() : name.end() + 1] in _MAY_FOLLOW_NAME else None
             if name and place and (kind := _kind_of_key(text, name)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from scrubjay.policy import DEFAULT
-from scrubjay.redact.stretches import scan
+from scrubjay.redact.stretches import holds, scan
 
 INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context begins and ends with these, nowhere else
 INJECTED_CLOSE = "</scrubjay-memory>"
@@ -64,7 +64,7 @@ class _Cut(NamedTuple):
 
 def may_hold_tag(text: str) -> bool:
     """Whether a passage may begin in the text: False is certain, True is not."""
-    return "<" in text or "\\u003" in text or "\\U003" in text
+    return holds(text, "<") or holds(text, "\\u003") or holds(text, "\\U003")
 
 
 def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from scrubjay.redact.assignments import FOREIGN_WORDS, assigned, kind_of_name
 from scrubjay.redact.blocks import cut_out, injected_spans, may_hold_tag, private_spans
 from scrubjay.redact.shapes import CARD, DENSE, DENSE_CHARS, DENSE_MORE, anchored, cards, runs
 from scrubjay.redact.spans import MARKER, Span, marker, merged
-from scrubjay.redact.stretches import long_runs, lower_case
+from scrubjay.redact.stretches import holds, long_runs, lower_case
 from scrubjay.redact.structured import commands, headers, private_keys, urls
 from scrubjay.redact.values import is_placeholder
 from scrubjay_shared.errors import InvalidError
@@ -179,9 +179,9 @@ def _spans(text: str, policy: RedactPolicy) -> Iterator[Span]:
     if dense:
         yield from anchored(text, lowered, "\n".join([text[start:end] for start, end in dense]), policy)
         yield from runs(text, dense, policy)
-    if "-----begin " in lowered or "private-lines: " in lowered:
+    if holds(lowered, "-----begin ") or holds(lowered, "private-lines: "):
         yield from private_keys(text, policy)
-    if "://" in text:
+    if holds(text, "://"):
         yield from urls(text)
     yield from headers(text, lowered, policy)
     yield from commands(text, lowered)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from scrubjay.redact.stretches import STRETCH, scan
+from scrubjay.redact.stretches import STRETCH, holds, scan
 from scrubjay.secret_rules import KINDS
 
 # ---------------------------------------------------------------------------------------------------- credentials
@@ -55,7 +55,7 @@ def merged(spans: Iterable[Span], text: str) -> list[_PlainSpan]:
             result[-1] = (start, max(end, span[1]), *best)
         else:
             result.append(span)
-    if not result or "[REDACTED:" not in text:
+    if not result or not holds(text, "[REDACTED:"):
         return result
     ends = {marker.start(): marker.end() for marker in scan(MARKER, text, _MARKER_CHARS)}
     starts = [*ends]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from scrubjay.policy import DEFAULT, RedactPolicy
 from scrubjay.redact.spans import MARKER, Span
-from scrubjay.redact.stretches import hits
+from scrubjay.redact.stretches import find, hits, holds
 from scrubjay.redact.values import is_placeholder, is_template, looks_random
 
 # Private keys: from BEGIN to END, or as far as a key goes if the END was cut off.
@@ -100,9 +100,9 @@ _NETRC = re.compile(r"machine[ \t\n]{1,4}\S{1,128}\s{1,8}login\s{1,4}\S{1,128}\s
 
 def headers(text: str, lowered: str, policy: RedactPolicy) -> Iterator[Span]:
     """Values of Authorization and Cookie headers, and passwords of a netrc file."""
-    if "authorization" in lowered or "bearer" in lowered or "cookie" in lowered:
+    if holds(lowered, "authorization") or holds(lowered, "bearer") or holds(lowered, "cookie"):
         yield from _authorized(text, lowered, policy)
-    for at in hits(text, "machine") if "password" in text else ():
+    for at in hits(text, "machine") if holds(text, "password") else ():
         match = _NETRC.match(text, at)
         if match and not is_template(match["s"]):
             yield Span(*match.span("s"), 1, "password")
@@ -175,9 +175,9 @@ _PGPASS_PORTS = (":5432:", ":5433:", ":6432:", ":*:")
 def commands(text: str, lowered: str) -> Iterator[Span]:
     """Passwords that are arguments of commands, and those of PostgreSQL's password file."""
     for anchor, lead in _COMMANDS:
-        at = lowered.find(anchor)
+        at = find(lowered, anchor)
         while at >= 0:
-            following = lowered.find(anchor, at + 1)
+            following = find(lowered, anchor, at + 1)
             limit = at + _COMMAND_CHARS
             line_end = text.find("\n", at, limit)
             stop = min(end for end in (following, limit, line_end) if end >= 0)
@@ -189,7 +189,7 @@ def commands(text: str, lowered: str) -> Iterator[Span]:
                 yield Span(*value.span(), 1, "password")
             at = following
     for port in _PGPASS_PORTS:
-        for at in hits(text, port) if port in text else ():
+        for at in hits(text, port) if holds(text, port) else ():
             start = text.rfind("\n", max(0, at - 130), at) + 1 or max(0, at - 130)
             match = _PGPASS.match(text, start)
             if match and not is_template(match["s"]):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 
 from scrubjay.policy import DEFAULT
-from scrubjay.sources.reading import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose
+from scrubjay.sources.reading import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose, rows
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Kind, MemoryDraft, Role, Scope, Trust
 
@@ -21,7 +21,10 @@ KEY = re.compile(r"(?P<key>[A-Za-z_][\w -]*?)[ \t]*:(?:[ \t]+(?P<value>.*))?")
 ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.*)")
 BLOCK_SCALARS = ("|", ">", "|-", ">-", "|+", ">+")
 TOLD_APART = frozenset(("title", "name", "aliases", "alias", "permalink", "tags", "created", "date"))
-BLANK = re.compile(r"\n[ \t]*\n\s*")
+MAX_HEADING_CHARS = 4_096
+"""A longer line is no heading, nor a key of frontmatter: to match one of megabytes keeps other threads waiting."""
+
+JOINED_LINES = 4_096
 PATH_MARK = " / "
 
 Frontmatter = dict[str, tuple[str, ...]]
@@ -38,7 +41,8 @@ class Section:
     @property
     def text(self) -> str:
         """The lines below the heading, outer blank lines removed."""
-        return "\n".join(self.body).strip()
+        starts = range(0, len(self.body), JOINED_LINES)
+        return "\n".join(["\n".join(self.body[start : start + JOINED_LINES]) for start in starts]).strip()
 
 
 def imported(
@@ -98,7 +102,7 @@ def parse_text(name: str, data: bytes, *, project: str | None) -> Parsed:
     times_seen: Counter[str] = Counter()
     events = []
     earlier: dict[str, str] = {}
-    for paragraph in filter(None, (clean(part) for part in BLANK.split(text))):
+    for paragraph in filter(None, map(clean, paragraphs(text))):
         times_seen[paragraph] += 1
         key = earlier_key = f"text:{digest(file, paragraph, str(times_seen[paragraph]))}"
         if project:
@@ -118,6 +122,17 @@ def parse_text(name: str, data: bytes, *, project: str | None) -> Parsed:
             )
         )
     return Parsed(format=SourceFormat.TEXT, events=tuple(events), earlier_keys=earlier)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield what stands between blank lines, with the white space around it, and some that hold nothing."""
+    start = end = 0
+    for row in rows(text):
+        if not row.strip(" \t"):
+            yield text[start:end]
+            start = end
+        end += len(row) + 1
+    yield text[start:]
 
 
 def parse_markdown(name: str, data: bytes, *, project: str | None, place: str | None = None) -> Parsed:
@@ -184,7 +199,7 @@ def sections_of(body: str) -> Iterator[Section]:
     section = Section(level=0, path=())
     above: list[tuple[int, str]] = []
     fence = ""
-    for line in body.split("\n"):
+    for line in rows(body):
         mark = FENCE.match(line)
         if fence:
             # A fence closes with at least as many of the same mark, alone on its line.
@@ -194,7 +209,7 @@ def sections_of(body: str) -> Iterator[Section]:
             continue
         if mark:
             fence = mark["mark"]
-        heading = HEADING.fullmatch(line)
+        heading = HEADING.fullmatch(line) if len(line) <= MAX_HEADING_CHARS else None
         level, title = (len(heading["level"]), clean(heading["title"])) if heading else (0, "")
         if UNDERLINE.fullmatch(line) and section.body and section.body[-1].strip():
             level, title = 1, clean(section.body.pop())
@@ -213,15 +228,21 @@ def frontmatter(text: str) -> tuple[Frontmatter, str]:
     Only what notes use is understood: scalars, quoted or not, over several lines or one, and lists in either
     spelling. Text without such a block is all body, also when it merely starts with a rule.
     """
-    rows = text.split("\n")
-    if rows[0].rstrip() != "---":
+    lines = rows(text)
+    if next(lines).rstrip() != "---":
         return {}, text
-    end = next((i for i, row in enumerate(rows[1:], start=1) if row.rstrip() in ("---", "...")), None)
-    if end is None:
+    block: list[str] = []
+    for row in lines:
+        if row.rstrip() in ("---", "..."):
+            break
+        block.append(row)
+    else:
         return {}, text
     found: Frontmatter = {}
     key = ""
-    for row in rows[1:end]:
+    for row in block:
+        if len(row) > MAX_HEADING_CHARS:
+            return {}, text
         if (item := ITEM.fullmatch(row)) and key:
             found[key] = (*found[key], *values(item["value"], in_list=True))
         elif pair := KEY.fullmatch(row):
@@ -231,7 +252,7 @@ def frontmatter(text: str) -> tuple[Frontmatter, str]:
             found[key] = (" ".join((*found[key], row.strip())).strip(),)
         elif row.strip() and not row.startswith("#"):
             return {}, text
-    return found, "\n".join(rows[end + 1 :])
+    return found, text[text.find("\n") + 1 + sum(len(row) + 1 for row in block) :].partition("\n")[2]
 
 
 def values(written: str, *, in_list: bool) -> tuple[str, ...]:

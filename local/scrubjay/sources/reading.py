@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import io
 import json
+import json.scanner
 import math
 import re
 from collections import Counter
@@ -21,6 +24,12 @@ from scrubjay_shared.records import EventDraft, MemoryDraft
 UTF8_BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 SURROGATE = re.compile("[\ud800-\udfff]")
+PIECE = 262_144
+"""Bytes or characters of a file that one call into C works on: other threads wait a millisecond for it."""
+
+LARGE_JSON = 1_048_576
+"""Bytes of one JSON value from which on it is read in turns with other threads: to read so many takes 20 ms."""
+
 SECONDS_BELOW = 100_000_000_000  # a number below this is epoch seconds (until the year 5138), above it milliseconds
 
 
@@ -68,7 +77,8 @@ def as_utf8(name: str, data: bytes, *, whole: bool) -> bytes:
         return data[len(UTF8_BOM) :]
     if data.startswith(UTF16_BOMS):
         try:
-            return data.decode("utf-16", errors="strict" if whole else "ignore").encode()
+            errors = "strict" if whole else "ignore"
+            return b"".join(piece.encode() for piece in _decoded(data, "utf-16", errors))
         except UnicodeDecodeError as e:
             raise InvalidError(
                 f"{name} begins like UTF-16 text, but cannot be read as such", hint="save it as UTF-8"
@@ -81,16 +91,38 @@ def prose(name: str, data: bytes) -> str:
 
     Raises InvalidError when it is not UTF-8 or holds NUL bytes: guessing an encoding would store wrong words.
     """
+    one_ending = io.IncrementalNewlineDecoder(None, translate=True)
+    found: list[str] = []
+    read = 0
     try:
-        text = data.decode()
+        for piece in _decoded(data, "utf-8", "strict"):
+            if "\0" in piece:
+                raise InvalidError(f"{name} is a binary file, not text", hint=FORMATS_HINT)
+            found.append(one_ending.decode(piece))
+            read += len(piece.encode())
     except UnicodeDecodeError as e:
         raise InvalidError(
-            f"{name} is not UTF-8 text: its byte {e.start} cannot be read",
+            f"{name} is not UTF-8 text: its byte {read + e.start} cannot be read",
             hint="save it as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8",
         ) from e
-    if "\0" in text:
-        raise InvalidError(f"{name} is a binary file, not text", hint=FORMATS_HINT)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join([*found, one_ending.decode("", final=True)])
+
+
+def decoded(data: bytes, *, errors: str) -> str:
+    """Return what `data.decode(errors=errors)` does, letting other threads run meanwhile."""
+    return "".join(_decoded(data, "utf-8", errors))
+
+
+def _decoded(data: bytes, encoding: str, errors: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    for start in range(0, len(data), PIECE):
+        yield decoder.decode(data[start : start + PIECE])
+    yield decoder.decode(b"", final=True)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces of which each can be worked on in one call into C."""
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def lines(data: bytes) -> Iterator[bytes]:
@@ -104,12 +136,31 @@ def lines(data: bytes) -> Iterator[bytes]:
         start = end + 1
 
 
+def rows(text: str) -> Iterator[str]:
+    """Yield the lines of a text without their line feeds, one by one."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
 def json_value(data: bytes) -> Any:
     """Return the JSON value in `data`; bytes that are not UTF-8 become U+FFFD. Raises ValueError for anything else."""
     try:
-        return json.loads(data.decode(errors="replace"))
+        if len(data) <= LARGE_JSON:
+            return json.loads(data.decode(errors="replace"))
+        return _InTurns().decode(decoded(data, errors="replace"))
     except RecursionError as e:
         raise ValueError("nested too deeply") from e
+
+
+class _InTurns(json.JSONDecoder):
+    """Reads JSON in Python, all but its strings: other threads get their turn, and it takes ten times as long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
 
 
 def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -136,7 +187,14 @@ def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]
 
 def clean(value: Any) -> str:
     """Return a string as valid Unicode, outer white space removed; anything that is no string is the empty string."""
-    return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value).strip() if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    valid = (
+        value
+        if value.isascii()
+        else "".join([SURROGATE.sub("\N{REPLACEMENT CHARACTER}", piece) for piece in pieces(value)])
+    )
+    return valid.strip()
 
 
 def first(found: dict[str, Any], *keys: str) -> str:
@@ -165,7 +223,12 @@ def bounded(ms: float) -> Millis | None:
 
 def digest(*parts: str) -> str:
     """Return 128 bits of SHA-256 over the parts, in hex: the same parts give the same key on every machine."""
-    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:32]
+    said = hashlib.sha256()
+    for place, part in enumerate(parts):
+        said.update(b"\0" if place else b"")
+        for piece in pieces(part):
+            said.update(piece.encode(errors="replace"))
+    return said.hexdigest()[:32]
 
 
 def path_of(name: str) -> PurePosixPath:

@@ -35,7 +35,8 @@ MEMORIES = (
     " where q.memory = 1 and q.n < ? order by q.n desc limit ?"
 )
 EVENTS = (
-    f"select q.n, {rows.prefixed(rows.EVENT_COLUMNS, 'e')}, e.erased from unembedded q cross join event e on e.n = q.n"
+    f"select q.n, {rows.beginning(rows.prefixed(rows.EVENT_COLUMNS, 'e'), 'e.text', rows.MAX_EMBEDDED_CHARS)}, e.erased"
+    " from unembedded q cross join event e on e.n = q.n"
     " where q.memory = 0 and q.n < ? order by q.n desc limit ?"
 )
 

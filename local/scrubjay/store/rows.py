@@ -335,9 +335,7 @@ def memory_tokens(memory: Memory) -> str:
 
 
 def event_words(event: Event) -> str:
-    """Return the text an event is embedded as; "" when it gets no vector."""
-    if event.type not in EMBEDDED_TYPES or not event.text.strip():
-        return ""
+    """Return the text an event is embedded as, of all its text or of the beginning."""
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
