@@ -321,6 +321,9 @@ def serving(home: Path, plan: Plan, records: Path) -> Iterator[Client]:
     chosen = daemons.settings_in(home, models_dir=plan.models_dir, model=plan.model)
     ensure_dirs(chosen)
     environ = daemons.environment(home, models_dir=plan.models_dir, model=plan.model)
+    # A model that the environment names is that of the whole process, and `use_model` refuses to use another.
+    del environ["SCRUBJAY_MODEL"]
+    chosen.config_path.write_text(f'model = "{plan.model}"\n', encoding="utf-8")
     process = subprocess.Popen([sys.executable, "-m", "scrubjay_bench.held", str(records)], env=environ)
     try:
         while (record := Running.of(chosen.data_dir)) is None or record.pid != process.pid:
