@@ -150,6 +150,8 @@ class Asking:
         yield "rebuild", partial(self.client.call, "POST", "/v1/rebuild", {})
         yield "use_model, none", partial(self.client.call, "POST", "/v1/models/use", {"name": NO_MODEL})
         yield "use_model, the one before", partial(self.client.call, "POST", "/v1/models/use", {"name": self.model})
+        # The last, because to embed them all takes minutes, and nothing waits for it here.
+        yield "import, notes", partial(self._import, "notes.md", self._notes().encode())
 
     def _writes(self) -> Iterator[Operation]:
         yield "ingest, one line", partial(self._ingest, [_draft("a short line", "small")])
@@ -202,7 +204,7 @@ class Asking:
 
     def _imports(self) -> Iterator[Operation]:
         prose, lines = self.texts["prose"], self.texts["lines"]
-        notes = "".join(f"# Note {n}\n\n{prose[n * 900 : n * 900 + 800]}\n\n" for n in range(self.chars // 1_000))
+        notes = self._notes()
         turns = "".join(
             json.dumps(
                 {"type": "user", "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": "import",
@@ -211,7 +213,6 @@ class Asking:
             ) + "\n"
             for n in range(self.chars // 1_500)
         )  # fmt: skip
-        yield "import, notes", partial(self._import, "notes.md", notes.encode())
         yield "import, one large note", partial(self._import, "one.md", b"# One\n\n" + prose[::-1].encode())
         yield "import, a transcript", partial(self._import, "talk.jsonl", turns.encode())
         body = {"name": "b.md", "data": base64.b64encode(notes[::-1].encode()).decode(), "dry_run": True}
@@ -219,6 +220,10 @@ class Asking:
         yield "import, a text of 64 MB", partial(self._import, "large.txt", (prose * 8).encode(), dry_run=True)
         yield "export", self._export
         yield "import, an export", self._import_export
+
+    def _notes(self) -> str:
+        prose = self.texts["prose"]
+        return "".join(f"# Note {n}\n\n{prose[n * 900 : n * 900 + 800]}\n\n" for n in range(self.chars // 1_000))
 
     def _refusals(self) -> Iterator[Operation]:
         prose = self.texts["prose"]
