@@ -163,7 +163,8 @@ class Vocabulary(dict[str, int]):
     def release(self, table: int, numbers: Ints) -> None:
         """Count one document of a table less for each of these tokens, and forget those at zero everywhere."""
         np.subtract.at(self._holders[table], numbers, 1)
-        for number in np.unique(numbers[~self._holders[:, numbers].any(axis=0)]).tolist():
+        # No np.unique: without counts it imports numpy.ma at its first use, 50 ms in which no other thread runs.
+        for number in set(numbers[~self._holders[:, numbers].any(axis=0)].tolist()):
             token = self._strings[number]
             if token is not None:
                 del self[token]
