@@ -1042,11 +1042,13 @@ class Service:
             yield exchange.header(self.store.store_id, self._now())
             async for event, stamp in snapshot.events():
                 told = None if stamp is None else exchange.Stamp(seq=stamp[0], op_id=stamp[1], hlc=stamp[2])
-                yield exchange.line(event, told)
+                yield await _off_loop(len(event.text), partial(exchange.line, event, told))
             async for memory, aliases, grips in snapshot.memories():
-                yield exchange.line(exchange.Kept(memory=memory, aliases=aliases, grips=grips))
+                kept = exchange.Kept(memory=memory, aliases=aliases, grips=grips)
+                yield await _off_loop(len(memory.content), partial(exchange.line, kept))
             async for device, seq, data in snapshot.log():
-                yield exchange.line(exchange.Logged(device=device, seq=seq, data=data))
+                logged = exchange.Logged(device=device, seq=seq, data=data)
+                yield await _off_loop(len(data or b""), partial(exchange.line, logged))
 
     async def backup(self, request: api.PathRequest) -> api.PathAnswer:
         """Write a checked copy of the store to an absolute path, while it runs.

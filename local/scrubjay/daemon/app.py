@@ -20,14 +20,14 @@ from starlette.types import Receive, Scope, Send
 from scrubjay.api import VERBS, ImportRequest, StatusAnswer, Verb
 from scrubjay.daemon.guard import REQUEST_ID, VERB, Guard, explained
 from scrubjay.daemon.openapi import document
-from scrubjay.daemon.piecewise import LARGE_BYTES, encoded
+from scrubjay.daemon.piecewise import LARGE_BYTES, SENT_BYTES, encoded
 from scrubjay.daemon.problem import problem
 from scrubjay.daemon.reading import read
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay_shared.errors import InvalidError, NotFoundError, TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
     from starlette.requests import Request
 
@@ -201,12 +201,19 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 async def _rejoined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield lines, a large one in pieces: to copy 8 MB to the socket at once takes 30 ms in the event loop."""
     try:
-        yield first
+        for piece in _cut(first):
+            yield piece
         async for line in rest:
-            yield line
+            for piece in _cut(line):
+                yield piece
     finally:
         await rest.aclose()
+
+
+def _cut(line: bytes) -> Iterator[bytes]:
+    return (line[start : start + SENT_BYTES] for start in range(0, len(line), SENT_BYTES))
 
 
 async def _no_route(version: str, request: Request, error: Exception) -> Response:
