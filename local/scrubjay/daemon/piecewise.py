@@ -27,8 +27,8 @@ LARGE_BYTES = 65_536
 MAX_VALUE_BYTES = 262_144
 """Of one value that is not a text: four times the most metadata that is taken. Decoding takes 50 ms at the worst."""
 
-TEXT_BYTES = 2 * 1024 * 1024
-"""How much of a text is decoded at a time: 4 ms, or 8 of base64. A multiple of 4, as base64 needs it."""
+TEXT_BYTES = 256 * 1024
+"""How much of a text is decoded at a time: a millisecond. A multiple of 4, as base64 needs it."""
 
 SENT_BYTES = 262_144
 """How much of an answer is encoded at a time: some milliseconds, then other requests get their turn."""
