@@ -816,5 +816,5 @@ def test_fitted_weights_take_the_place_of_the_default_ones() -> None:
 
 @pytest.mark.parametrize("weights", [{"nonsense": 1.0}, {"rerank_hits": 3.0}, {"event_dense": float("nan")}])
 def test_what_is_no_weight_is_refused(weights: dict[str, float]) -> None:
-    with pytest.raises(InvalidError, match="is not the name of a weight of recall|must be a finite number"):
+    with pytest.raises(InvalidError, match=r"is not the name of a weight of recall|must be a finite number"):
         weighted(POLICY, weights)
