@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -289,15 +290,19 @@ def hidden(text: str, policy: RedactPolicy) -> str:
     """Return an identifier without secrets.
 
     Such names are random by design, so randomness alone makes none a secret here: 1 in 20 keys of tool results would be
-    taken for one. What the shape or an assignment gives away goes.
+    taken for one. What the shape or an assignment gives away goes; where something is assigned, it is no plain name, and
+    randomness counts.
     """
-    by_shape = replace(policy, token_max_chars=0)
+    by_shape = policy if _ASSIGNED.search(text) else replace(policy, token_max_chars=0)
     cleaned = redact.clean(text, by_shape).text
     if "/" in cleaned:  # identifiers are put together with it, and a key within a path has no edge of its own
         parts = cleaned.split("/")
         cleaned = "/".join(part if len(part) < SHORTEST_KEY else redact.clean(part, by_shape).text for part in parts)
     return cleaned if cleaned.strip() or not text.strip() else REMOVED
 
+
+_ASSIGNED = re.compile(r"=\s*[\w\"']")
+"""An assignment within an identifier. Padding of base64 at an end, or before a slash, is none."""
 
 SHORTEST_KEY = 16
 """Characters of the shortest key that its shape alone gives away: an AWS key id has 20."""
