@@ -290,8 +290,8 @@ def hidden(text: str, policy: RedactPolicy) -> str:
     """Return an identifier without secrets.
 
     Such names are random by design, so randomness alone makes none a secret here: 1 in 20 keys of tool results would be
-    taken for one. What the shape or an assignment gives away goes; where something is assigned, it is no plain name, and
-    randomness counts.
+    taken for one. What the shape or an assignment gives away goes; where something is assigned, the text is no plain
+    name, and randomness counts.
     """
     by_shape = policy if _ASSIGNED.search(text) else replace(policy, token_max_chars=0)
     cleaned = redact.clean(text, by_shape).text
