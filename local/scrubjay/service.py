@@ -689,7 +689,7 @@ class Service:
         if not 1 <= request.limit <= work.recalled_hits:
             raise InvalidError(
                 f"limit must be between 1 and {work.recalled_hits}, got {request.limit}",
-                hint="leave it out for the 10 best hits",
+                hint="ask for fewer hits, or leave the limit out",
             )
         if not 0 <= request.neighbours <= work.neighbours:
             raise InvalidError(

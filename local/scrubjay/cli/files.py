@@ -264,7 +264,7 @@ def _nothing_found(given: Iterable[str], totals: Totals) -> NotFoundError:
     """Return the error of an import that found no file to read, with what it did find."""
     found = "; ".join(reasons.said(totals.reasons()))
     return NotFoundError(
-        f"nothing to import in {', '.join(given)}" + (f": left out {found}" if found else ": no files"),
+        f"{' and '.join(map(repr, given))} holds nothing to import: {f'left out {found}' if found else 'no files'}",
         hint=f"out of a folder, an import picks up {', '.join(READ_SUFFIXES)}; any other file can be named",
     )
 
