@@ -9,13 +9,14 @@ import random
 import string
 import threading
 import time
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planted_secrets
+from scrubjay.policy import DEFAULT
 from scrubjay.redact import (
     INJECTED_CLOSE,
     INJECTED_OPEN,
@@ -836,3 +837,12 @@ def test_no_single_step_over_a_large_text_keeps_other_threads_waiting(unit: str)
 
     # What the worker computed between two turns of this thread: unlike the time by the clock, that of a busy machine too.
     assert max(held) < 0.1
+
+
+@pytest.mark.parametrize("after", ["", ".", ":D1:1", "|", "=."])
+def test_a_basic_authorization_is_hidden_whatever_stands_behind_it(after: str) -> None:
+    value = base64.b64encode(b"ana:" + b"planet-mirror-sunset").decode()
+
+    by_shape = replace(DEFAULT.redact, token_max_chars=0)
+
+    assert value not in clean(f"Authorization: Basic {value}{after}", by_shape).text

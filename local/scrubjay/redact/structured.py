@@ -91,6 +91,7 @@ _AUTHORIZATION = re.compile(
     r"""(?P<s>[A-Za-z0-9._~+/=:|-]{8,4096})""",
     re.IGNORECASE,
 )
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{0,4096}")
 _BEARER = re.compile(r"bearer[ \t]{1,4}(?P<s>[A-Za-z0-9._~+/=|-]{16,4096})", re.IGNORECASE)
 _COOKIE = re.compile(
     r"cookie(?:\\{0,3}[\"'])?:[ \t]{0,4}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'`\\<>{}()]{1,4096})", re.IGNORECASE
@@ -127,8 +128,10 @@ def _is_authorization(scheme: str | None, value: str, policy: RedactPolicy) -> b
     if is_placeholder(value):
         return False
     if scheme and scheme.lower() == "basic":
+        head = _BASE64.match(value)  # a full stop, or what an identifier goes on with, may stand behind it
+        letters = head[0] if head else ""
         try:
-            return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+            return b":" in base64.b64decode(letters + "=" * (-len(letters) % 4), validate=True)
         except (binascii.Error, ValueError):
             return False
     return looks_random(value, policy) and len(value) >= policy.assigned_chars
