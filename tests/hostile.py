@@ -5,16 +5,16 @@ For tests/test_funnel.py: `plant` gives a service one batch, `broken` says what 
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 
+from claude_tree import BEGAN, Turn, Work, transcript
+from planted_secrets import Planted, planted
 from scrubjay import api, exchange
 from scrubjay.redact import clean
 from scrubjay.service import Service
@@ -40,87 +40,21 @@ from scrubjay_shared.records import (
 )
 
 NOW = 1_800_000_000_000
-UPPER, LOWER, DIGITS, HEX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789", "0123456789abcdef"
-WORD = UPPER + LOWER + DIGITS
 
 
-@dataclass(frozen=True)
-class Secret:
-    """A secret as it is written (`before` + `secret`) and the part that must be in no byte of a store."""
+def secrets(seed: int, count: int = 200) -> list[Planted]:
+    """Draw secrets of many forms (tests/planted_secrets.py) that `redact` claims to find.
 
-    before: str
-    secret: str
-
-    @property
-    def written(self) -> str:
-        return self.before + self.secret
-
-
-def secrets(seed: int, count: int = 200) -> list[Secret]:
-    """Draw secrets of many kinds: vendors' keys, tokens in headers and URLs, assigned passwords, cards, private keys.
-
-    Nothing of the kind stands in this file: a scanner would stop at it.
+    What it does not claim to find is its own tests' matter, and one of under eight characters may stand anywhere.
     """
-    rng = Random(f"secrets {seed}")
-
-    def drawn(length: int, alphabet: str = WORD) -> str:
-        return "".join(rng.choices(alphabet, k=length))
-
-    def segment(value: object) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-
-    def jwt() -> str:
-        head, body = segment({"alg": "HS256", "typ": "JWT"}), segment({"sub": drawn(8, DIGITS), "iat": 1_516_239_022})
-        return f"{head}.{body}.{drawn(43)}"
-
-    def card() -> str:
-        digits = [4, *(rng.randrange(10) for _ in range(14))]
-        doubled = [sum(divmod(digit * 2, 10)) for digit in digits[0::2]]
-        check = -(sum(doubled) + sum(digits[1::2])) % 10
-        text = "".join(map(str, [*digits, check]))
-        return " ".join(text[at : at + 4] for at in range(0, 16, 4))
-
-    kinds: list[Callable[[], Secret]] = [
-        lambda: Secret("", "AKIA" + drawn(16, UPPER + "234567")),
-        lambda: Secret("", "ghp_" + drawn(36)),
-        lambda: Secret("", "github_pat_" + drawn(22) + "_" + drawn(59)),
-        lambda: Secret("", "glpat-" + drawn(20)),
-        lambda: Secret("", "sk_" + "live_" + drawn(24)),
-        lambda: Secret("", "sk-ant-" + "api03-" + drawn(93) + "AA"),
-        lambda: Secret("", "hf_" + drawn(34)),
-        lambda: Secret("", "npm_" + drawn(36)),
-        lambda: Secret("", "AIza" + drawn(35)),
-        lambda: Secret("", "GOCSPX-" + drawn(28)),
-        lambda: Secret("", "xox" + "b-" + drawn(12, "123456789") + "-" + drawn(13, "123456789") + "-" + drawn(24)),
-        lambda: Secret("", "SG." + drawn(22) + "." + drawn(43)),
-        lambda: Secret("", "dop_" + "v1_" + drawn(64, HEX)),
-        lambda: Secret("", jwt()),
-        lambda: Secret("Authorization: Bearer ", drawn(40)),
-        lambda: Secret("postgres://app:", drawn(16) + "@db.internal/app"),
-        lambda: Secret("DB_PASSWORD=", drawn(14)),
-        lambda: Secret("api_key = ", drawn(32)),
-        lambda: Secret("client_secret: ", drawn(28)),
-        lambda: Secret("AWS_SECRET_ACCESS_KEY=", drawn(40)),
-        lambda: Secret("Cookie: sessionid=", drawn(32, LOWER + DIGITS)),
-        lambda: Secret("card ", card()),  # two side by side are taken for a longer number, which is none
-        lambda: Secret(
-            "-----BEGIN " + "RSA PRIVATE KEY-----\n",
-            "\n".join(drawn(64) for _ in range(4)) + "\n-----END " + "RSA PRIVATE KEY-----",
-        ),
-        lambda: Secret("<private>my pin is ", drawn(12, LOWER) + "</private>"),
-    ]
-    found: list[Secret] = []
-    while len(found) < count:
-        one = kinds[len(found) % len(kinds)]()
-        if one.secret not in clean(one.written).text:  # what `redact` does not claim to find is its own tests' matter
-            found.append(one)
-    return found
+    found = (one for one in planted(seed, 2 * count) if len(one.secret) >= 8)
+    known = (one for one in found if not any(needle in clean(one.text).text.encode() for needle in needles(one)))
+    return list({one.secret: one for one in known}.values())[:count]
 
 
-def needles(one: Secret) -> list[bytes]:
-    """Return what must be in no file: the secret's own part, without what may stand beside it."""
-    bare = one.secret.partition("@")[0].partition("</private>")[0].split("\n")[0]
-    return [bare.encode()]
+def needles(one: Planted) -> list[bytes]:
+    """Return what must be in no file: the secret's first line; a private key's lines are the next ones."""
+    return [one.secret.replace("\\n", "\n").split("\n")[0].encode()]
 
 
 # --- what is sent ---------------------------------------------------------------------------------------------------------
@@ -129,10 +63,14 @@ def needles(one: Secret) -> list[bytes]:
 class Hostile:
     """Draws batches for one service."""
 
-    def __init__(self, seed: int, planted: list[Secret]) -> None:
+    def __init__(self, seed: int, planted: list[Planted]) -> None:
         self.rng = Random(f"hostile {seed}")
         self.planted = planted
-        self.seqs: dict[str, int] = {}
+        # A heading and a quoted title are surroundings of their own: only what is known in them may stand in them.
+        self.quoted = [
+            one.text for one in planted if needles(one)[0] not in clean(f"title: {json.dumps(one.text)}").text.encode()
+        ]
+        self.titles = [one.text for one in planted if needles(one)[0] not in clean(f"# {one.text}").text.encode()]
         self.ids: list[str] = [self.fresh() for _ in range(20)]
 
     def fresh(self) -> str:
@@ -153,14 +91,15 @@ class Hostile:
             "a\nb",
         ]
         parts = [self.rng.choice(said) for _ in range(self.rng.randint(1, most))]
-        if self.rng.random() < 0.6:
-            parts.insert(self.rng.randrange(len(parts) + 1), self.rng.choice(self.planted).written)
-        return " ".join(parts)
+        if self.rng.random() >= 0.6:
+            return " ".join(parts)
+        # On lines of its own, as it was drawn: within a sentence nobody could know a line of a settings file.
+        at = self.rng.randrange(len(parts) + 1)
+        pieces = (" ".join(parts[:at]), self.rng.choice(self.planted).text, " ".join(parts[at:]))
+        return "\n".join(piece for piece in pieces if piece)
 
     def short(self) -> str:
-        return self.rng.choice(
-            ["name", "identity/human", "active/task", "note~2", self.rng.choice(self.planted).written]
-        )
+        return self.rng.choice(["name", "identity/human", "active/task", "note~2", self.rng.choice(self.planted).text])
 
     def json(self, depth: int = 2) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -168,6 +107,8 @@ class Hostile:
             key = self.rng.choice(["password", "note", "speaker", "source_key", "caption", self.short()])
             value: Any = self.rng.choice([self.words(2), 7, None, [self.words(2)], 1.5, True])
             found[key] = self.json(depth - 1) if depth and self.rng.random() < 0.3 else value
+        if self.rng.random() < 0.2:  # by its member's name alone
+            found["password"] = self.rng.choice(self.planted).secret
         return found
 
     def event(self) -> Event:
@@ -180,7 +121,7 @@ class Hostile:
             role=self.rng.choice(list(Role)),
             text=self.words(),
             ts=Millis(NOW + self.rng.randrange(1000)),
-            dedupe_key=f"{self.fresh()} {self.words(2)}",
+            dedupe_key=f"{self.fresh()}\n{self.words(2)}",
             project=self.rng.choice([None, self.short()]),
             utc_offset=self.rng.choice([0, 120, 5000]),
             trust=self.rng.choice(list(Trust)),
@@ -199,8 +140,8 @@ class Hostile:
             created_at=Millis(NOW),
             updated_at=Millis(NOW),
             content_hash=content_hash(content),
-            name=self.rng.choice([None, self.short(), f"{self.fresh()} {self.short()}"]),
-            resource_id=self.rng.choice([None, self.short()]),
+            name=self.rng.choice([None, self.short(), f"{self.fresh()}\n{self.short()}"]),
+            resource_id=self.rng.choice([None, self.short(), self.short()]),
             layer=self.rng.choice(list(Layer)),
             topic=self.rng.choice([None, self.short()]),
             trust=self.rng.choice(list(Trust)),
@@ -236,22 +177,28 @@ class Hostile:
         return b"".join(rows)
 
     def transcript(self) -> bytes:
-        rows = [
-            {
-                "type": self.rng.choice(["user", "assistant", "system"]),
-                "uuid": self.fresh(),
-                "sessionId": self.short(),
-                "timestamp": "2026-07-01T10:00:00Z",
-                "cwd": self.short(),
-                "message": {"role": self.rng.choice(["user", "assistant"]), "content": self.words()},
-            }
-            for _ in range(3)
+        """A session as Claude Code writes it (tests/claude_tree.py), with hostile words, and some lines changed."""
+        turns = [
+            Turn(self.words(), self.words(), self.rng.choice(["", f"cat <<end\n{self.short()}\nend"]), self.words())
+            for _ in range(self.rng.randint(1, 3))
         ]
-        return "\n".join(json.dumps(row) for row in rows).encode("utf-8", "replace")
+        rows = list(transcript(f"{self.fresh()}\n{self.short()}", Work(self.short(), turns), BEGAN))
+        for row in self.rng.sample(rows, k=len(rows) // 3):
+            changes: list[dict[str, Any]] = [
+                {"type": self.rng.choice(["system", "attachment", "summary", self.short()])},
+                {"message": {"role": "user", "content": self.words()}, "uuid": self.short()},
+                {"gitBranch": self.short(), "sessionId": self.short(), "timestamp": self.rng.choice([0, None, "soon"])},
+                {"parentUuid": self.short(), "isCompactSummary": True},
+                {"message": {"role": "assistant", "id": self.short(), "content": [{"text": [self.words()]}, 7]}},
+            ]
+            row.update(self.rng.choice(changes))
+        return "\n".join(json.dumps(row) for row in rows).encode()
 
     def notes(self) -> bytes:
-        front = f"---\ntitle: {self.short()}\naliases: [{self.short()}]\ntrust: user\nlayer: identity\n---\n"
-        body = "\n\n".join(f"# {self.words(1)}\n\n{self.words()}" for _ in range(2))
+        title, alias = (json.dumps(self.rng.choice(["name", "note~2", *self.quoted])) for _ in range(2))
+        front = f"---\ntitle: {title}\naliases: [{alias}]\ntrust: user\nlayer: identity\n---\n"
+        titles = ["Tea", "東京", self.rng.choice(self.titles)]
+        body = "\n\n".join(f"# {self.rng.choice(titles)}\n\n{self.words()}" for _ in range(2))
         return (self.rng.choice(["", front]) + body).encode("utf-8", "replace")
 
     def mcp(self) -> bytes:
@@ -349,7 +296,7 @@ class Hostile:
                     MemoryDraft(
                         content=memory.content,
                         name=memory.name,
-                        aliases=(self.short(),),
+                        aliases=(f"{self.fresh()}\n{self.short()}",),
                         scope=memory.scope,
                         resource_id=memory.resource_id,
                         topic=memory.topic,
@@ -362,7 +309,7 @@ class Hostile:
                 if listed:
                     ref = rng.choice(listed).memory.id
                     await service.update(api.UpdateRequest(ref=ref, content=self.words(), metadata=self.json()))
-                    await service.alias(api.AliasRequest(ref=ref, alias=self.short()))
+                    await service.alias(api.AliasRequest(ref=ref, alias=f"{self.fresh()}\n{self.short()}"))
         except ScrubjayError:
             return f"{way}, refused"
         return way
@@ -384,7 +331,7 @@ def _plain(value: Any) -> Any:
 # --- what must hold -----------------------------------------------------------------------------------------------------
 
 
-async def broken(service: Service, planted: list[Secret], folder: Path | None = None) -> list[str]:
+async def broken(service: Service, planted: list[Planted], folder: Path | None = None) -> list[str]:
     """Return how the law is broken: a secret in a row (or, with `folder`, in any byte), a text where it may not stand."""
     found: list[str] = []
     wanted = [needle for one in planted for needle in needles(one)]

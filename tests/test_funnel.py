@@ -20,7 +20,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hostile import NOW, Hostile, Secret, broken, secrets
+from hostile import NOW, Hostile, broken, secrets
+from planted_secrets import Planted
 from quick_disk import quick_folder
 from scrubjay import api, exchange, intake, receipt
 from scrubjay.policy import DEFAULT
@@ -53,6 +54,9 @@ log = logging.getLogger(__name__)
 
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
 KEY = "AKIA" + "Q3EGRWZ7XKLM2NPV"
+WORDS = "saddle-" + "pigeon-otter"
+"""A password that only the name before it gives away."""
+
 INPUTS = int(os.environ.get("SCRUBJAY_FUZZ_INPUTS", "400"))
 """Hostile inputs of the long run; 10,000 take some minutes."""
 
@@ -188,10 +192,43 @@ async def test_a_password_in_the_name_of_a_file_is_stored_nowhere(service: Servi
 
     await service.import_(api.ImportRequest(name=name, data=b"# Tea\n\nMaya drinks tea.\n"))
 
-    assert await broken(service, [Secret("", "CqmMla1zjmzVO6Sn")]) == []
+    assert await broken(service, [Planted(kind="key", text="CqmMla1zjmzVO6Sn", secret="CqmMla1zjmzVO6Sn")]) == []
 
 
-@pytest.mark.parametrize("secret", [one.secret for one in secrets(1)[:14]])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        {"type": "entity", "name": "shop database", "observations": [f"db.example.org:5432:shop:ana:{WORDS}"]},
+        {"type": "entity", "name": f"{'n' * 185} {KEY}", "observations": []},
+        {"type": "relation", "from": "Ana", "to": f"db.example.org:5432:shop:ana:{WORDS}", "relationType": "uses"},
+    ],
+    ids=["an observation", "a name that is cut", "a relation"],
+)
+async def test_a_password_in_a_memory_graph_is_hidden_before_its_words_are_put_together(
+    graph: dict[str, Any], service: Service
+) -> None:
+    data = msgspec.json.encode(graph)
+
+    answer = await service.import_(api.ImportRequest(name="graph.jsonl", data=data))
+
+    assert answer.memories > 0
+    half = KEY[: len(KEY) // 2]
+    assert await broken(service, [Planted(kind="words", text=one, secret=one) for one in (WORDS, half)]) == []
+
+
+async def test_a_line_of_a_memory_graph_that_is_nested_too_deeply_is_skipped_and_counted(service: Service) -> None:
+    deep = b'{"type":"entity","name":"deep","observations":' + b"[" * 90 + b"]" * 90 + b"}\n"
+    fine = b'{"type":"entity","name":"Ana","observations":["drinks tea"]}\n'
+
+    answer = await service.import_(api.ImportRequest(name="graph.jsonl", data=deep + fine))
+
+    assert answer.memories == 2
+    assert {each.reason: each.count for each in answer.skipped} == {"nested": 1}
+
+
+@pytest.mark.parametrize(
+    "secret", [one.secret for one in secrets(1) if one.kind in {"github", "aws", "slack", "openai", "jwt"}]
+)
 def test_a_key_within_a_path_is_no_part_of_an_identifier(secret: str) -> None:
     assert secret not in intake.identifier(f"locomo/{secret}/session_1", DEFAULT.redact)
 
@@ -218,14 +255,12 @@ async def test_a_name_that_came_from_elsewhere_cannot_hold_a_persons_line(servic
 # --- the law of intake, for any draft -----------------------------------------------------------------------------------
 
 PLANTED = secrets(3)
-words = st.lists(
-    st.sampled_from([*(one.written for one in PLANTED), "tea", "identity/name", "\ud800", "\0"]), max_size=4
-)
-texts = words.map(" ".join)
+words = st.lists(st.sampled_from([*(one.text for one in PLANTED), "tea", "identity/name", "\ud800", "\0"]), max_size=4)
+texts = words.map("\n".join)
 jsons = st.dictionaries(texts, st.recursive(texts | st.integers(), lambda one: st.lists(one, max_size=3)), max_size=3)
 
 
-def shows(value: object) -> list[Secret]:
+def shows(value: object) -> list[Planted]:
     said = str(value)
     return [one for one in PLANTED if one.secret in said]
 
@@ -298,6 +333,13 @@ def test_keys_that_differ_in_a_secret_alone_are_still_two() -> None:
     assert key("tea", one) != key("gin", other)
     assert key("tea", one) == key("tea", one)
     assert one not in key("tea", one)
+
+
+def test_a_line_of_a_password_file_is_no_identifier_whatever_format_it_was_imported_from() -> None:
+    key = intake.identifier(f"claude-code:db.example.org:5432:shop:ana:{WORDS}", DEFAULT.redact)
+
+    assert key == "claude-code:db.example.org:5432:shop:ana:[REDACTED:password]"
+    assert intake.identifier(key, DEFAULT.redact) == key
 
 
 def test_a_random_identifier_is_no_secret() -> None:
@@ -407,13 +449,37 @@ async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_rece
         op(1, OpType.EVENT, ops.event_body(event()) | {7: [KEY], 13: KEY}),
         op(1, OpType.EVENT, ops.event_body(event()) | {6: f"use {KEY}", 13: "more"}),
         (1, f"no op at all, but {KEY}".encode()),
+        (1, b"\xff\xc3\n" + f"contraseña: {WORDS}\n".encode()),
+        op(1, 77, {1: bytes(16), 2: f"contraseña: {WORDS}".encode()}),
+        op(1, 77, {1: bytes(16), 2: msgspec.msgpack.Ext(5, f"contraseña: {WORDS}".encode())}),
     ],
-    ids=["unknown fields", "a name", "beside a forget", "a newer type", "not well formed", "not repeatable", "no op"],
+    ids=[
+        "unknown fields",
+        "a name",
+        "beside a forget",
+        "a newer type",
+        "not well formed",
+        "not repeatable",
+        "no op",
+        "no op, in Spanish",
+        "bytes in Spanish",
+        "an extension in Spanish",
+    ],
 )
 async def test_no_op_brings_a_key_into_any_table(sent: tuple[int, bytes], service: Service) -> None:
     await service.store.write(lambda tx: tx.receive("ab" * 16, [sent]))
 
-    assert await broken(service, [Secret("", KEY), Secret("", "Tr0ub4dor&3x")]) == []
+    assert (
+        await broken(
+            service,
+            [
+                Planted(kind="key", text=KEY, secret=KEY),
+                Planted(kind="key", text="Tr0ub4dor&3x", secret="Tr0ub4dor&3x"),
+                Planted(kind="words", text=WORDS, secret=WORDS),
+            ],
+        )
+        == []
+    )
 
 
 # --- determinism ----------------------------------------------------------------------------------------------------------
@@ -520,4 +586,5 @@ async def test_no_hostile_input_leaves_a_secret_or_a_planted_line(service: Servi
 
 def test_two_hundred_secrets_are_planted() -> None:
     assert len({one.secret for one in secrets(1)}) == 200
-    assert all(one.secret not in clean(one.written).text for one in secrets(1))
+    assert all(one.secret not in clean(one.text).text for one in secrets(1))
+    assert len({one.kind for one in secrets(1)}) == 44

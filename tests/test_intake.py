@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay import intake
+from planted_secrets import every_surrounding
+from scrubjay import intake, redact
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, ScrubjayError, TooLargeError
@@ -293,3 +295,24 @@ def test_names_aliases_and_topics_hold_no_secrets() -> None:
 
     assert key not in f"{kept.name}{kept.aliases}{kept.topic}"
     assert kept.name == "key [REDACTED:aws-access-key-id]"
+
+
+def test_a_name_of_several_lines_hides_what_its_lines_give_away() -> None:
+    limits = replace(DEFAULT.limits, max_name_chars=1_000)
+    known = [one for one in every_surrounding() if one.secret not in redact.clean(one.text).text]
+
+    named = [(one, intake.name(replace(DEFAULT, limits=limits), one.text)) for one in known]
+
+    assert len(known) > 100
+    assert [one for one, name in named if one.secret in name] == []
+
+
+def test_no_half_of_a_key_is_stored_of_a_topic_that_is_too_long() -> None:
+    key = "AKIA" + "Q3EGRWZ7XKLM2NPV"
+    hidden = "<private>" + "x " * 1970 + "</private> "
+    longest = DEFAULT.limits.max_name_chars * intake.NAME_ROOM
+
+    with pytest.raises(InvalidError, match="a topic must have at most 4000 characters, got"):
+        intake.topic(DEFAULT, hidden + "y" * (longest - len(hidden) - 11) + " " + key)
+
+    assert intake.topic(DEFAULT, "y" * longest) == "y" * DEFAULT.limits.max_name_chars

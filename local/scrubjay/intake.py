@@ -78,7 +78,7 @@ REPEAT_WINDOW_MS = 60_000
 """An equal payload without id or time is the same delivery within a minute, and said again after it."""
 
 NAME_ROOM = 20
-"""A name so many times too long is refused, and a topic cut, before secrets are taken out: that makes few shorter."""
+"""A name or a topic so many times too long is refused before secrets are taken out: that makes few shorter."""
 
 METADATA_ROOM = 3
 """Of metadata that is so many times too large, nothing is cleaned: it is refused as it came."""
@@ -272,8 +272,10 @@ def name(policy: MemoryPolicy, text: str) -> str:
     short = f"a name must have 1 to {most} characters, got {{}}"
     if len(text) > NAME_ROOM * most:  # redacting megabytes only to refuse them took a second
         raise InvalidError(short.format(len(text)), hint="choose a short name; the content can hold the rest")
-    # In one line first: a line break can keep a key's name apart from its value, and white space goes anyway.
-    plain = " ".join(redact.clean(" ".join(valid(text).split()), policy.redact).text.split())
+    # Twice: as lines, which give away the password of a settings file, and as the one line that is stored, for a line
+    # break can keep a password's name apart from its value.
+    lines = redact.clean(valid(text), policy.redact).text
+    plain = " ".join(redact.clean(" ".join(lines.split()), policy.redact).text.split())
     if not plain or len(plain) > most:
         raise InvalidError(short.format(len(plain)), hint="choose a short name; the content can hold the rest")
     if any(unicodedata.category(character) in _UNPRINTABLE for character in plain):
@@ -298,6 +300,9 @@ def hidden(text: str, policy: RedactPolicy) -> str:
     if "/" in cleaned:  # identifiers are put together with it, and a key within a path has no edge of its own
         parts = cleaned.split("/")
         cleaned = "/".join(part if len(part) < SHORTEST_KEY else redact.clean(part, by_shape).text for part in parts)
+    source, colon, rest = cleaned.partition(":")  # as importers make keys: what follows has a line's beginning no more
+    if len(rest) >= SHORTEST_KEY:
+        cleaned = source + colon + redact.clean(rest, by_shape).text
     return cleaned if cleaned.strip() or not text.strip() else REMOVED
 
 
@@ -321,9 +326,17 @@ def _resource(text: str, policy: MemoryPolicy) -> str:
 
 
 def topic(policy: MemoryPolicy, text: str) -> str | None:
-    """Return a topic label, cut to a name's length and without secrets; None when nothing is left."""
+    """Return a topic label without secrets, cut to a name's length; None when nothing is left.
+
+    Raises InvalidError when it is many times too long. Cut before its secrets are out, it may end in half a secret.
+    """
     longest = NAME_ROOM * policy.limits.max_name_chars
-    return redact.clean(valid(text[:longest]), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
+    if len(text) > longest:
+        raise InvalidError(
+            f"a topic must have at most {longest} characters, got {len(text)}",
+            hint="choose a short label; the content can hold the rest",
+        )
+    return redact.clean(valid(text), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
 
 
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:

@@ -198,9 +198,13 @@ def _clean(text: str) -> str:
 
 
 def _bytes(data: bytes) -> bytes:
-    text = data.decode("latin-1")
+    """Return bytes without the secrets in them. They are read as UTF-8, as an op writes its texts.
+
+    A byte that is not UTF-8 is kept as it is, between the texts beside it.
+    """
+    text = data.decode("utf-8", "surrogateescape")
     cleaned = _clean(text)
-    return data if cleaned == text else cleaned.encode("latin-1", "replace")
+    return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=4_096)

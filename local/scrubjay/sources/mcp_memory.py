@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from scrubjay import redact
 from scrubjay.sources.notes import imported, short_name, source_key
 from scrubjay.sources.reading import (
     Parsed,
@@ -19,6 +20,7 @@ from scrubjay.sources.reading import (
     millis,
     path_of,
 )
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Json, Kind, MemoryDraft
 
 SAYS = ("name", "entityName", "entity_name", "id")
@@ -48,11 +50,19 @@ def parse_mcp_memory(name: str, data: bytes, *, project: str | None, place: str 
 
     A note says only what the entity is: an observation lives in one place, so that forgetting it forgets it.
     Broken lines are counted in `skipped`.
+
+    Secrets are taken out here, before words are put together and names are cut: beside other words, a line of
+    PostgreSQL's password file is no longer known, and half a key is none.
     """
     skipped: Counter[str] = Counter()
     entities: list[dict[str, Any]] = []
     relations: list[dict[str, Any]] = []
-    for found in records(data, skipped):
+    for record in records(data, skipped):
+        try:
+            found = redact.clean_json(record).value
+        except InvalidError:
+            skipped["nested"] += 1
+            continue
         if found.get("type") == "relation" or (first(found, *FROM) and first(found, *TO)):
             relations.append(found)
         elif found.get("type") == "entity" or "observations" in found or first(found, *TYPES):
