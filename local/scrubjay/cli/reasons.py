@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "name_taken": ("name that another memory has", "names that other memories have"),
     "forgotten": ("memory that was forgotten here", "memories that were forgotten here"),
     "bad_session": ("session that could not be read", "sessions that could not be read"),
+    "nested": ("record nested too deeply", "records nested too deeply"),
     "no_name": ("entry without a name", "entries without a name"),
     # lines of a file
     "bad_json": ("line that is not JSON", "lines that are not JSON"),
