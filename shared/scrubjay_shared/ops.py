@@ -699,12 +699,15 @@ def blanked(text: str, spans: Collection[tuple[int, int]]) -> str:
     """Return a text of the same length with the characters of some spans replaced by `BLANK_CHARACTER`."""
     if not spans:
         return text
-    characters = list(text)
-    for start, end in spans:
-        low, high = max(0, start), min(end, len(characters))
+    parts: list[str] = []
+    at = 0
+    for start, end in sorted(spans):
+        low, high = max(at, start), min(end, len(text))
         if low < high:
-            characters[low:high] = BLANK_CHARACTER * (high - low)
-    return "".join(characters)
+            parts += (text[at:low], BLANK_CHARACTER * (high - low))
+            at = high
+    parts.append(text[at:])
+    return "".join(parts)
 
 
 def winner(versions: Mapping[Stamp, Version]) -> Stamp:
