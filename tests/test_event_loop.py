@@ -342,6 +342,37 @@ def test_a_large_text_in_pieces_is_the_same_text(monkeypatch: pytest.MonkeyPatch
     assert in_pieces(body) == {"text": (words * 100).encode("utf-16", "surrogatepass").decode("utf-16", "replace")}
 
 
+ESCAPES = [*"au08é東🦜", "\\n", "\\\\", '\\"', "\\/", "\\u0041", "\\ud83d", "\\udd9c", "\\ud83d\\udd9c", "\\\\\\ud83d"]
+WRONG = ["\\x", "\\u12", "\\ud", "\\"]
+
+
+@given(st.lists(st.sampled_from(ESCAPES), max_size=60), st.lists(st.sampled_from(WRONG), max_size=1), st.randoms())
+def test_a_text_dense_with_escapes_is_cut_where_it_means_the_same(parts: list[str], wrong: list[str], r: Any) -> None:
+    mixed = parts + wrong
+    r.shuffle(mixed)
+    body = f'{{"text": "{"".join(mixed)}"}}'.encode()
+
+    whole = outcome(lambda: decoded(body))
+    with pytest.MonkeyPatch.context() as patch:
+        for size in range(9, 20):
+            patch.setattr(piecewise, "TEXT_BYTES", size)
+            assert outcome(lambda: in_pieces(body)) == whole
+
+
+@pytest.mark.parametrize("escape", ["\\ud83d", "x\\ud83d\\n", "\\\\", "\\ud83d\\udd9c", "é", "東", "\\u00e9"])
+def test_a_text_of_escapes_alone_is_never_decoded_at_once(escape: str) -> None:
+    sizes: list[int] = []
+
+    def counting(part: bytes) -> Any:
+        sizes.append(len(part))
+        return decoded(part)
+
+    body = f'{{"text": "{escape * (1_000_000 // len(escape.encode()))}"}}'.encode()
+
+    assert piecewise.fields(body, lists=set(), files=set(), max_items=9, decode=counting) == decoded(body)
+    assert max(sizes) <= piecewise.TEXT_BYTES + 8
+
+
 def test_no_large_piece_is_decoded_at_once() -> None:
     sizes: list[int] = []
 

@@ -39,8 +39,8 @@ SENT_CHARS = 65_536
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _SCALAR = re.compile(rb"[-+.0-9A-Za-z]{0,64}")
 _BRACKET = re.compile(rb'["\[\]{}]')
-_SAFE = re.compile(rb"[^\\\x80-\xff]{12}(?=[^\\\x80-\xff])")
-"""Where a text may be cut: after so many plain characters that no escape, and no pair of escapes, reaches across."""
+_LOW = re.compile(rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+"""The escape of the second half of a character that JSON writes as two escapes, or of such a half alone."""
 
 Decode = Callable[[bytes], Any]
 
@@ -156,13 +156,28 @@ class _Cutter:
         parts: list[str] = []
         start = at + 1
         while end - 1 - start > TEXT_BYTES:
-            cut = _SAFE.search(self._body, start + TEXT_BYTES, min(start + 2 * TEXT_BYTES, end - 1))
-            if cut is None:
-                break
-            parts.append(self._decode(b'"' + self._body[start : cut.end()] + b'"'))
-            start = cut.end()
+            cut = self._cut(start, start + TEXT_BYTES, end - 1)
+            parts.append(self._decode(b'"' + self._body[start:cut] + b'"'))
+            start = cut
         parts.append(self._decode(b'"' + self._body[start:end]))
         return "".join(parts)
+
+    def _cut(self, start: int, at: int, end: int) -> int:
+        """Return a place near `at` where the text from `start` to before `end` may be cut in two that mean the same.
+
+        Such a place is not within a character, not within an escape, and not between the two escapes of one character.
+        """
+        body = self._body
+        for _ in range(3):  # of the bytes of one character at most three come after its first
+            at -= body[at] & 0xC0 == 0x80
+        backslash = body.rfind(b"\\", max(start, at - 5), at)
+        if backslash >= 0:
+            before = body[start : backslash + 1]
+            begins = (len(before) - len(before.rstrip(b"\\"))) % 2 == 1  # else it is what another one escapes
+            if begins and backslash + (6 if body[backslash + 1] == 0x75 else 2) > at:  # a "u" and four digits
+                at = backslash
+        second = _LOW.match(body, at, end)
+        return at if second is None else second.end()
 
     def _string_end(self, at: int) -> int:
         """Return the place after the quotation mark that ends the string whose first stands at `at`."""
