@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import gc
 import hashlib
 import logging
 import os
@@ -46,6 +45,7 @@ from scrubjay.choice import Origin
 from scrubjay.dates import find_dates
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
+from scrubjay.garbage import uncollected
 from scrubjay.index import Index
 from scrubjay.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
@@ -874,7 +874,7 @@ class Service:
                 f"{request.name} is not a scrubjay export, and only an export can be restored",
                 hint="import it without --restore; scrubjay restore puts back a backup",
             )
-        parsed = await asyncio.to_thread(_uncollected, partial(_parsed, request, self.policy))
+        parsed = await asyncio.to_thread(_kept_from_collector, partial(_parsed, request, self.policy))
         skipped: Counter[str] = Counter(dict(parsed.skipped))
         changed: Counter[str] = Counter()
         if request.dry_run:
@@ -974,7 +974,7 @@ class Service:
 
     async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
         reading = partial(exchange.read, intake.valid(request.name), request.data)
-        file = await asyncio.to_thread(_uncollected, reading)
+        file = await asyncio.to_thread(_kept_from_collector, reading)
         tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
         if request.dry_run:
             tally.events = sum(line.event is not None for line in file.lines)
@@ -1076,8 +1076,9 @@ class Service:
             return memories, events, before, tx.view_digest()
 
         async with self._indexing, self._unsaved_index():
-            memories, events, before, after = await self.store.write(work)
-            await self._load_index()
+            with uncollected():
+                memories, events, before, after = await self.store.write(work)
+                await self._load_index()
         self.on_work("embed")
         return api.RebuildAnswer(memories=memories, events=events, before=before, after=after)
 
@@ -1870,18 +1871,10 @@ async def _off_loop(chars: int, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if chars > SMALL_CHARS else work()
 
 
-def _uncollected(work: Callable[[], T]) -> T:
-    """Return what `work` makes of a whole file, of which the collector of garbage sees nothing.
-
-    To walk over the records of a large file takes it 150 ms, in which no other thread runs, again and again. They hold
-    no cycles, and go when nobody refers to them any more.
-    """
-    gc.disable()
-    try:
+def _kept_from_collector(work: Callable[[], T]) -> T:
+    """Return what `work` makes of a whole file. The collector of garbage never looks at it."""
+    with uncollected(keep=True):
         return work()
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _skipped(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

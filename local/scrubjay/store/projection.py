@@ -582,6 +582,8 @@ class Projection:
         """Make every projection again from events and ops. Returns (memories, events), counted as `stats` does.
 
         With `vectors`, drops them all too, to be embedded again; else keeps those whose text has not changed.
+
+        Whoever keeps a copy of it all is told nothing, and must make that again too: it would replace each document.
         """
         self._run("reindex")
         self._run("delete from tombstone")
@@ -597,8 +599,11 @@ class Projection:
             f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event where n > ? order by n limit 2000", (last,)
         ):
             self._index_events((row[13], row[14], row) for row in found if not row[15])
+            self.changes.events.clear()
             last = found[-1][13]
         self.project_all()
+        for told in (self.changes.memories, self.changes.removed, self.changes.stale):
+            told.clear()
         self.queue.refill(self.queue.space)
         events = self.fetch("select count(*) from event where not forgotten")[0][0]
         memories = self.fetch(f"select count(*) from memory where {rows.LISTED}")[0][0]

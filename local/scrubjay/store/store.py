@@ -48,6 +48,8 @@ READERS = 3
 """Read connections: two cores' worth of queries and one long export beside them."""
 PAGE = 500
 """Rows that a scan reads at a time, so that no read transaction holds the log back for long."""
+LOADED = 1_000
+"""Documents or vectors that the index takes at a time: to make them of rows takes the event loop 5 ms."""
 _ERASES = frozenset({OpType.FORGET, OpType.BLANK})
 MIN_PREFIX = 6
 """Characters of an id that may stand for it."""
@@ -712,10 +714,11 @@ class Store:
     # --- vectors ------------------------------------------------------------------------------------------------------
 
     async def vectors(self, space: int) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Yield all (owner, vector) of a space, some thousand at a time."""
+        """Yield all (owner, vector) of a space, a thousand at a time."""
         last = ""
         while found := await self.fetch(
-            "select owner, vector from embedding where space = ? and owner > ? order by owner limit 5000", (space, last)
+            "select owner, vector from embedding where space = ? and owner > ? order by owner limit ?",
+            (space, last, LOADED),
         ):
             yield [(str(owner), bytes(vector)) for owner, vector in found]
             last = str(found[-1][0])
@@ -743,8 +746,8 @@ class Store:
             # event_fts_content is where FTS5 keeps the tokens; reading it through event_fts costs a quarter more.
             "select e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.seq & 0xFFFFF), e.role, e.type, f.c0,"
             " e.project, iif(e.metadata = '{}', null, e.metadata), e.n"
-            " from event_fts_content f join event e on e.n = f.id where f.id > ? order by f.id limit 5000",
-            (last,),
+            " from event_fts_content f join event e on e.n = f.id where f.id > ? order by f.id limit ?",
+            (last, LOADED),
         ):
             yield [rows.event_doc_of(row) for row in found]
             last = int(found[-1][-1])
@@ -754,8 +757,8 @@ class Store:
         last = 0
         while found := await self.fetch(
             f"select {rows.DOC_COLUMNS}, m.n from memory_fts_content f"
-            " join memory m on m.n = f.id where f.id > ? order by f.id limit 5000",
-            (last,),
+            " join memory m on m.n = f.id where f.id > ? order by f.id limit ?",
+            (last, LOADED),
         ):
             yield await self._memory_docs(found)
             last = int(found[-1][-1])

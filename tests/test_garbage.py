@@ -1,0 +1,114 @@
+"""When the collector of garbage looks, and that what it never looks at does not pile up."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from scrubjay import api
+from scrubjay.garbage import uncollected
+from scrubjay.service import Service
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    assert gc.isenabled()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def test_the_collector_looks_again_only_when_the_last_of_two_imports_has_ended() -> None:
+    reading, first_done = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def second() -> None:
+        with uncollected(keep=True):
+            reading.set()
+            first_done.wait(10)
+            seen.append(gc.isenabled())
+
+    with uncollected(keep=True):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert reading.wait(10)
+    first_done.set()
+    thread.join(10)
+
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_an_import_that_fails_leaves_the_collector_on() -> None:
+    with pytest.raises(ValueError, match="damaged"), uncollected(keep=True):
+        raise ValueError("damaged")
+
+    assert gc.isenabled()
+
+
+def test_many_imports_at_once_leave_the_collector_on() -> None:
+    def some() -> None:
+        for _ in range(200):
+            with uncollected(keep=True):
+                assert not gc.isenabled()
+
+    threads = [threading.Thread(target=some) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert gc.isenabled()
+
+
+@pytest.mark.anyio
+async def test_a_hundred_imports_leave_no_more_behind_than_ten(service: Service) -> None:
+    async def imported(times: int) -> int:
+        for _ in range(times):
+            await service.import_(
+                api.ImportRequest(name="notes.md", data=b"# One\n\nA ferry.\n\n# Two\n\nA harbour.\n")
+            )
+        return gc.get_freeze_count()
+
+    await imported(10)
+    few = await imported(10)
+    many = await imported(100)
+
+    assert many - few < 100 * 20, "each import leaves objects behind that the collector never looks at"
+
+
+@pytest.mark.anyio
+async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(service: Service) -> None:
+    said = [
+        EventDraft(agent="a", session_id="s", type=EventType.USER_MESSAGE, text=f"Ferry {n}.") for n in range(1_000)
+    ]
+    await service.ingest(api.IngestRequest(events=said, learn=False))
+    await service.add(MemoryDraft(content="The ferry leaves at noon."))
+    looked: list[int] = []
+
+    def looking(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looked.append(info["generation"])
+
+    loaded = service._load_index
+
+    async def loading() -> None:
+        await loaded()
+        during.extend(looked)
+
+    during: list[int] = []
+    service._load_index = loading  # type: ignore[method-assign]
+    gc.callbacks.append(looking)
+    try:
+        rebuilt, _ = await asyncio.gather(service.rebuild(api.RebuildRequest()), asyncio.sleep(0))
+    finally:
+        gc.callbacks.remove(looking)
+
+    assert (rebuilt.memories, rebuilt.events) == (1, 1_000)
+    assert len(during) <= 1, "but for one that was due before it began"
+    assert gc.isenabled()
