@@ -35,6 +35,7 @@ from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
 from scrubjay.redact import stretches
 from scrubjay.service import Service
 from scrubjay.sources import notes, reading
+from scrubjay.store import store
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
@@ -70,6 +71,60 @@ class Counted:
 
         monkeypatch.setattr(text, "estimate_tokens", counting)
         monkeypatch.setattr(budget, "estimate_tokens", counting)
+
+
+# --- rebuild ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
+    service: Service, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(20)))
+    for n in range(7):
+        await service.add(MemoryDraft(content=f"Ferry {n} is copper.", name=f"ferry-{n}"))
+    asked = api.RecallRequest(query="copper ferry number", limit=50, max_tokens=100_000)
+    before = await service.recall(asked)
+    followed = service._index
+    sizes: list[int] = []
+    replaced: list[int] = []
+
+    def counting(name: str, seen: list[int]) -> None:
+        real = getattr(Index, name)
+
+        def counted(index: Index, docs: list[Any], **more: Any) -> None:
+            seen.append(len(docs))
+            real(index, docs, **more)
+
+        monkeypatch.setattr(Index, name, counted)
+
+    for name in ("load_events", "load_memories"):
+        counting(name, sizes)
+    for name in ("add_events", "add_memories", "remove"):
+        counting(name, replaced)
+    monkeypatch.setattr(store, "LOADED", size)
+
+    rebuilt = await service.rebuild(api.RebuildRequest())
+
+    assert service._index is not followed
+    assert (sum(sizes), max(sizes)) == (27, min(size, 20))
+    assert replaced == [], "the index that is thrown away is given nothing"
+    assert (rebuilt.before, rebuilt.memories, rebuilt.events) == (rebuilt.after, 7, 20)
+    assert (await service.recall(asked)).hits == before.hits
+
+
+async def test_what_is_said_while_everything_is_made_again_is_in_the_index(service: Service) -> None:
+    await ingest(service, said("The harbour was quiet.", dedupe_key="first"))
+
+    async def talk() -> None:
+        for n in range(30):
+            await ingest(service, said(f"The ferry number {n} left.", dedupe_key=str(n)))
+            await service.add(MemoryDraft(content=f"Ferry {n} is copper."))
+
+    await asyncio.gather(talk(), *(service.rebuild(api.RebuildRequest()) for _ in range(3)))
+    await service.indexed()
+
+    assert (len(service._index.events.rows), len(service._index.memories.rows)) == (31, 30)
 
 
 # --- recall -----------------------------------------------------------------------------------------------------------

@@ -99,6 +99,13 @@ def _parser() -> argparse.ArgumentParser:
         "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} (all but {' and '.join(LONGEST)})"
     )
     run.add_argument("--rounds", type=int, default=5, help="how often each figure is measured (5)")
+    run.add_argument(
+        "--only",
+        nargs="+",
+        default=(),
+        metavar="REQUEST",
+        help="of event-loop: ask only what has a name that begins so; name what it needs before it too",
+    )
     run.add_argument("--locomo", type=Path, help="locomo10.json, for the figures of import and scale")
     run.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     run.add_argument(
@@ -129,6 +136,7 @@ def _plan(line: argparse.Namespace, keep: Path) -> Plan:
         scratch=line.scratch,
         locomo=getattr(line, "locomo", None),
         rounds=getattr(line, "rounds", gate.ROUNDS),
+        only=tuple(getattr(line, "only", ())),
     )
 
 
@@ -137,6 +145,10 @@ def _run(line: argparse.Namespace) -> int:
         raise InvalidError(f"no section is called {min(unknown)}", hint=f"sections: {', '.join(SECTIONS)}")
     if line.rounds < 1:
         raise InvalidError("less than one round", hint="5 rounds make a median that holds")
+    if line.only and line.docs:
+        raise InvalidError(
+            "--docs writes down whole sections, and --only measures a part", hint="leave one of them out"
+        )
     keep = line.keep or Path(tempfile.gettempdir()) / "scrubjay-bench"
     plan = _plan(line, keep)
     found: dict[str, dict[str, Any]] = {}

@@ -348,11 +348,18 @@ def serving(home: Path, plan: Plan, records: Path) -> Iterator[Client]:
         process.wait()
 
 
-def asked(asking: Asking, records: Path, say: Callable[[str], object]) -> dict[str, Worst]:
-    """Ask everything once. Returns the worst delay of each kind of request; "at rest" is the probe's own."""
+def asked(
+    asking: Asking, records: Path, say: Callable[[str], object], only: tuple[str, ...] = ("",)
+) -> dict[str, Worst]:
+    """Ask everything once, or what has a name that begins with one of `only`.
+
+    Returns the worst delay of each kind of request; "at rest" is the probe's own.
+    """
     found: dict[str, Worst] = {}
     rest: Operation = ("at rest", partial(time.sleep, REST_SECONDS))
     for name, ask in itertools.chain([rest], asking.operations()):
+        if not name.startswith(only):
+            continue
         if not name.startswith("settle"):  # what an earlier request left to be done is not this one's
             asking.client.call("POST", "/v1/settle", {"timeout_ms": SETTLE_MS})
         began = time.monotonic_ns()
@@ -388,7 +395,7 @@ def measured(plan: Plan, *, items: int, chars: int) -> list[Figure]:
             records = folder / "delays"
             with serving(folder / "home", plan, records) as client:
                 asking = Asking(client=client, folder=folder, chars=chars, model=plan.model)
-                found = asked(asking, records, sys.stderr.write)
+                found = asked(asking, records, sys.stderr.write, plan.only or ("",))
         names = list(found)
         for name, worst in found.items():
             rounds.add(_figure_name(name), worst.delay.held)

@@ -11,7 +11,8 @@ class Plan:
     """The settings of one run. `rounds` is how often each figure is measured.
 
     `keep` is where filled stores stay between runs, `scratch` where daemons and floors write (None: the system's
-    temporary folder). `locomo` is the path of locomo10.json, None to leave out what needs it.
+    temporary folder). `locomo` is the path of locomo10.json, None to leave out what needs it. `only` are the
+    beginnings of the names of the requests that the event loop is measured with; empty for all.
     """
 
     models_dir: Path
@@ -20,3 +21,4 @@ class Plan:
     scratch: Path | None = None
     locomo: Path | None = None
     rounds: int = 5
+    only: tuple[str, ...] = ()
