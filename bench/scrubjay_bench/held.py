@@ -127,11 +127,13 @@ class Probe:
     def _note_places(self) -> None:
         me = threading.get_ident()
         frames = sys._current_frames()  # noqa: SLF001 - the only way to see other threads
+        # Our own frame would refer to itself, and keep all others with what they work on until the collector looks.
+        del frames[me]
         self._looks.append(
             {
                 thread: _place(frame)
                 for thread, frame in frames.items()
-                if thread != me and frame.f_code.co_name not in IDLE and "onnxruntime" not in frame.f_code.co_filename
+                if frame.f_code.co_name not in IDLE and "onnxruntime" not in frame.f_code.co_filename
             }
         )
 
