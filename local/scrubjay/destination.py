@@ -63,12 +63,12 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        _sync(part)
+        sync(part)
         if force:
             part.replace(path)
         else:
             _appear(part, path)
-        _sync(path.parent)
+        sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
 
@@ -109,7 +109,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make a file, or the names in a folder, durable."""
     if os.name == "nt" and path.is_dir():
         return

@@ -694,13 +694,13 @@ class Service:
         if not 0 <= request.neighbours <= work.neighbours:
             raise InvalidError(
                 f"neighbours must be between 0 and {work.neighbours}, got {request.neighbours}",
-                hint="0 gives the hits alone; leave it out for the usual number",
+                hint="0, the default, gives the hits alone",
             )
         intake.check_salience(request.min_salience)
         _check_times(request.since, request.until)
         if request.max_tokens is not None and request.max_tokens < 1:
             raise InvalidError(
-                f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for hits without a limit"
+                f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for the usual budget"
             )
         if len(request.query) > self.policy.limits.max_query_chars:
             raise TooLargeError(

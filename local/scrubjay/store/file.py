@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from scrubjay.destination import sync
 from scrubjay.store import seals
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.sqlite import driver, translated
@@ -199,9 +200,9 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
                 f"the copy of {source.name} is damaged: {wrong[0]}", hint="scrubjay doctor --deep looks for the cause"
             )
         with writing(target):
-            _sync(part)
+            sync(part)
             part.replace(target)
-            _sync(target.parent)
+            sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
 
@@ -235,7 +236,7 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
             copy_to(connection, source, copy)  # not the bytes of the file: part of them may stand in its log
         kept = _set_aside(path)
         copy.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise UnavailableError(
             f"{path} cannot be written: {error.strerror}", hint="check the space on the disk and the permissions"
@@ -289,9 +290,9 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
             "insert into memory_fts (memory_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None
     try:
-        _sync(part)
+        sync(part)
         part.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise UnavailableError(
             f"{path} cannot be created: {error.strerror}", hint="check the space on the disk"
@@ -401,17 +402,6 @@ def _set_aside(path: Path) -> Path | None:
         if part.exists():
             part.replace(kept.with_name(kept.name + suffix))
     return kept if existed else None
-
-
-def _sync(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def created(now: Millis, store_id: str, device: str) -> dict[str, str]:
