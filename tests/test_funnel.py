@@ -326,7 +326,9 @@ def test_no_draft_of_an_event_gets_more_than_its_source_and_its_role_allow(
 def test_keys_that_differ_in_a_secret_alone_are_still_two() -> None:
     def key(text: str, secret: str) -> str:
         draft = EventDraft(agent="a", session_id="s", type=EventType.NOTE, text=text, dedupe_key=f"k {secret}")
-        return intake.event(draft, 0, device="d", now=Millis(NOW), policy=DEFAULT).event.dedupe_key
+        return intake.event(
+            draft, 0, device="d", now=Millis(NOW), policy=DEFAULT, source=intake.Source.PERSON
+        ).event.dedupe_key
 
     one, other = KEY, "AKIA" + KEY[:3:-1]
 

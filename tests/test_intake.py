@@ -29,7 +29,7 @@ def draft(text: str = "hello", **more: Any) -> EventDraft:
 
 
 def clean(given_draft: EventDraft, now: Millis = NOW) -> intake.Clean:
-    return intake.event(given_draft, 3, device="d", now=now, policy=DEFAULT)
+    return intake.event(given_draft, 3, device="d", now=now, policy=DEFAULT, source=intake.Source.PERSON)
 
 
 def made(text: str = "hello", **more: Any) -> Event:
@@ -247,7 +247,7 @@ def test_what_cannot_be_a_memory_is_refused(changes: dict[str, Any], kind: type[
     fields: dict[str, Any] = {"content": "Maya drinks tea"}
 
     with pytest.raises(kind) as refused:
-        intake.memory(MemoryDraft(**(fields | changes)), DEFAULT)
+        intake.memory(MemoryDraft(**(fields | changes)), DEFAULT, intake.Source.PERSON)
 
     assert refused.value.hint
 
@@ -257,7 +257,7 @@ def test_a_memory_is_stored_without_secrets_and_with_plain_names() -> None:
         content=f" The token is {TOKEN} \n", name="  two   words ", aliases=("also\tthis",), topic="t\ud800"
     )
 
-    cleaned = intake.memory(given_draft, DEFAULT)
+    cleaned = intake.memory(given_draft, DEFAULT, intake.Source.PERSON)
 
     assert TOKEN not in cleaned.content
     assert (cleaned.name, cleaned.aliases, cleaned.topic) == ("two words", ("also this",), "t\ufffd")
@@ -291,7 +291,7 @@ def test_names_aliases_and_topics_hold_no_secrets() -> None:
     key = "AKIA" + "Q3EGRWZ7XKLM2NPV"
     draft = MemoryDraft(content="words", name=f"key {key}", aliases=(f"also {key}",), topic=f"keys {key}")
 
-    kept = intake.memory(draft, DEFAULT)
+    kept = intake.memory(draft, DEFAULT, intake.Source.PERSON)
 
     assert key not in f"{kept.name}{kept.aliases}{kept.topic}"
     assert kept.name == "key [REDACTED:aws-access-key-id]"

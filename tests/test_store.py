@@ -468,7 +468,7 @@ async def test_a_write_that_fails_takes_no_number_and_nobody_elses_write(service
 
 
 def _event(tx: Transaction) -> Any:
-    cleaned = intake.event(said("x"), 0, device="d", now=NOW, policy=DEFAULT).event
+    cleaned = intake.event(said("x"), 0, device="d", now=NOW, policy=DEFAULT, source=intake.Source.PERSON).event
     return replace(cleaned, id=tx.new_id())
 
 
@@ -647,7 +647,10 @@ def test_the_bytes_of_an_events_op_can_be_made_again_from_its_row(found: list[tu
         async with _opened(Path(folder) / "memory.db") as service:
             answer = await service.ingest(api.IngestRequest(events=tuple(drafts)))
             cleaned = [
-                intake.event(draft, 0, device=service.store.device, now=NOW, policy=DEFAULT).event for draft in drafts
+                intake.event(
+                    draft, 0, device=service.store.device, now=NOW, policy=DEFAULT, source=intake.Source.PERSON
+                ).event
+                for draft in drafts
             ]
             stored = await service.store.events(answer.ids)
             logged = {

@@ -118,7 +118,9 @@ class Keeper:
         if filling is not Filling.FACTS:
             for turn in conversation.turns:
                 draft = _draft(conversation, turn)
-                stored = intake.event(draft, 0, device="", now=conversation.end, policy=DEFAULT).event
+                stored = intake.event(
+                    draft, 0, device="", now=conversation.end, policy=DEFAULT, source=intake.Source.PERSON
+                ).event
                 digest.update(repr((stored, rows.event_tokens(stored), rows.event_words(stored))).encode())
         if filling in {Filling.FACTS, Filling.LINKED}:
             for place, fact in enumerate(conversation.facts):

@@ -103,9 +103,7 @@ class Clean:
     reason: str | None = None
 
 
-def event(
-    draft: EventDraft, place: int, *, device: str, now: Millis, policy: MemoryPolicy, source: Source = Source.PERSON
-) -> Clean:
+def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: MemoryPolicy, source: Source) -> Clean:
     """Return a draft as an event. `place` is its number in the batch, for the error.
 
     Raises InvalidError or TooLargeError when it cannot be one.
@@ -186,7 +184,7 @@ def _said(made: Event, *, timed: bool) -> str:
     return hashlib.sha256(f"{when}\x1f{made.role}\x1f{made.text}".encode()).hexdigest()[:32]
 
 
-def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source = Source.PERSON) -> MemoryDraft:
+def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source) -> MemoryDraft:
     """Return a draft that may be stored. Raises InvalidError, TooLargeError or DeniedError.
 
     A person is refused what may not be; of a file, what it claims beyond its due is lowered: `changes` says what.

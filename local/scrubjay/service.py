@@ -354,7 +354,9 @@ class Service:
 
     async def add(self, request: MemoryDraft) -> api.Entry:
         """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
-        cleaned = await _off_loop(len(request.content), lambda: intake.memory(request, self.policy))
+        cleaned = await _off_loop(
+            len(request.content), lambda: intake.memory(request, self.policy, intake.Source.PERSON)
+        )
         ((memory_id, created),) = await self._add_all([cleaned])
         return await self._entry(memory_id, created=created)
 
