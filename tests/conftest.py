@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft
 
 # How long an example takes says how busy the machine is, not whether the law holds.

@@ -15,9 +15,10 @@ import msgspec
 
 from claude_tree import BEGAN, Turn, Work, transcript
 from planted_secrets import Planted, planted
-from scrubjay import api, exchange
-from scrubjay.redact import clean
-from scrubjay.service import Service
+from scrubjay import api
+from scrubjay.importers import export_format
+from scrubjay.redaction import clean
+from scrubjay.service.service import Service
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import ScrubjayError
@@ -163,17 +164,19 @@ class Hostile:
         )
 
     def export(self) -> bytes:
-        rows = [exchange.header("s", Millis(NOW), version=self.rng.choice([1, 2]))]
+        rows = [export_format.header("s", Millis(NOW), version=self.rng.choice([1, 2]))]
         for _ in range(self.rng.randint(1, 3)):
             event = self.event()
-            stamp = exchange.Stamp(seq=self.rng.randint(1, 99), op_id=bytes(16), hlc=NOW << 16)
+            stamp = export_format.Stamp(seq=self.rng.randint(1, 99), op_id=bytes(16), hlc=NOW << 16)
             rows.append(msgspec.json.encode({"event": _plain(event), "stamp": _plain(stamp)}) + b"\n")
             memory = self.memory()
             grips = tuple(self.grip(memory.id) for _ in range(self.rng.randrange(3)))
-            kept = exchange.Kept(memory=memory, aliases=tuple(self.short() for _ in range(2)), grips=grips)
+            kept = export_format.Kept(memory=memory, aliases=tuple(self.short() for _ in range(2)), grips=grips)
             rows.append(msgspec.json.encode({"memory": _plain(kept)}) + b"\n")
             seq, data = self.op()
-            rows.append(exchange.line(exchange.Logged(device=self.rng.randbytes(16).hex(), seq=seq, data=data)))
+            rows.append(
+                export_format.line(export_format.Logged(device=self.rng.randbytes(16).hex(), seq=seq, data=data))
+            )
         return b"".join(rows)
 
     def transcript(self) -> bytes:

@@ -38,12 +38,12 @@ import psutil
 from cloud_drill import SERVICE, Place, litestream_of
 from fault_proxy import ALL_FAULTS, FaultProxy, Passing, Stage
 from scrubjay import settings as options
-from scrubjay.client import Client, Running, discover, path_of
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings
 from scrubjay.store import Store, check
 from scrubjay.store.sqlite import driver
+from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, UnavailableError

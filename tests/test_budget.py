@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import budget
 from scrubjay.api import Hit, Quote
+from scrubjay.retrieval import budget
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.text import estimate_tokens
 

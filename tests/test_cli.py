@@ -22,7 +22,7 @@ from rich.console import Console
 
 from scrubjay import api
 from scrubjay.cli import main, parser, reference, render, times
-from scrubjay.cli.failure import of_os_error
+from scrubjay.cli.errors import of_os_error
 from scrubjay_shared import errors, records
 from scrubjay_shared.clock import Millis
 

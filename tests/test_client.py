@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.client import Client, Running, discover, path_of
+from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay_shared.errors import (
     KINDS,
     InvalidError,
@@ -389,7 +389,7 @@ def test_the_run_that_wrote_the_record_is_found(tmp_path: Path) -> None:
 
 def test_importing_the_client_loads_nothing_but_the_standard_library_and_the_errors() -> None:
     script = (
-        "import sys; before = set(sys.modules); import scrubjay.client; "
+        "import sys; before = set(sys.modules); import scrubjay.transports.client; "
         "print(*sorted({n.split('.')[0] for n in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
     )
 

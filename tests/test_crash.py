@@ -27,12 +27,12 @@ import pytest
 
 from scrubjay import api
 from scrubjay import settings as options
-from scrubjay.client import Client, Running, discover
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.settings import Settings
 from scrubjay.store import check
+from scrubjay.transports.client import Client, Running, discover
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ WRITER = """
 import asyncio, os, sys
 from pathlib import Path
 from scrubjay import api
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 def say(*words):

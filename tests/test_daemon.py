@@ -31,16 +31,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrubjay import settings as options
 from scrubjay.api import VERBS
-from scrubjay.choice import Origin
-from scrubjay.client import Client, Running, discover, path_of
 from scrubjay.daemon import control
-from scrubjay.daemon.app import create_app
-from scrubjay.daemon.guard import Guard
 from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
-from scrubjay.daemon.reading import decoded
+from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.settings import Settings
+from scrubjay.transports.client import Client, Running, discover, path_of
+from scrubjay.transports.http.app import create_app
+from scrubjay.transports.http.decoding import decoded
+from scrubjay.transports.http.guard import Guard
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
 TOKEN = "t" * 43
@@ -996,7 +996,7 @@ def test_sixteen_writers_with_readers_lose_nothing_and_double_nothing(home: Home
     chosen = home()
     begin(chosen)
     script = (
-        "import sys, pathlib; from scrubjay.client import discover\n"
+        "import sys, pathlib; from scrubjay.transports.client import discover\n"
         "client = discover(pathlib.Path(sys.argv[1])); base = int(sys.argv[2]) * 1000\n"
         "for n in range(base, base + 500):\n"
         "    e = dict(agent='t', session_id='many', type='user_message', text=f'note {n}', dedupe_key=f'k{n}')\n"

@@ -22,7 +22,7 @@ import pytest
 from damaged import flip, live_bytes, said_by
 from scrubjay import api
 from scrubjay.cli import main
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.store import Remedy, check, find_damage, seals
 from scrubjay.store.sqlite import driver
 from scrubjay_shared.clock import Millis

@@ -13,7 +13,7 @@ import pytest
 
 from scrubjay import Memory, api, settings
 from scrubjay.cli import main
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.errors import ConflictError, InvalidError
 from scrubjay_shared.records import MemoryDraft
 

@@ -22,8 +22,8 @@ from scrubjay.distill import (
 )
 from scrubjay.distill.person import Speaker, named, tidied
 from scrubjay.distill.prose import sentences
+from scrubjay.distill.salience import initial_salience
 from scrubjay.policy import DEFAULT, DistillPolicy
-from scrubjay.salience import initial_salience
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash

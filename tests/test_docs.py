@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay import models, settings
+from scrubjay import settings
 from scrubjay.cli import docs, render
+from scrubjay.models import catalog
 from scrubjay.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +89,7 @@ def test_the_guide_gives_the_size_of_the_models_that_the_manifest_gives() -> Non
     names = (settings.DEFAULT_MODEL, settings.DEFAULT_RERANKER)
     guide = " ".join((ROOT / "docs" / "guide.md").read_text(encoding="utf-8").split())
 
-    download, disk = models.download_size(names), sum(models.find(name).size for name in names)
+    download, disk = catalog.download_size(names), sum(catalog.find(name).size for name in names)
 
     assert f"one download of {render.size(download)}, which takes {render.size(disk)} on disk" in guide
 

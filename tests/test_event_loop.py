@@ -25,18 +25,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrubjay import api, budget, exchange, intake, redact
+from scrubjay import api, redaction
 from scrubjay.api import Hit, Quote
-from scrubjay.daemon import piecewise
-from scrubjay.daemon.app import _Streamed
-from scrubjay.daemon.reading import decoded, read
-from scrubjay.index import Index
+from scrubjay.importers import export_format, notes, reading
+from scrubjay.index.index import Index
+from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
-from scrubjay.redact import stretches
-from scrubjay.service import Service
-from scrubjay.sources import notes, reading
+from scrubjay.redaction import stretches
+from scrubjay.retrieval import budget
+from scrubjay.service.service import Service
 from scrubjay.store import store
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
+from scrubjay.transports.http import piecewise
+from scrubjay.transports.http.app import _Streamed
+from scrubjay.transports.http.decoding import decoded, read
 from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
@@ -286,9 +288,9 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: dict[str, set[int]] = {"clean": set(), "index": set()}
-    clean, add_memories, add_events = redact.clean, Index.add_memories, Index.add_events
+    clean, add_memories, add_events = redaction.clean, Index.add_memories, Index.add_events
 
-    def cleaning(words: str, *more: Any) -> redact.Cleaned:
+    def cleaning(words: str, *more: Any) -> redaction.Cleaned:
         if len(words) > 10_000:
             threads["clean"].add(threading.get_ident())
         return clean(words, *more)
@@ -300,7 +302,7 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
 
         return indexing
 
-    monkeypatch.setattr(intake.redact, "clean", cleaning)
+    monkeypatch.setattr(intake.redaction, "clean", cleaning)
     monkeypatch.setattr(Index, "add_memories", noted(add_memories))
     monkeypatch.setattr(Index, "add_events", noted(add_events))
 
@@ -343,7 +345,7 @@ async def test_what_is_far_too_large_is_refused_before_it_is_cleaned(
     def fail(*_: object) -> None:
         raise AssertionError("cleaned what is refused")
 
-    monkeypatch.setattr(redact, "clean_json", fail)
+    monkeypatch.setattr(redaction, "clean_json", fail)
 
     with pytest.raises((InvalidError, TooLargeError)):
         await service.add(draft)
@@ -564,7 +566,7 @@ def test_a_file_read_in_pieces_says_what_it_says_at_once(data: bytes) -> None:
 
     assert found == whole_prose(data)
     assert reading.decoded(data, errors="replace") == data.decode(errors="replace")
-    assert list(exchange._lines(data)) == data.splitlines()
+    assert list(export_format._lines(data)) == data.splitlines()
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -693,7 +695,7 @@ async def test_an_answer_is_given_up_when_whoever_asked_has_gone() -> None:
 def test_the_daemon_answers_in_pieces_without_loading_what_anyio_loads_at_its_first_use(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from scrubjay.daemon.app import _Streamed\n"
+        "from scrubjay.transports.http.app import _Streamed\n"
         "async def pieces():\n"
         "    yield b'x'\n"
         "async def receive():\n"

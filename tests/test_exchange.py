@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from scrubjay import api, exchange, transfer
-from scrubjay.service import Service
+from scrubjay import api
+from scrubjay.importers import export_format
+from scrubjay.service.service import Service, transfer
 from scrubjay.store import Transaction, replica
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -68,11 +69,11 @@ GRIP = Grip(
     source="patterns/1",
     created_at=NOW,
 )
-KEPT = exchange.Kept(memory=MEMORY, aliases=("tea",), grips=(GRIP,))
+KEPT = export_format.Kept(memory=MEMORY, aliases=("tea",), grips=(GRIP,))
 
 
-def export_of(*records: Event | exchange.Kept | exchange.Logged) -> bytes:
-    return exchange.header("s", NOW, version=1) + b"".join(exchange.line(record) for record in records)
+def export_of(*records: Event | export_format.Kept | export_format.Logged) -> bytes:
+    return export_format.header("s", NOW, version=1) + b"".join(export_format.line(record) for record in records)
 
 
 async def exported(service: Service) -> bytes:
@@ -115,11 +116,11 @@ async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
 
 
 def test_a_record_goes_out_and_comes_back_the_same() -> None:
-    op = exchange.Logged(device="ab" * 16, seq=7, data=b"bytes")
+    op = export_format.Logged(device="ab" * 16, seq=7, data=b"bytes")
 
-    found = exchange.read("x", export_of(EVENT, KEPT, op))
+    found = export_format.read("x", export_of(EVENT, KEPT, op))
 
-    assert found.lines == (exchange.Line(event=EVENT), exchange.Line(memory=KEPT), exchange.Line(op=op))
+    assert found.lines == (export_format.Line(event=EVENT), export_format.Line(memory=KEPT), export_format.Line(op=op))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_record_goes_out_and_comes_back_the_same() -> None:
 )
 def test_what_is_no_export_of_this_version_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidError) as refused:
-        exchange.read("x", data)
+        export_format.read("x", data)
 
     assert refused.value.hint
 
@@ -136,13 +137,13 @@ def test_what_is_no_export_of_this_version_is_refused(data: bytes) -> None:
 def changed(record: Event | Memory | Grip, **fields: Any) -> bytes:
     """Return a line whose record holds something that ours never does."""
     if isinstance(record, Grip):
-        body = msgspec.to_builtins(exchange.Line(memory=KEPT))
+        body = msgspec.to_builtins(export_format.Line(memory=KEPT))
         body["memory"]["grips"] = [body["memory"]["grips"][0] | fields]
     elif isinstance(record, Event):
-        body = msgspec.to_builtins(exchange.Line(event=record))
+        body = msgspec.to_builtins(export_format.Line(event=record))
         body["event"] |= fields
     else:
-        body = msgspec.to_builtins(exchange.Line(memory=KEPT))
+        body = msgspec.to_builtins(export_format.Line(memory=KEPT))
         body["memory"]["memory"] |= fields
     return msgspec.json.encode(body) + b"\n"
 
@@ -172,7 +173,13 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES.keys())
 async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> None:
-    data = exchange.header("s", NOW) + line + b"\n" + exchange.line(replace(EVENT, id=IDS[7])) + exchange.line(KEPT)
+    data = (
+        export_format.header("s", NOW)
+        + line
+        + b"\n"
+        + export_format.line(replace(EVENT, id=IDS[7]))
+        + export_format.line(KEPT)
+    )
 
     answer = await service.import_(api.ImportRequest(name="x.jsonl", data=data))
 
@@ -230,11 +237,11 @@ async def test_an_export_without_a_log_is_restored_too(
     await fill(service, conversation)
     expected = await shown(service)
     older = [
-        exchange.line(line.event or line.memory)
-        for line in exchange.read("x", await exported(service)).lines
+        export_format.line(line.event or line.memory)
+        for line in export_format.read("x", await exported(service)).lines
         if line.event or line.memory
     ]
-    data = exchange.header("s", NOW, version=1) + b"".join(older)
+    data = export_format.header("s", NOW, version=1) + b"".join(older)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
         first = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
@@ -307,7 +314,7 @@ async def test_an_export_shows_one_moment_however_long_it_takes(
         await service.forget(api.ForgetRequest(ref=entry.memory.id, keep_sources=True))
     data = b"".join(first + [line async for line in lines])
 
-    found = exchange.read("x", data)
+    found = export_format.read("x", data)
     memories = [line.memory for line in found.lines if line.memory is not None]
     events = {line.event.id for line in found.lines if line.event is not None}
     assert len(memories) == stats.memories + stats.identity_keys + stats.active_keys

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.store import Transaction, file
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError

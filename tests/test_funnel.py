@@ -23,10 +23,12 @@ from hypothesis import strategies as st
 from hostile import NOW, Hostile, broken, secrets
 from planted_secrets import Planted
 from quick_disk import quick_folder
-from scrubjay import api, exchange, intake, receipt
+from scrubjay import api
+from scrubjay.importers import export_format
+from scrubjay.ingest import intake, receipt
 from scrubjay.policy import DEFAULT
-from scrubjay.redact import clean
-from scrubjay.service import Service
+from scrubjay.redaction import clean
+from scrubjay.service.service import Service
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
@@ -118,7 +120,9 @@ async def test_a_file_of_somebody_else_plants_no_line_that_is_always_loaded(
     layer: Layer, trust: Trust, service: Service
 ) -> None:
     planted = memory(name="identity/orders", layer=layer, trust=trust)
-    data = exchange.header("s", Millis(NOW)) + exchange.line(exchange.Kept(memory=planted, aliases=("active/now",)))
+    data = export_format.header("s", Millis(NOW)) + export_format.line(
+        export_format.Kept(memory=planted, aliases=("active/now",))
+    )
 
     answer = await service.import_(api.ImportRequest(name="data.jsonl", data=data))
 
@@ -136,9 +140,9 @@ async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path
     said = event(text=f"use {KEY}", agent=KEY, session_id=KEY, project=KEY, dedupe_key=KEY, metadata={KEY: [KEY]})
     noted = memory(f"the key is {KEY}", name=KEY, topic=KEY, resource_id=KEY, scope=Scope.PROJECT, metadata={KEY: KEY})
     data = (
-        exchange.header("s", Millis(NOW), version=1)
-        + exchange.line(said)
-        + exchange.line(exchange.Kept(memory=noted, aliases=(f"also {KEY}",)))
+        export_format.header("s", Millis(NOW), version=1)
+        + export_format.line(said)
+        + export_format.line(export_format.Kept(memory=noted, aliases=(f"also {KEY}",)))
     )
 
     for restore in (False, True):
@@ -150,7 +154,7 @@ async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path
 
 async def test_a_memory_of_a_file_gets_an_id_of_its_own_and_can_be_restored_later(service: Service) -> None:
     line = memory("Maya is left-handed", name="identity/hand", layer=Layer.IDENTITY, trust=Trust.USER)
-    data = exchange.header("s", Millis(NOW), version=1) + exchange.line(exchange.Kept(memory=line))
+    data = export_format.header("s", Millis(NOW), version=1) + export_format.line(export_format.Kept(memory=line))
     await service.import_(api.ImportRequest(name="x", data=data))
     assert "left-handed" not in await context(service)
 

@@ -11,7 +11,7 @@ import pytest
 
 from scrubjay import api
 from scrubjay.garbage import uncollected
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 

@@ -21,9 +21,9 @@ import pytest
 from claude_tree import PLANTED, claude_home, two_projects_with_the_same_headings
 from scrubjay import api
 from scrubjay.cli import main, parser, reasons
-from scrubjay.service import Service
-from scrubjay.sources import SourceFormat, parse
-from scrubjay.sources.reading import digest
+from scrubjay.importers import SourceFormat, parse
+from scrubjay.importers.reading import digest
+from scrubjay.service.service import Service
 from scrubjay.store.sqlite import driver
 
 ROOT = Path(__file__).parent.parent
@@ -462,7 +462,7 @@ def test_what_was_left_out_is_said_in_words(shell: Shell, tmp_path: Path) -> Non
 
 
 def test_every_reason_of_a_source_has_words_for_one_and_for_several() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "local/scrubjay/sources").glob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "local/scrubjay/importers").glob("*.py"))
 
     used = set(re.findall(r'skipped\["(\w+)"\]', code)) | set(re.findall(r'return "(\w+)" if', code))
 

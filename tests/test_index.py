@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import index as module
-from scrubjay.index import EventDoc, Index, MemoryDoc, Table
+from scrubjay.index import index as module
+from scrubjay.index.index import EventDoc, Index, MemoryDoc, Table
 from scrubjay.policy import RecallPolicy
-from scrubjay.recall import Filters, Query, rank
+from scrubjay.retrieval.recall import Filters, Query, rank
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planted_secrets import every_surrounding
-from scrubjay import intake, redact
+from scrubjay import redaction
+from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, ScrubjayError, TooLargeError
@@ -299,7 +300,7 @@ def test_names_aliases_and_topics_hold_no_secrets() -> None:
 
 def test_a_name_of_several_lines_hides_what_its_lines_give_away() -> None:
     limits = replace(DEFAULT.limits, max_name_chars=1_000)
-    known = [one for one in every_surrounding() if one.secret not in redact.clean(one.text).text]
+    known = [one for one in every_surrounding() if one.secret not in redaction.clean(one.text).text]
 
     named = [(one, intake.name(replace(DEFAULT, limits=limits), one.text)) for one in known]
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scrubjay import door
 from scrubjay import settings as options
 from scrubjay.daemon import control
 from scrubjay.memory import Memory
 from scrubjay.settings import Settings
 from scrubjay.store import Holder, StoreInUseError
 from scrubjay.store.lock import StoreLock, holder, program
+from scrubjay.transports import local
 from scrubjay_shared.errors import ConflictError, UnavailableError
 
 KEEPS_OPEN = """
@@ -106,13 +106,13 @@ def test_a_script_that_ends_soon_is_waited_for(tmp_path: Path, chosen: Settings)
     with script(tmp_path) as running:
         said: list[str] = []
 
-        def attempt() -> door.Door:
+        def attempt() -> local.Door:
             if said and running.poll() is None:
                 running.kill()
                 running.wait()
-            return door.Inside(chosen.store_path, chosen)
+            return local.Inside(chosen.store_path, chosen)
 
-        opened = door.in_turn(attempt, wait_s=30, waiting=said.append)
+        opened = local.in_turn(attempt, wait_s=30, waiting=said.append)
         opened.close()
 
     assert len(said) == 1

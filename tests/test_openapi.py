@@ -15,7 +15,7 @@ import schemathesis
 from starlette.testclient import TestClient
 
 from scrubjay.api import VERBS, Verb
-from scrubjay.daemon.openapi import document
+from scrubjay.transports.http.openapi import document
 from scrubjay_shared.errors import KINDS
 from test_daemon import opened_door
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import scrubjay.index
-from scrubjay.index import EventDoc, Index, MemoryDoc, Table
+import scrubjay.index.index
+from scrubjay.index.index import EventDoc, Index, MemoryDoc, Table
 from scrubjay.policy import RecallPolicy, weighted
-from scrubjay.recall import (
+from scrubjay.retrieval.recall import (
     CUT,
     EVENT,
     HYBRID,
@@ -561,7 +561,7 @@ def test_weighted_scores_are_the_formula_of_cosine_and_overlap() -> None:
 def test_weighted_mode_scores_every_row_and_copies_no_more_than_a_block_of_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scrubjay.index, "_BLOCK", 8)
+    monkeypatch.setattr(scrubjay.index.index, "_BLOCK", 8)
     copied: list[int] = []
     real = Table.vectors
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import planted_secrets
 from scrubjay.policy import DEFAULT
-from scrubjay.redact import (
+from scrubjay.redaction import (
     INJECTED_CLOSE,
     INJECTED_OPEN,
     Cleaned,
@@ -33,7 +33,7 @@ from scrubjay.redact import (
     strip_injected,
     strip_private,
 )
-from scrubjay.secret_rules import KINDS, RULES
+from scrubjay.redaction.rules import KINDS, RULES
 from scrubjay_shared.errors import InvalidError
 
 # No credential stands in this file, not even a made-up one: each is drawn here, so that no scanner stops at it.

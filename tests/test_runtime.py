@@ -23,10 +23,11 @@ from typing import Any
 import anyio
 import pytest
 
-from scrubjay import api, choice, embedding_server, models, slot
+from scrubjay import api, model_choice
+from scrubjay.jobs.scheduler import Scheduler
+from scrubjay.models import catalog, http, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
-from scrubjay.scheduler import Scheduler
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.store import Transaction
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
@@ -104,8 +105,8 @@ class EmbeddingServer:
         self.hole.listen(64)
 
     @property
-    def endpoint(self) -> embedding_server.Endpoint:
-        return embedding_server.Endpoint(url=f"http://127.0.0.1:{self.port}", api="ollama")
+    def endpoint(self) -> http.Endpoint:
+        return http.Endpoint(url=f"http://127.0.0.1:{self.port}", api="ollama")
 
 
 @pytest.fixture
@@ -358,7 +359,7 @@ async def test_a_store_that_goes_without_a_model_keeps_no_queue(opened: Opener, 
 
 @pytest.mark.skipif(not (REAL / MODEL).is_dir(), reason="the model's files are not here")
 async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened: Opener) -> None:
-    space = models.EMBEDDERS[MODEL].space
+    space = catalog.EMBEDDERS[MODEL].space
 
     def embedded_elsewhere(tx: Transaction) -> None:
         owners = [(row[0], "0", b"\0" * 388) for row in tx.fetch("select id from event")]
@@ -445,7 +446,7 @@ async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, se
 # --- the breaker, and the choice ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", [slot, choice])
+@pytest.mark.parametrize("module", [slot, model_choice])
 def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

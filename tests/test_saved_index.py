@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from scrubjay import api
-from scrubjay import service as module
-from scrubjay.service import Service
+from scrubjay.service import service as module
+from scrubjay.service.service import Service
 from scrubjay.store import save_index, saved_index
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
@@ -28,7 +28,7 @@ Opener = Callable[..., AbstractAsyncContextManager[Service]]
 NOW = Millis(1_800_000_000_000)
 SECRET = "quvexzoldrun"
 QUESTIONS = ("boats in June", SECRET, "bicycles", "painted ferries", "lighthouse")
-SPACE = module.models.EMBEDDERS["bge-small-en-v1.5"].space
+SPACE = module.catalog.EMBEDDERS["bge-small-en-v1.5"].space
 
 
 @pytest.fixture(autouse=True)

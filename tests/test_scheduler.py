@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from scrubjay import api
+from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
-from scrubjay.scheduler import Scheduler
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 pytestmark = pytest.mark.anyio

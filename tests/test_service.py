@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from scrubjay import api
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy, RecallWeights, WorkPolicy, weighted
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.settings import ensure_dirs, load
 from scrubjay.store import check
 from scrubjay_shared.clock import MAX_EVENT_MILLIS, Millis

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.sources import Parsed, SourceFormat, detect, parse
+from scrubjay.importers import Parsed, SourceFormat, detect, parse
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import EventDraft, EventType, Kind, Layer, MemoryDraft, Scope, Trust
 

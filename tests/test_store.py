@@ -21,9 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay import api, intake
+from scrubjay import api
+from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.store import Transaction, check, file, find_damage, rows, seals, snapshots
 from scrubjay.store.file import Migration
 from scrubjay.store.sqlite import driver
@@ -47,7 +48,7 @@ NOW = Millis(1_800_000_000_000)
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 
 async def main():
     service = await Service.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
@@ -515,7 +516,7 @@ CRAMPED = """
 import asyncio, resource, sys
 from pathlib import Path
 from scrubjay import api
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import EventDraft, EventType
 

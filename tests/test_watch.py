@@ -18,11 +18,11 @@ import pytest
 import scrubjay
 import scrubjay_shared
 from scrubjay import settings as options
-from scrubjay.client import Client, Running, discover, skew
 from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings
+from scrubjay.transports.client import Client, Running, discover, skew
 from scrubjay_shared.errors import InvalidError, UnavailableError
 
 PATIENT = DaemonPolicy(start_seconds=90)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from scrubjay import settings as options
-from scrubjay.client import discover
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings
+from scrubjay.transports.client import discover
 from scrubjay_shared.errors import UnavailableError
 
 PACKAGES = {

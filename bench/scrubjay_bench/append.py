@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from scrubjay.client import Client
+from scrubjay.transports.client import Client
 from scrubjay_bench import daemons
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.daemons import Daemon

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scrubjay import api
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_bench.configurations import Configuration, Fused, Measured, Scored
 from scrubjay_bench.conversations import Conversation, Question
 from scrubjay_bench.fillings import Filled, Keeper

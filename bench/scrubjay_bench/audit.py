@@ -22,7 +22,7 @@ import msgspec
 
 from scrubjay.distill import Observation, distill
 from scrubjay.distill.observe import SAID
-from scrubjay.sources import parse
+from scrubjay.importers import parse
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Event, EventDraft, EventType, Role
 

@@ -27,10 +27,10 @@ from typing import Any
 
 import msgspec
 
-from scrubjay.client import Client, path_of
 from scrubjay.store import Store
 from scrubjay.store.sqlite import driver
 from scrubjay.store.transaction import Transaction
+from scrubjay.transports.client import Client, path_of
 from scrubjay_bench import clouds, daemons, progress, sealing
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds

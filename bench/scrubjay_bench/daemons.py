@@ -17,9 +17,9 @@ import psutil
 
 from scrubjay import policy
 from scrubjay import settings as options
-from scrubjay.client import Client, Running
 from scrubjay.daemon import control
 from scrubjay.settings import Settings
+from scrubjay.transports.client import Client, Running
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 LONG_SECONDS = 600.0  # of one request: an import of a whole data set

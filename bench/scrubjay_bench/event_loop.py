@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scrubjay.client import Client, Running
 from scrubjay.settings import NO_MODEL, ensure_dirs
+from scrubjay.transports.client import Client, Running
 from scrubjay_bench import daemons, held, stores
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.held import Delay

@@ -21,10 +21,13 @@ from pathlib import Path
 
 import msgspec
 
-from scrubjay import api, dates, exchange, intake, models, store
+from scrubjay import api, dates, store
 from scrubjay.distill import observe
+from scrubjay.importers import export_format
+from scrubjay.ingest import intake
+from scrubjay.models import catalog
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.settings import NO_MODEL
 from scrubjay.store import rows
 from scrubjay_bench import daemons
@@ -136,7 +139,7 @@ class Keeper:
     @property
     def space(self) -> str:
         """The embedding space, or the name of a model that runs elsewhere."""
-        return models.EMBEDDERS[self.model].space if self.model in models.EMBEDDERS else self.model
+        return catalog.EMBEDDERS[self.model].space if self.model in catalog.EMBEDDERS else self.model
 
     @asynccontextmanager
     async def opened(self, filled: Filled, now: Callable[[], Millis], scratch: Path | None) -> AsyncIterator[Service]:
@@ -225,7 +228,7 @@ def _draft(conversation: Conversation, turn: Turn) -> EventDraft:
 async def _state(service: Service, conversation: Conversation, events: dict[str, str]) -> dict[str, tuple[str, ...]]:
     """Import the shipped facts as an export would hold them, with a grip on their turn where that is stored too."""
     turns = {turn.id: turn for turn in conversation.turns}
-    lines = [exchange.header("bench", conversation.end, version=1)]
+    lines = [export_format.header("bench", conversation.end, version=1)]
     covers: dict[str, tuple[str, ...]] = {}
     for place, fact in enumerate(conversation.facts):
         memory = _memory(conversation, place, fact)
@@ -247,7 +250,7 @@ async def _state(service: Service, conversation: Conversation, events: dict[str,
                 ),
             )
         covers[memory.id] = () if fact.source is None else (fact.source,)
-        lines.append(exchange.line(exchange.Kept(memory=memory, grips=grips)))
+        lines.append(export_format.line(export_format.Kept(memory=memory, grips=grips)))
     answer = await service.import_(api.ImportRequest(name="facts.jsonl", data=b"".join(lines), restore=True))
     if answer.memories != len(conversation.facts):
         raise UnavailableError(
@@ -285,7 +288,7 @@ def _id(ts: Millis, *parts: object) -> str:
 async def _exported(service: Service) -> tuple[list[Memory], list[Grip]]:
     """Read the memories back the way anyone can: from an export."""
     data = b"".join([line async for line in service.export()])
-    kept = [line.memory for line in exchange.read("export", data).lines if line.memory is not None]
+    kept = [line.memory for line in export_format.read("export", data).lines if line.memory is not None]
     return [one.memory for one in kept], [grip for one in kept for grip in one.grips]
 
 

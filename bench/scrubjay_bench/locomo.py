@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from scrubjay.sources.locomo import TURN_MS, said_at
+from scrubjay.importers.locomo import TURN_MS, said_at
 from scrubjay_bench.conversations import Conversation, DataSet, Fact, Question, Turn, digest
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError

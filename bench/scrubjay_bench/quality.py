@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from scrubjay import api
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay_bench import daemons
 from scrubjay_bench.figures import Figure
 from scrubjay_bench.plan import Plan

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from scrubjay import models
-from scrubjay.client import Client
+from scrubjay.models import catalog
+from scrubjay.transports.client import Client
 from scrubjay_bench import daemons, floors, stores
 from scrubjay_bench.daemons import Daemon
 from scrubjay_bench.figures import Rounds
@@ -94,7 +94,7 @@ def timed(act: Callable[..., object], *arguments: Any) -> float:
 class Bare:
     """What a recall is made of, each part with nothing around it."""
 
-    embedder: models.Embedder
+    embedder: catalog.Embedder
     vectors: floors.BareVectors
     words: floors.BareWords
     echo: Client
@@ -120,7 +120,7 @@ class Bare:
 @contextmanager
 def bare(plan: Plan, filled_store: Path, folder: Path) -> Iterator[Bare]:
     """Yield the parts, over the texts and vectors of a closed store."""
-    embedder = models.load(plan.models_dir, plan.model)
+    embedder = catalog.load(plan.models_dir, plan.model)
     try:
         with (
             stores.reading(filled_store) as connection,

@@ -18,7 +18,8 @@ from typing import Any
 
 import scrubjay
 import scrubjay_shared
-from scrubjay import __version__, models
+from scrubjay import __version__
+from scrubjay.models import catalog
 from scrubjay.policy import DEFAULT
 from scrubjay.settings import NO_MODEL
 from scrubjay_bench import measures, protocols
@@ -33,7 +34,7 @@ from scrubjay_shared.errors import InvalidError
 
 FORMAT = 1
 RANKING = (  # what decides an answer's order, beside the models: a row is measured again when any of it changes
-    "scrubjay/recall.py", "scrubjay/index.py", "scrubjay/service.py", "scrubjay/models.py", "scrubjay/dates.py",
+    "scrubjay/retrieval", "scrubjay/index", "scrubjay/service", "scrubjay/models", "scrubjay/dates.py",
     "scrubjay/policy.py", "scrubjay_shared/scoring.py", "scrubjay_shared/text.py",
 )  # fmt: skip
 
@@ -229,7 +230,7 @@ def model_facts(name: str) -> dict[str, str] | None:
     """Return a model's name and the SHA-256 of its network; None for none. One that runs elsewhere has no digest."""
     if name == NO_MODEL:
         return None
-    known = models.MODELS.get(name)
+    known = catalog.MODELS.get(name)
     return {"name": name, "sha256": "" if known is None else known.files[0].sha256}
 
 
@@ -239,5 +240,7 @@ def code() -> str:
     digest = hashlib.sha256()
     for name in RANKING:
         package, _, module = name.partition("/")
-        digest.update((roots[package] / module).read_bytes())
+        place = roots[package] / module
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay import api, policy
-from scrubjay.client import Client
-from scrubjay.service import Service
+from scrubjay.service.service import Service
+from scrubjay.transports.client import Client
 from scrubjay_bench import daemons, footprint, recalling, stores
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.daemons import Daemon

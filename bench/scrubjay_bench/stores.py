@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scrubjay import models, store
+from scrubjay import store
+from scrubjay.models import catalog
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay.store.sqlite import driver
 from scrubjay_bench import corpus, locomo, progress
@@ -67,7 +68,7 @@ class Source:
         self.copies = Copies(
             corpus.conversations(talks) if plan.locomo is None else locomo.load(plan.locomo).conversations
         )
-        self.space = models.EMBEDDERS[plan.model].space
+        self.space = catalog.EMBEDDERS[plan.model].space
         made_of = "\n".join([self.space, *self.copies.texts, *(text for _, text in self._varied())])
         self.digest = hashlib.sha256(made_of.encode()).hexdigest()
         self._vectors, varied = self._embedded(plan)
@@ -82,7 +83,7 @@ class Source:
         if not path.exists():
             texts = [*self.copies.texts, *(text for _, text in self._varied())]
             sys.stderr.write(f"embedding {len(texts):,} texts …\n")
-            embedder = models.load(plan.models_dir, plan.model)
+            embedder = catalog.load(plan.models_dir, plan.model)
             try:
                 rows = embedder.embed(texts)
             finally:

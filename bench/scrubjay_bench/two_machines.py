@@ -29,8 +29,8 @@ from typing import Any
 from rich.console import Console
 
 from scrubjay import settings
-from scrubjay.client import Client, discover, path_of
 from scrubjay.store import Store
+from scrubjay.transports.client import Client, discover, path_of
 from scrubjay_bench.daemons import scratch
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, ScrubjayError, UnavailableError

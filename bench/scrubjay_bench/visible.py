@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from scrubjay.client import Client, path_of
+from scrubjay.transports.client import Client, path_of
 from scrubjay_bench import bootstrap, clouds, daemons
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds, percentile, rounded

@@ -17,7 +17,9 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from scrubjay import api, budget, destination, door
+from scrubjay import api, destination
+from scrubjay.retrieval import budget
+from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, Json, Kind, Layer, MemoryDraft, MemoryType, Scope
@@ -42,7 +44,7 @@ class Memory:
         """
         self._project = project
         self._session = session
-        self._door = door.open_file(None if path is None else Path(path))
+        self._door = local.open_file(None if path is None else Path(path))
 
     def __enter__(self) -> Self:
         return self

@@ -28,7 +28,7 @@ TYPE_SALIENCE: dict[MemoryType, float] = {  # initial salience by type, from the
 class RecallPolicy:
     """How candidates are scored and packed.
 
-    Weights multiply standard deviations of meaning or their equivalent in words (`scrubjay.recall`). None is fitted:
+    Weights multiply standard deviations of meaning or their equivalent in words (`scrubjay.retrieval`). None is fitted:
     they are round numbers on a plateau of three sets, LoCoMo's turns, the same cut into sentences, and our own chats
     (bench/chats); what each feature is worth stands in docs/benchmarks.md. `scrubjay bench fit` fits them to a set of
     your own, and the setting `recall_weights` puts what it wrote in place of these.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrubjay.choice import Origin
+from scrubjay.model_choice import Origin
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
 
 if TYPE_CHECKING:

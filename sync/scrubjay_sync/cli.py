@@ -24,7 +24,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from scrubjay.cli import reach, render, times
+from scrubjay.cli import invocation, render, times
 from scrubjay.cli.output import Output, remarks, write_json
 from scrubjay.cli.parser import Help, Parser, shared, text
 from scrubjay_shared.clock import Millis
@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
         line=line,
         out=Output.of(line),
         prompts=Prompts(lines=getattr(line, "password_stdin", False)),
-        chosen=reach.settings_of(line),
+        chosen=invocation.settings_of(line),
     )
     return RUN[name](command) or 0
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from scrubjay import client, door
-from scrubjay.cli import reach
-from scrubjay.client import path_of
-from scrubjay.service import Service
+from scrubjay.cli import invocation
+from scrubjay.service.service import Service
+from scrubjay.transports import client, local
+from scrubjay.transports.client import path_of
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_sync.verbs import VERBS, Verbs
@@ -40,7 +40,7 @@ class Inside:
 
     def __init__(self, chosen: Settings) -> None:
         """Open the store. Raises ConflictError when another process has it."""
-        self._portal = door.Portal()
+        self._portal = local.Portal()
         try:
             self._service: Service = self._portal.run(Service.configured(chosen, os.environ))
             self._verbs = Verbs(
@@ -93,7 +93,7 @@ class Daemon:
 
 
 @contextmanager
-def way_of(chosen: Settings, *, wait_s: float = reach.WAIT_S) -> Iterator[Inside | Daemon]:
+def way_of(chosen: Settings, *, wait_s: float = invocation.WAIT_S) -> Iterator[Inside | Daemon]:
     """Open the way to the verbs: through the daemon that has the store, else here.
 
     Another command that has the store is waited for. Raises ConflictError when it still has it after `wait_s`.
@@ -104,10 +104,10 @@ def way_of(chosen: Settings, *, wait_s: float = reach.WAIT_S) -> Iterator[Inside
         if running is None:
             return Inside(chosen)
         running.close()
-        reach.say_version(running.running)
+        invocation.say_version(running.running)
         return Daemon(chosen.data_dir)
 
-    found: Inside | Daemon = door.in_turn(attempt, wait_s=wait_s, waiting=reach.waiting)
+    found: Inside | Daemon = local.in_turn(attempt, wait_s=wait_s, waiting=invocation.waiting)
     try:
         yield found
     finally:

@@ -14,7 +14,7 @@ from scrubjay_shared.errors import ScrubjayError
 from scrubjay_sync.verbs import Verbs
 
 if TYPE_CHECKING:
-    from scrubjay.service import Service
+    from scrubjay.service.service import Service
     from scrubjay.settings import Settings
 
 # httpx2 logs every request with its address at INFO; ours say what was done.

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
-        from scrubjay.cli.failure import of, report  # noqa: PLC0415  # nothing has gone wrong yet when `main` is loaded
+        from scrubjay.cli.errors import of, report  # noqa: PLC0415  # nothing has gone wrong yet when `main` is loaded
 
         failed = of(error)
         if failed.code == "internal" and os.environ.get("SCRUBJAY_DEBUG"):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scrubjay import api
-from scrubjay.cli import reach
-from scrubjay.cli.later import Later
+from scrubjay.cli import invocation
+from scrubjay.cli.lazy import Later
 from scrubjay.cli.output import Output, write_bytes
 from scrubjay.daemon import control
 from scrubjay_shared.errors import ConflictError, UnavailableError
@@ -49,7 +49,7 @@ class DaemonReport:
 
 def daemon(line: Namespace) -> int:
     """Start, stop or watch the daemon."""
-    chosen = reach.settings_of(line)
+    chosen = invocation.settings_of(line)
     out = Output.of(line)
     match line.verb:
         case "start":
@@ -80,7 +80,7 @@ def _started(started: Started, out: Output) -> int:
     for warning in running.warnings:
         out.remark(warning)
     if not out.quiet:
-        reach.say_version(running)
+        invocation.say_version(running)
     return 0
 
 
@@ -99,7 +99,7 @@ def _status(chosen: Settings, out: Output) -> int:
     report = report_of(health)
     out.answer(report, lambda: render.status(report.status) if report.status is not None else _absent(report, chosen))
     if report.state == "running" and not out.quiet:
-        reach.say_version(health.daemon)
+        invocation.say_version(health.daemon)
     return 0 if report.state == "running" else UnavailableError.exit_code
 
 

@@ -21,10 +21,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from scrubjay import api, client, settings
-from scrubjay import door as doors
-from scrubjay.cli import files, output, reach, render, times
+from scrubjay import api, settings
+from scrubjay.cli import files, invocation, output, render, times
 from scrubjay.daemon import control
+from scrubjay.transports import client
+from scrubjay.transports import local as doors
 from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
 from scrubjay_shared.records import Event, EventDraft, MemoryType
 
@@ -102,7 +103,7 @@ def demo(line: Namespace) -> int:
 
 def settings_in(folder: Path, line: Namespace) -> Settings:
     """Return settings that keep everything in `folder`, except the models: they are read from where they are."""
-    mine = reach.settings_of(line)
+    mine = invocation.settings_of(line)
     environ = {key: value for key, value in os.environ.items() if not key.startswith("SCRUBJAY_")}
     models = {"models_dir": mine.models_dir, "model": mine.model, "reranker": mine.reranker, "threads": mine.threads}
     return settings.load(models | {"port": 0}, environ | {"SCRUBJAY_HOME": str(folder)})

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from scrubjay import models
 from scrubjay import settings as options
-from scrubjay.choice import Choice
-from scrubjay.cli import reach, render
+from scrubjay.cli import invocation, render
 from scrubjay.cli.daemon import report_of
 from scrubjay.cli.models import choices
 from scrubjay.cli.output import Output
-from scrubjay.client import skew
 from scrubjay.daemon import control
+from scrubjay.model_choice import Choice
+from scrubjay.models import catalog
 from scrubjay.settings import Settings
 from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
 from scrubjay.store import check as damage
 from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
+from scrubjay.transports.client import skew
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DoctorReport:
 def doctor(line: Namespace) -> int:
     """Check everything. Exits 0 when nothing failed, 7 when the store is damaged, 6 for anything else."""
     out = Output.of(line)
-    chosen = reach.settings_of(line)
+    chosen = invocation.settings_of(line)
     with out.progress() as bar:
         checks = tuple(examined(chosen, watching(bar) if line.deep else None))
     failed = [check for check in checks if check.state is State.FAIL]
@@ -282,7 +282,7 @@ def model(chosen: Settings) -> Iterator[Check]:
         yield ok("model", f"{name} at {chosen.embed_url}")
         return
     absent = warn("model", f"{name} is not installed: recall goes by words alone", "scrubjay models pull")
-    yield files("model", name, chosen, models.EMBEDDERS, absent)
+    yield files("model", name, chosen, catalog.EMBEDDERS, absent)
 
 
 def reranker(chosen: Settings) -> Iterator[Check]:
@@ -294,7 +294,7 @@ def reranker(chosen: Settings) -> Iterator[Check]:
         yield ok("reranker", f"none, because {choice.because}")
         return
     absent = ok("reranker", f"{name} is not here; scrubjay models pull {name} brings it")
-    yield files("reranker", name, chosen, models.RERANKERS, absent)
+    yield files("reranker", name, chosen, catalog.RERANKERS, absent)
 
 
 def named_twice(what: str, choice: Choice) -> Iterator[Check]:
@@ -304,14 +304,14 @@ def named_twice(what: str, choice: Choice) -> Iterator[Check]:
         yield warn(what, found, todo)
 
 
-def files(what: str, name: str, chosen: Settings, known: Mapping[str, models.Model], absent: Check) -> Check:
+def files(what: str, name: str, chosen: Settings, known: Mapping[str, catalog.Model], absent: Check) -> Check:
     """Return what the files of a model are like, each checked against its checksum."""
     if name not in known:
         return fail(what, f"{name} is not a model we know for that", "scrubjay models lists them")
-    [found] = models.installed(chosen.models_dir, verify=True, manifest={name: known[name]})
-    if found.state is models.ModelState.ABSENT:
+    [found] = catalog.installed(chosen.models_dir, verify=True, manifest={name: known[name]})
+    if found.state is catalog.ModelState.ABSENT:
         return absent
-    if found.state is models.ModelState.DAMAGED:
+    if found.state is catalog.ModelState.DAMAGED:
         return fail(what, f"{name} is {found.state.value}", f"scrubjay models pull {name}")
     return ok(what, f"{name}, whole, {render.size(found.size)}")
 

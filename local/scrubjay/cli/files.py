@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from scrubjay import api, destination
-from scrubjay.cli import reach, reasons
-from scrubjay.cli.failure import of_os_error
+from scrubjay.cli import invocation, reasons
+from scrubjay.cli.errors import of_os_error
 from scrubjay.cli.found import READ_SUFFIXES, Found, files
-from scrubjay.cli.later import Later
+from scrubjay.cli.lazy import Later
 from scrubjay.cli.output import Output
-from scrubjay.exchange import is_export
+from scrubjay.importers.export_format import is_export
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError, TooLargeError
 from scrubjay_shared.records import EventDraft, Layer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from scrubjay.cli import render
-    from scrubjay.door import Door
+    from scrubjay.transports.local import Door
 else:
     render = Later("scrubjay.cli.render")
 
@@ -159,9 +159,9 @@ def ingest(line: Namespace) -> None:
     """Take in events, one JSON object a line. All lines are read before the first is sent: all of it, or none."""
     out = Output.of(line)
     data = sys.stdin.buffer.read() if line.file == "-" else Path(line.file).read_bytes()
-    drafts = _drafts(reach.decoded(data, "stdin" if line.file == "-" else line.file))
+    drafts = _drafts(invocation.decoded(data, "stdin" if line.file == "-" else line.file))
     totals = Totals()
-    with reach.store(line, background=True) as door, out.progress() as bar:
+    with invocation.store(line, background=True) as door, out.progress() as bar:
         task = bar.add_task("ingesting", total=len(drafts))
         for start in range(0, len(drafts), BATCH):
             batch = tuple(drafts[start : start + BATCH])
@@ -224,7 +224,7 @@ def import_(line: Namespace) -> int:
     wanted = [file for file in found if not file.reason]
     if not wanted:
         raise _nothing_found(line.paths, totals)
-    with reach.store(line, background=not line.dry_run) as door, out.progress() as bar:
+    with invocation.store(line, background=not line.dry_run) as door, out.progress() as bar:
         task = bar.add_task("importing", total=len(wanted))
         try:
             for file in wanted:
@@ -375,7 +375,7 @@ def settled(door: Door, out: Output) -> api.SettleAnswer:
 def export(line: Namespace) -> None:
     """Write everything out, as `scrubjay import` reads it. A file appears complete, or not at all."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         if line.file == "-":
             sys.stdout.flush()
             _written(door, sys.stdout.buffer)
@@ -391,7 +391,7 @@ def export(line: Namespace) -> None:
 
 def _destination(line: Namespace, target: Path) -> Path:
     """Return where a copy is to go. Raises for a file of ours, and for one that is there and may not be replaced."""
-    chosen = reach.settings_of(line)
+    chosen = invocation.settings_of(line)
     inside = [each for each in chosen.data_dir.iterdir() if each.is_file()] if chosen.data_dir.is_dir() else []
     ours = [chosen.config_path, chosen.log_path, *inside, *([chosen.socket] if chosen.socket else [])]
     return destination.check(target, chosen.store_path, force=line.force, ours=ours)
@@ -408,8 +408,8 @@ def _written(door: Door, file: BinaryIO) -> tuple[int, int]:
 def backup(line: Namespace) -> None:
     """Copy the store while it is in use, and check the copy."""
     out = Output.of(line)
-    chosen = reach.settings_of(line)
-    stamp = f"{reach.now():%Y-%m-%dT%H%M%S}"
+    chosen = invocation.settings_of(line)
+    stamp = f"{invocation.now():%Y-%m-%dT%H%M%S}"
     default = chosen.data_dir / "backups" / f"memory-{stamp}.db"
     path = Path(line.file).expanduser().absolute() if line.file else default
     if path.is_dir():
@@ -417,7 +417,7 @@ def backup(line: Namespace) -> None:
     if path == default:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = _destination(line, path)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.PathAnswer = door.call("backup", api.PathRequest(path=str(path), force=line.force))
     out.answer(
         answer, lambda: f"wrote {answer.path}: {render.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…"
@@ -430,10 +430,10 @@ def restore(line: Namespace) -> None:
     from scrubjay.store import restore as put_back  # noqa: PLC0415
 
     out = Output.of(line)
-    target = reach.settings_of(line).store_path
+    target = invocation.settings_of(line).store_path
     source = Path(line.file).expanduser().absolute()
     kept = put_back(target, source, migrations())
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         loaded = _always_loaded(door)
     report = RestoreReport(
         file=str(target), source=str(source), kept=None if kept is None else str(kept), always_loaded=loaded
@@ -460,7 +460,7 @@ def _always_loaded(door: Door) -> AlwaysLoaded:
 def rebuild(line: Namespace) -> None:
     """Derive everything again from events and ops."""
     out = Output.of(line)
-    with reach.store(line, background=line.vectors) as door, out.progress() as bar:
+    with invocation.store(line, background=line.vectors) as door, out.progress() as bar:
         bar.add_task("rebuilding", total=None)
         answer: api.RebuildAnswer = door.call("rebuild", api.RebuildRequest(vectors=line.vectors))
         bar.stop()

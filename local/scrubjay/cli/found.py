@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from scrubjay.exchange import is_export
-from scrubjay.sources import JSON_SUFFIXES, agent_folder, detect
-from scrubjay.sources.reading import SourceFormat
+from scrubjay.importers import JSON_SUFFIXES, agent_folder, detect
+from scrubjay.importers.export_format import is_export
+from scrubjay.importers.reading import SourceFormat
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 READ_SUFFIXES = (".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text")

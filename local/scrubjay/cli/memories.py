@@ -6,8 +6,8 @@ import importlib.metadata
 from typing import TYPE_CHECKING
 
 from scrubjay import api
-from scrubjay.cli import reach, times
-from scrubjay.cli.later import Later
+from scrubjay.cli import invocation, times
+from scrubjay.cli.lazy import Later
 from scrubjay.cli.output import Output
 from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType, Scope
@@ -29,7 +29,7 @@ def add(line: Namespace) -> None:
     out = Output.of(line)
     scope, resource = _belongs(line)
     draft = MemoryDraft(
-        content=reach.words(line.text, "what to remember"),
+        content=invocation.words(line.text, "what to remember"),
         name=line.name,
         aliases=tuple(line.aliases),
         kind=Kind(line.kind),
@@ -40,10 +40,10 @@ def add(line: Namespace) -> None:
         salience=line.salience,
         topic=line.topic,
     )
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         entry: api.Entry = door.call("add", draft)
         out.answer(entry, lambda: render.changed("added" if entry.created else "already there:", entry))
-        reach.embedded(door)
+        invocation.embedded(door)
 
 
 def _belongs(line: Namespace) -> tuple[Scope, str | None]:
@@ -57,9 +57,9 @@ def _belongs(line: Namespace) -> tuple[Scope, str | None]:
 def recall(line: Namespace) -> None:
     """Ask a question."""
     out = Output.of(line)
-    today = reach.now()
+    today = invocation.now()
     request = api.RecallRequest(
-        query=reach.words(line.query, "the question"),
+        query=invocation.words(line.query, "the question"),
         limit=line.limit,
         mode=api.Mode(line.mode),
         project=line.project,
@@ -75,7 +75,7 @@ def recall(line: Namespace) -> None:
         neighbours=line.neighbours,
         rerank=line.rerank,
     )
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.RecallAnswer = door.call("recall", request)
     out.answer(answer, lambda: render.recall(answer, why=line.why))
     if not out.json:
@@ -85,7 +85,7 @@ def recall(line: Namespace) -> None:
 def get(line: Namespace) -> None:
     """Show one memory."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         entry: api.Entry = door.call("get", _ref(line))
     out.answer(entry, lambda: render.entry(entry))
 
@@ -93,7 +93,7 @@ def get(line: Namespace) -> None:
 def list_(line: Namespace) -> None:
     """Page through memories."""
     out = Output.of(line)
-    today = reach.now()
+    today = invocation.now()
     request = api.ListRequest(
         limit=line.limit,
         cursor=line.cursor,
@@ -106,7 +106,7 @@ def list_(line: Namespace) -> None:
         since=times.since(line.since, today),
         until=times.until(line.until, today),
     )
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.ListAnswer = door.call("list", request)
     out.answer(answer, lambda: render.entries(answer.entries))
     _notes(out, answer.notes)
@@ -118,7 +118,7 @@ def update(line: Namespace) -> None:
     out = Output.of(line)
     request = api.UpdateRequest(
         ref=line.ref,
-        content=reach.words(line.text, "the new words") if line.text else None,
+        content=invocation.words(line.text, "the new words") if line.text else None,
         type=None if line.type is None else MemoryType(line.type),
         salience=line.salience,
         topic=line.topic,
@@ -128,16 +128,16 @@ def update(line: Namespace) -> None:
     )
     if all(getattr(request, name) is None for name in ("content", "type", "salience", "topic", "layer")):
         raise InvalidError("nothing to change", hint="give new words, or --type, --salience, --topic or --layer")
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         entry: api.Entry = door.call("update", request)
         out.answer(entry, lambda: render.changed("updated", entry))
-        reach.embedded(door)
+        invocation.embedded(door)
 
 
 def rename(line: Namespace) -> None:
     """Give a memory another name."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         entry: api.Entry = door.call("rename", api.RenameRequest(ref=line.ref, name=line.name))
     out.answer(entry, lambda: render.changed("renamed", entry))
 
@@ -146,7 +146,7 @@ def alias(line: Namespace) -> None:
     """Give a memory one more name, or take it away."""
     out = Output.of(line)
     request = api.AliasRequest(ref=line.ref, alias=line.alias, remove=line.remove)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         entry: api.Entry = door.call("alias", request)
     out.answer(entry, lambda: render.changed("alias removed from" if line.remove else "alias added to", entry))
 
@@ -155,7 +155,7 @@ def forget(line: Namespace) -> None:
     """Erase a memory, and the words it was read from."""
     out = Output.of(line)
     request = api.ForgetRequest(ref=line.ref, keep_sources=line.keep_sources)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.ForgetAnswer = door.call("forget", request)
     out.answer(answer, lambda: render.forgotten(answer))
 
@@ -163,7 +163,7 @@ def forget(line: Namespace) -> None:
 def why(line: Namespace) -> None:
     """Show where a memory comes from."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.WhyAnswer = door.call("why", _ref(line))
     out.answer(answer, lambda: render.why(answer))
 
@@ -171,7 +171,7 @@ def why(line: Namespace) -> None:
 def conflicts(line: Namespace) -> None:
     """List the conflicts, after settling what was asked for."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         if line.keep is not None:
             ref, field, version = line.keep
             request = api.ResolveRequest(
@@ -182,7 +182,7 @@ def conflicts(line: Namespace) -> None:
                 session_id=line.session,
             )
             door.call("resolve", request)
-            reach.embedded(door)
+            invocation.embedded(door)
         answer: api.ConflictsAnswer = door.call(
             "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
         )
@@ -194,7 +194,7 @@ def _device_names(line: Namespace, out: Output) -> Mapping[str, str]:
     names: dict[str, str] = {}
     for found in importlib.metadata.entry_points(group=DEVICE_NAMES):
         try:
-            names |= found.load()(reach.settings_of(line))
+            names |= found.load()(invocation.settings_of(line))
         except (ScrubjayError, ModuleNotFoundError) as error:
             out.remark(f"devices are shown by their ids, because their names cannot be read: {error}")
     return names
@@ -203,7 +203,7 @@ def _device_names(line: Namespace, out: Output) -> Mapping[str, str]:
 def context(line: Namespace) -> None:
     """Show what an agent loads at its start, after setting what was asked for."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         for verb, pairs in (("set_identity", line.identity), ("set_active", line.active)):
             for key, value in pairs:
                 door.call(verb, api.SlotRequest(key=key, value=value))
@@ -219,7 +219,7 @@ def context(line: Namespace) -> None:
 def events(line: Namespace) -> None:
     """Page through what was said."""
     out = Output.of(line)
-    today = reach.now()
+    today = invocation.now()
     request = api.EventsRequest(
         session_id=line.of,
         project=line.project,
@@ -228,7 +228,7 @@ def events(line: Namespace) -> None:
         limit=line.limit,
         cursor=line.cursor,
     )
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.EventsAnswer = door.call("events", request)
     out.answer(answer, lambda: render.events(answer.events))
     _notes(out, answer.notes)
@@ -238,7 +238,7 @@ def events(line: Namespace) -> None:
 def sessions(line: Namespace) -> None:
     """List the sessions."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.SessionsAnswer = door.call("sessions", api.Nothing())
     out.answer(answer, lambda: render.sessions(answer.sessions))
 
@@ -246,7 +246,7 @@ def sessions(line: Namespace) -> None:
 def stats(line: Namespace) -> None:
     """Show counts and sizes."""
     out = Output.of(line)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.StatsAnswer = door.call("stats", api.Nothing())
     out.answer(answer, lambda: render.stats(answer))
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from scrubjay import api, door
-from scrubjay import models as embedders
+from scrubjay import api
 from scrubjay import settings as options
-from scrubjay.choice import Choice, Origin
-from scrubjay.choice import chosen as choose
-from scrubjay.cli import reach
-from scrubjay.cli.later import Later
+from scrubjay.cli import invocation
+from scrubjay.cli.lazy import Later
 from scrubjay.cli.output import Output, remarks
+from scrubjay.model_choice import Choice, Origin
+from scrubjay.model_choice import chosen as choose
+from scrubjay.models import catalog as embedders
 from scrubjay.store import meta_of
+from scrubjay.transports import local
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scrubjay.cli import render
-    from scrubjay.models import ModelStatus
+    from scrubjay.models.catalog import ModelStatus
     from scrubjay.settings import Settings
 else:
     render = Later("scrubjay.cli.render")
@@ -49,9 +50,9 @@ class InitReport:
 def init(line: Namespace) -> None:
     """Make the folders and the store, and fetch the models when that is wanted. Never asks into the void."""
     out = Output.of(line)
-    chosen = reach.settings_of(line)
+    chosen = invocation.settings_of(line)
     options.ensure_dirs(chosen)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         counts: api.StatsAnswer = door.call("stats", api.Nothing())
     embedder, reranker = (choice.name for choice in choices(chosen))
     model = line.model or embedder
@@ -135,7 +136,7 @@ def _pull(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) 
 def models(line: Namespace) -> None:
     """List models, fetch some, or choose the one to embed or to rerank with."""
     out = Output.of(line)
-    chosen = reach.settings_of(line)
+    chosen = invocation.settings_of(line)
     if line.verb == "pull":
         names = [line.name] if line.name else _local(*(choice.name for choice in choices(chosen)))
         if not names:
@@ -147,7 +148,7 @@ def models(line: Namespace) -> None:
         _told(chosen, names)
     elif line.verb == "use":
         _use(line, chosen)
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         answer: api.ModelsAnswer = door.call("models", api.Nothing())
     out.answer(answer, lambda: render.models(answer))
 
@@ -155,14 +156,14 @@ def models(line: Namespace) -> None:
 def _use(line: Namespace, chosen: Settings) -> None:
     """Choose a model in the store, which uses it from now on, and in the settings, for stores that are made later."""
     reranker = line.reranker or line.name in embedders.RERANKERS
-    with reach.store(line) as door:
+    with invocation.store(line) as door:
         door.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
     options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)
 
 
 def _told(chosen: Settings, names: Sequence[str]) -> None:
     """Let a running daemon that waits for these models load them."""
-    daemon = door.through_daemon(chosen.store_path, chosen)
+    daemon = local.through_daemon(chosen.store_path, chosen)
     if daemon is None:
         return
     try:

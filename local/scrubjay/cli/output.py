@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from scrubjay.cli.later import Later
+from scrubjay.cli.lazy import Later
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -61,7 +61,7 @@ def extension(line: Namespace) -> int:
     try:
         run = next(iter(found)).load()
     except ImportError as error:
-        from scrubjay.daemon.workers import unloadable  # noqa: PLC0415  # the web server, and only for its words
+        from scrubjay.plugins import unloadable  # noqa: PLC0415  # the web server, and only for its words
 
         raise unloadable(f"scrubjay {line.command}", name, error) from error
     code = run(line.rest)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from scrubjay import settings as options
-from scrubjay.choice import Origin
-from scrubjay.client import STOP_NAME, Client, Running, discover, greeting
+from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy
+from scrubjay.transports.client import STOP_NAME, Client, Running, discover, greeting
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:

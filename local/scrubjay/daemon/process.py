@@ -30,16 +30,16 @@ import uvicorn
 
 from scrubjay import __version__
 from scrubjay import settings as options
-from scrubjay.client import RECORD_NAME, Running, discover
 from scrubjay.daemon import control
-from scrubjay.daemon.app import create_app
-from scrubjay.daemon.guard import places
 from scrubjay.daemon.watch import Change, Watch
-from scrubjay.daemon.workers import Workers
+from scrubjay.jobs.scheduler import Scheduler
+from scrubjay.plugins import Workers
 from scrubjay.policy import DEFAULT, MemoryPolicy
-from scrubjay.scheduler import Scheduler
-from scrubjay.service import Service
+from scrubjay.service.service import Service
 from scrubjay.store import StoreInUseError, gone, identity, replaced
+from scrubjay.tracebacks import frames_of
+from scrubjay.transports.client import RECORD_NAME, Running, discover
+from scrubjay.transports.http.app import create_app
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 
 if TYPE_CHECKING:
@@ -451,7 +451,7 @@ class DiscreetFormatter(logging.Formatter):
     def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  # the library's name
         """Return one line: the kind of the exception, and where it came from."""
         error = ei[1]
-        return "" if error is None else f"{type(error).__qualname__} at {places(error)}"
+        return "" if error is None else f"{type(error).__qualname__} at {frames_of(error)}"
 
 
 def _on_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

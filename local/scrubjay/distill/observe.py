@@ -10,10 +10,10 @@ from scrubjay.dates import find_dates
 from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker
+from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.thought import Setting, Thought, read
 from scrubjay.distill.wording import dated, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
-from scrubjay.salience import initial_salience
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash

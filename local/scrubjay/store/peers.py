@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scrubjay import receipt
+from scrubjay.ingest import receipt
 from scrubjay.store import rows, sqlite
 from scrubjay.store.projection import ERASED, OF_MEMORIES, PROJECTED_AT_ONCE, Projection
 from scrubjay.store.sqlite import driver

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scrubjay import destination
-from scrubjay.index import EventDoc, MemoryDoc
+from scrubjay.index.index import EventDoc, MemoryDoc
 from scrubjay.store import embed_queue, file, rows, seals, sqlite
 from scrubjay.store.embed_queue import Place, Waiting
 from scrubjay.store.index_file import drop_index

@@ -1,0 +1,105 @@
+"""From a command line to the store it means: its settings, its door, and the texts and times it was given."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrubjay import api, settings
+from scrubjay.transports import client, local
+from scrubjay_shared.errors import InvalidError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Sequence
+
+WAIT_S = 30.0
+"""How long a command waits for another one, or a daemon that starts: agents run several at a time."""
+
+EMBED_MS = 15_000
+"""How long embedding what one command wrote may take: a server that loads its model first needs some seconds, and a
+person should not wait longer for one that never answers. The next command goes on with the rest."""
+
+BOM = b"\xef\xbb\xbf"
+
+
+def settings_of(line: Namespace) -> settings.Settings:
+    """Return the settings in force for this command."""
+    environ = dict(os.environ)
+    if line.home is not None:
+        environ["SCRUBJAY_HOME"] = str(Path(line.home).expanduser().absolute())
+    return settings.load({"data_dir": line.data_dir}, environ)
+
+
+@contextmanager
+def store(line: Namespace, *, background: bool = False) -> Iterator[local.Door]:
+    """Open the store for this command: through the daemon when it runs, else here, and closed after it."""
+    chosen = settings_of(line)
+    told = nothing if line.quiet else waiting
+    opened = local.open_store(chosen.store_path, chosen, background=background, wait_s=WAIT_S, waiting=told)
+    if isinstance(opened, local.Daemon) and not line.quiet:
+        say_version(opened.running)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def say(words: str) -> None:
+    """Say something on stderr that is not the result, while it is true."""
+    sys.stderr.write(f"scrubjay: {words}\n")
+    sys.stderr.flush()
+
+
+def waiting(words: str) -> None:
+    """Say what a command waits for, where a person sees it."""
+    if sys.stderr.isatty():
+        say(words)
+
+
+def nothing(_: str) -> None:
+    """Say nothing."""
+
+
+@cache
+def say_version(running: client.Running | None) -> None:
+    """Say once when the daemon is of another version than this command, and what to do about it."""
+    apart = None if running is None else client.skew(running.version)
+    if apart is not None:
+        say(f"{apart[0]}; {apart[1]}")
+
+
+def embedded(opened: local.Door) -> None:
+    """Embed what this command wrote, where no daemon does it: else it would never be found by its meaning."""
+    if opened.through == "process":
+        opened.call("settle", api.SettleRequest(timeout_ms=EMBED_MS))
+
+
+def now() -> datetime:
+    """Return this moment on this machine's clock and calendar."""
+    return datetime.now(UTC).astimezone()
+
+
+def words(given: Sequence[str], what: str) -> str:
+    """Return the text given as arguments, or on stdin for `-`. Raises InvalidError when that is not UTF-8."""
+    if list(given) != ["-"]:
+        return " ".join(given)
+    if sys.stdin.isatty():
+        sys.stderr.write(f"{what}, ended by Ctrl-D:\n")
+    return decoded(sys.stdin.buffer.read(), "stdin").removesuffix("\n")
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Return UTF-8 bytes as text, without a byte-order mark. Never guesses: wrong words would be stored."""
+    try:
+        return data.removeprefix(BOM).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidError(
+            f"{name} is not UTF-8 (byte 0x{data.removeprefix(BOM)[error.start]:02x} at {error.start})",
+            hint="convert it first, for instance with: iconv -f WINDOWS-1252 -t UTF-8",
+        ) from error

@@ -1,0 +1,127 @@
+"""What other programs and people wrote, as drafts to import: bytes in, drafts out. Knows no disk and no store."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from scrubjay.importers.claude_code import parse_claude_code
+from scrubjay.importers.locomo import parse_locomo
+from scrubjay.importers.mcp_memory import parse_mcp_memory
+from scrubjay.importers.notes import parse_markdown, parse_text
+from scrubjay.importers.reading import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
+from scrubjay_shared.errors import InvalidError
+
+__all__ = ["Parsed", "SourceFormat", "detect", "parse"]
+
+MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdc"))
+MARKDOWN_NAMES = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
+TEXT_SUFFIXES = frozenset(("", ".txt", ".text"))
+JSON_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
+BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule, and its number
+MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
+    (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
+    (SourceFormat.MCP_MEMORY, re.compile(rb'"type"\s*:\s*"(?:entity|relation)"|"(?:entities|relations)"\s*:\s*\[')),
+    (SourceFormat.CLAUDE_CODE, re.compile(rb'"(?:parentUuid|leafUuid)"\s*:')),
+)
+
+
+def detect(name: str, head: bytes) -> SourceFormat:
+    """Return the format of a file from its first bytes, and from its name where the bytes do not tell.
+
+    The more of the file `head` holds, the surer. Raises InvalidError for an empty, binary or unknown file.
+    """
+    head = as_utf8(name, head, whole=False)
+    require_text(name, head)
+    path = path_of(name)
+    suffix = path.suffix.lower()
+    if head.lstrip()[:1] in (b"{", b"[") and suffix not in MARKDOWN_SUFFIXES:
+        if found := of_json(head):
+            return found
+        if suffix in JSON_SUFFIXES:
+            raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
+    if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:
+        return SourceFormat.MARKDOWN
+    if suffix in TEXT_SUFFIXES:
+        return SourceFormat.TEXT
+    raise InvalidError(f"{name} is not of a format that scrubjay reads", hint=FORMATS_HINT)
+
+
+def parse(
+    name: str,
+    data: bytes,
+    format: str | None = None,  # noqa: A002 - the word of the command line and the wire
+    *,
+    only: str | None = None,
+    project: str | None = None,
+    place: str | None = None,
+) -> Parsed:
+    """Read a source as drafts, all of them trusted as imports.
+
+    `name` is the file's name, relative to what is imported; `place` says which file it is, whatever way it was named
+    (its absolute path): notes of the same headings in two files are told apart by it. `format` is a `SourceFormat`,
+    found out when None. `only` picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all
+    for; without one, events of Claude Code belong to the directory they happened in, and the rest to the person.
+
+    Raises InvalidError for an empty, binary or unknown file, or one that is not in `format`; NotFoundError when `only`
+    names nothing. Damage inside a file is counted in `skipped` instead.
+    """
+    source = detect(name, data) if format is None else named(format)
+    data = as_utf8(name, data, whole=True)
+    require_text(name, data)
+    if only is not None and source is not SourceFormat.LOCOMO:
+        raise InvalidError(
+            f"--only chooses a conversation of a LoCoMo file, and {name} is not one", hint="leave out --only"
+        )
+    match source:
+        case SourceFormat.CLAUDE_CODE:
+            return parse_claude_code(name, data, project=project)
+        case SourceFormat.LOCOMO:
+            return parse_locomo(name, data, only=only, project=project)
+        case SourceFormat.MCP_MEMORY:
+            return parse_mcp_memory(name, data, project=project, place=place)
+        case SourceFormat.MARKDOWN:
+            return parse_markdown(name, data, project=project, place=place)
+        case SourceFormat.TEXT:
+            return parse_text(name, data, project=project)
+
+
+def named(word: str) -> SourceFormat:
+    """Return the format a person named. Raises InvalidError when there is none of that name."""
+    try:
+        return SourceFormat(word)
+    except ValueError as e:
+        raise InvalidError(f"{word!r} is not an import format", hint=FORMATS_HINT) from e
+
+
+def require_text(name: str, data: bytes) -> None:
+    """Raise InvalidError when a file is empty or binary."""
+    if b"\0" in data[:BINARY_HEAD]:
+        raise InvalidError(
+            f"{name} is a binary file, not text", hint=f"unpack it first if it is an archive; {FORMATS_HINT}"
+        )
+    if not data or data.isspace():
+        raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
+
+
+def of_json(head: bytes) -> SourceFormat | None:
+    """Return the format of JSON or JSON lines by the first line that tells, else by keys; None when nothing tells."""
+    for line in lines(head):
+        if line[:1] == b"{" and line[-1:] == b"}" and (found := of_line(line)):
+            return found
+    return next((source for source, mark in MARKS if mark.search(head)), None)
+
+
+def of_line(line: bytes) -> SourceFormat | None:
+    """Return the format that one complete JSON line belongs to, if it tells."""
+    try:
+        value: Any = json_value(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    if clean(value.get("type")) in ("entity", "relation"):
+        return SourceFormat.MCP_MEMORY
+    if {"parentUuid", "leafUuid"} & value.keys():
+        return SourceFormat.CLAUDE_CODE
+    return None

@@ -1,0 +1,1 @@
+"""Work that the daemon does by itself, in the background."""

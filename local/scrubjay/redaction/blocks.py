@@ -1,0 +1,150 @@
+"""Passages that are not stored: what a person marked as private, and what recall put into an agent's context."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from scrubjay.policy import DEFAULT
+from scrubjay.redaction.stretches import holds, scan
+
+INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context begins and ends with these, nowhere else
+INJECTED_CLOSE = "</scrubjay-memory>"
+
+
+def strip_private(text: str) -> str:
+    """Take out `<private>…</private>`, nested ones as one; one that is never closed runs to the end of the text.
+
+    The tags are exact but for case (`<private key>` is prose), and may be escaped as JSON escapes them. Where two words
+    would run together, one space stands in for what was between them.
+    """
+    return cut_out(text, private_spans)[0]
+
+
+def strip_injected(text: str) -> str:
+    """Take out the blocks that `injected` made, and a `<system-reminder>` around them with all it holds.
+
+    A block cut off by the host (opened at the end of a line, never closed) runs to the end of the text. A mere mention
+    of the tag within a line stays.
+    """
+    return cut_out(text, injected_spans)[0]
+
+
+def injected(body: str, **attributes: str) -> str:
+    """Wrap recalled text in the block that `strip_injected` recognises, whatever the text holds.
+
+    A tag of ours within `body` is defused (its `<` becomes `‹`), so that stored text cannot end the block early and
+    speak to the agent from outside it. Attributes are quoted.
+    """
+    quoted = "".join(f' {name}="{_ATTRIBUTE_UNSAFE.sub(" ", value)}"' for name, value in attributes.items())
+    return f"{INJECTED_OPEN}{quoted}>\n{_OWN_TAG.sub('‹', body)}\n{INJECTED_CLOSE}"
+
+
+# ---------------------------------------------------------------------------------------------------- passages
+
+_ATTRIBUTE_UNSAFE = re.compile(r'[<>"\r\n\\]')
+_LT = r"(?:<|\\u003[cC])"  # `<` as such, or as some JSON encoders write it
+_GT = r"(?:>|\\u003[eE])"
+_OWN_TAG = re.compile(rf"{_LT}(?=\\?/?(?:scrubjay-memory|system-reminder))", re.IGNORECASE)
+_PRIVATE_TAG = re.compile(rf"{_LT}(?P<close>\\?/)?private{_GT}", re.IGNORECASE)
+_INJECTED_TAG = re.compile(
+    rf"{_LT}(?:(?P<close>\\?/)(?:scrubjay-memory|(?P<closed_host>system-reminder)){_GT}"
+    rf"|(?:scrubjay-memory(?=[\s>\\])|(?P<host>system-reminder){_GT}))",
+    re.IGNORECASE,
+)
+_REST_OF_OPENING = re.compile(rf"[^<>\n]{{0,1000}}{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
+
+
+class _Cut(NamedTuple):
+    start: int
+    end: int
+
+
+def may_hold_tag(text: str) -> bool:
+    """Whether a passage may begin in the text: False is certain, True is not."""
+    return holds(text, "<") or holds(text, "\\u003") or holds(text, "\\U003")
+
+
+def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
+    """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so."""
+    count = 0
+    for _ in range(DEFAULT.redact.passes):
+        spans = _outermost(spans_of(text))
+        if not spans:
+            return text, count
+        count += len(spans)
+        text = _without(text, spans)
+    spans = _outermost(spans_of(text))
+    if spans:  # hostile by now: nothing after the first tag is kept
+        return text[: spans[0].start], count + 1
+    return text, count
+
+
+def _without(text: str, spans: list[_Cut]) -> str:
+    parts: list[str] = []
+    end = 0
+    for span in spans:
+        parts.append(text[end : span.start])
+        glued = span.start > 0 and span.end < len(text)
+        if glued and not text[span.start - 1].isspace() and not text[span.end].isspace():
+            parts.append(" ")
+        end = span.end
+    return "".join([*parts, text[end:]])
+
+
+def _outermost(spans: Iterable[_Cut]) -> list[_Cut]:
+    result: list[_Cut] = []
+    for span in sorted(spans):
+        if result and span.start <= result[-1].end:
+            result[-1] = _Cut(result[-1].start, max(result[-1].end, span.end))
+        else:
+            result.append(span)
+    return result
+
+
+def private_spans(text: str) -> Iterator[_Cut]:
+    """Passages between private tags, each with its tags."""
+    opened: list[int] = []
+    for tag in scan(_PRIVATE_TAG, text, 32) if may_hold_tag(text) else ():
+        if not tag["close"]:
+            opened.append(tag.start())
+        elif opened:
+            yield _Cut(opened.pop(), tag.end())
+    if opened:
+        yield _Cut(opened[0], len(text))
+
+
+def injected_spans(text: str) -> list[_Cut]:
+    """Blocks that `injected` made, and the host's own around them."""
+    own: list[_Cut] = []
+    hosts: list[_Cut] = []
+    own_open: list[re.Match[str]] = []
+    host_open: list[int] = []
+    for tag in scan(_INJECTED_TAG, text, 48) if may_hold_tag(text) else ():
+        if tag["host"]:
+            host_open.append(tag.start())
+        elif tag["closed_host"]:
+            if host_open:
+                hosts.append(_Cut(host_open.pop(), tag.end()))
+        elif not tag["close"]:
+            own_open.append(tag)
+        elif own_open:
+            own.append(_Cut(own_open.pop().start(), tag.end()))
+    cut_off = next((tag.start() for tag in own_open if _REST_OF_OPENING.match(text, tag.end())), None)
+    if cut_off is not None:
+        # The host closes its own tag even around a block that it cut off: what follows is not ours.
+        wrap = min((host for host in hosts if host.start < cut_off < host.end), default=None)
+        own.append(wrap or _Cut(cut_off, len(text)))
+        own += [_Cut(start, len(text)) for start in host_open[:1] if start < cut_off and not wrap]
+    if not own:
+        return own
+    own = _outermost(own)
+    starts = [span.start for span in own]
+    return own + [host for host in hosts if _any_within(starts, host)]
+
+
+def _any_within(starts: list[int], host: _Cut) -> bool:
+    at = bisect_left(starts, host.start)
+    return at < len(starts) and starts[at] < host.end

@@ -1,0 +1,1 @@
+"""From a question to its hits: candidates, scores, filters, and what fits into a budget of tokens."""

@@ -1,0 +1,129 @@
+"""What fits into an agent's context: hits and always-loaded layers, cut to a budget of tokens. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scrubjay.api import ContextAnswer, Hit, Quote
+from scrubjay.retrieval.recall import pack
+from scrubjay_shared.text import estimate_tokens
+
+IDENTITY_TITLE = "# Identity"
+ACTIVE_TITLE = "# Active context"
+
+
+CHARS_PER_TOKEN = 16
+"""Of a text no more characters are looked at than this times the budget: prose has 6 to the estimated token, code 4.
+
+Only what is nearly all white space could fit with more, and is cut although it would have fitted.
+"""
+
+
+def chars_within(max_tokens: int) -> int:
+    """Return how many characters of a text can matter to a budget. A longer text does not fit whole."""
+    return CHARS_PER_TOKEN * max_tokens
+
+
+def cost(hit: Hit) -> int:
+    """Return the estimated tokens of everything a hit quotes."""
+    return estimate_tokens(hit.text) + _cost((*hit.sources, *hit.neighbours))
+
+
+def fit(hits: Sequence[Hit], max_tokens: int) -> tuple[tuple[Hit, ...], int, int]:
+    """Return the hits that cost at most `max_tokens` together, what they cost, and how many were left out.
+
+    The order is kept. What does not fit whole loses its neighbours, then its sources, then the end of its text; then
+    nothing more is taken, so that the best stay first. No more than `chars_within` of any text is read.
+    """
+    kept: list[Hit] = []
+    spent = 0
+    for hit in hits:
+        room = max_tokens - spent
+        shorter, costs = _fitted(hit, room)
+        if shorter is None:
+            packed = pack([hit.text[: chars_within(room) + 1]], max_tokens=room)
+            if packed.texts:
+                kept.append(replace(hit, text=packed.texts[0], sources=(), neighbours=(), truncated=True))
+                spent += packed.tokens
+            break
+        kept.append(shorter)
+        spent += costs
+    return tuple(kept), spent, len(hits) - len(kept)
+
+
+def _fitted(hit: Hit, room: int) -> tuple[Hit | None, int]:
+    """Return a hit with as much around its whole text as fits, and what it costs; None when its text does not fit."""
+    most = chars_within(room)
+    text = _bounded(hit.text, most)
+    if text > room:
+        return None, 0
+    sources = sum(_bounded(quote.text, most) for quote in hit.sources)
+    if text + sources > room:
+        return replace(hit, neighbours=(), sources=()), text
+    neighbours = sum(_bounded(quote.text, most) for quote in hit.neighbours)
+    if text + sources + neighbours > room:
+        return replace(hit, neighbours=()), text + sources
+    return hit, text + sources + neighbours
+
+
+def _bounded(text: str, most: int) -> int:
+    """Return the estimated tokens of a text; of one longer than `most`, more than fit, without reading it."""
+    return most + 1 if len(text) > most else estimate_tokens(text)
+
+
+def context(
+    identity: Mapping[str, str],
+    active: Mapping[str, str],
+    *,
+    identity_tokens: int,
+    active_tokens: int,
+) -> ContextAnswer:
+    """Return the startup context: the identity layer, then the active one, each within its own budget.
+
+    Lines that do not fit are named in `cut`, and the text says how many there are.
+    """
+    parts: list[str] = []
+    cut: list[str] = []
+    for title, lines, budget in (
+        (IDENTITY_TITLE, identity, identity_tokens),
+        (ACTIVE_TITLE, active, active_tokens),
+    ):
+        if lines:
+            text, dropped = _layer(title, lines, budget)
+            parts.append(text)
+            cut += dropped
+    text = "\n\n".join(parts)
+    return ContextAnswer(
+        text=text, tokens=estimate_tokens(text), identity=dict(identity), active=dict(active), cut=tuple(cut)
+    )
+
+
+def layer_text(title: str, lines: Mapping[str, str]) -> str:
+    """Return a layer whole: a title and a line a key; "" when it is empty."""
+    return "\n".join([title, *(_line(key, value) for key, value in lines.items())]) if lines else ""
+
+
+def _layer(title: str, lines: Mapping[str, str], budget: int) -> tuple[str, list[str]]:
+    most = chars_within(budget)
+    whole = layer_text(title, lines)
+    if _bounded(whole, most) <= budget:
+        return whole, []
+    kept = [title]
+    dropped: list[str] = []
+    note = "({} more did not fit: scrubjay context --json lists them)"
+    room = budget - estimate_tokens("\n" + note.format(len(lines)))
+    for key, value in lines.items():
+        if len(value) <= most and _bounded("\n".join([*kept, _line(key, value)]), most) <= room:
+            kept.append(_line(key, value))
+        else:
+            dropped.append(key)
+    return "\n".join([*kept, note.format(len(dropped))]), dropped
+
+
+def _line(key: str, value: str) -> str:
+    return f"- {key}: {value}"
+
+
+def _cost(quotes: Sequence[Quote]) -> int:
+    return sum(estimate_tokens(quote.text) for quote in quotes)

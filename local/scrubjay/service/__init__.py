@@ -1,0 +1,1 @@
+"""The use cases of scrubjay, one method each."""

@@ -1,0 +1,93 @@
+"""What the types of `api` cannot say of a field: its least and greatest value, its length, what it may consist of.
+
+The OpenAPI document says it, so that a request that it allows is not refused. The service checks the same bounds
+itself, for every caller. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrubjay.ingest.intake import MAX_PROJECT_CHARS
+from scrubjay.policy import MemoryPolicy
+from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS
+
+Keywords = dict[str, Any]
+
+NOT_BLANK = r"[\p{L}\p{N}\p{P}\p{S}]"
+_PLAIN = r"[\p{L}\p{M}\p{N}\p{P}\p{S} ]*"
+PRINTABLE = rf"^{_PLAIN}{NOT_BLANK}{_PLAIN}$"
+BASE64 = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{4})$"
+CURSOR = r"^[0-9]{1,14}-[0-9]{1,14}$"
+
+
+def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
+    """Return JSON Schema keywords by request record and field."""
+    limits, work = policy.limits, policy.work
+    time: Keywords = {"minimum": 0, "maximum": MAX_MILLIS}
+    share: Keywords = {"minimum": 0, "maximum": 1}
+    name: Keywords = {"minLength": 1, "maxLength": limits.max_name_chars, "pattern": PRINTABLE}
+    who: Keywords = {"minLength": 1, "maxLength": limits.max_name_chars, "pattern": NOT_BLANK}
+    words: Keywords = {"minLength": 1, "maxLength": limits.max_text_chars, "pattern": NOT_BLANK}
+    page: Keywords = {"limit": {"minimum": 1, "maximum": work.page}, "cursor": {"pattern": CURSOR}}
+    period: Keywords = {"since": time, "until": time}
+    return {
+        "EventDraft": {
+            "agent": who,
+            "session_id": who,
+            "project": {"maxLength": MAX_PROJECT_CHARS},
+            "ts": {"minimum": 0, "maximum": MAX_EVENT_MILLIS},
+            "utc_offset": {"exclusiveMinimum": -DAY_MINUTES, "exclusiveMaximum": DAY_MINUTES},
+            "text": {"maxLength": limits.max_text_chars},
+        },
+        "ImportRequest": {"data": {"pattern": BASE64}},
+        "IngestRequest": {"events": {"maxItems": limits.max_batch}},
+        "MemoryDraft": {
+            "content": words,
+            "name": name,
+            "aliases": {"items": {"type": "string"} | name},
+            "salience": share,
+            "valid_from": time,
+            "valid_to": time,
+            "created_at": time,
+        },
+        "UpdateRequest": {"content": words, "salience": share},
+        "RenameRequest": {"name": name},
+        "AliasRequest": {"alias": name},
+        "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
+        "ListRequest": page | period,
+        "EventsRequest": page | period,
+        "RecallRequest": period
+        | {
+            "query": {"maxLength": limits.max_query_chars},
+            "limit": {"minimum": 1, "maximum": work.recalled_hits},
+            "neighbours": {"minimum": 0, "maximum": work.neighbours},
+            "min_salience": share,
+            "max_tokens": {"minimum": 1},
+            "kinds": {"minItems": 1, "items": {"enum": ["memory", "event"]}},
+        },
+    }
+
+
+_CHANGES = ("content", "type", "salience", "topic", "layer", "metadata")
+
+CONDITIONS: dict[str, list[Keywords]] = {
+    "MemoryDraft": [
+        {
+            "if": {"properties": {"scope": {"enum": ["session", "project"]}}, "required": ["scope"]},
+            "then": {
+                "properties": {"resource_id": {"type": "string", "minLength": 1}},
+                "required": ["resource_id"],
+            },
+        },
+        {
+            "if": {"properties": {"layer": {"enum": ["identity", "active"]}}, "required": ["layer"]},
+            "then": {"properties": {"trust": {"enum": ["user", "agent"]}}},
+        },
+    ],
+    "UpdateRequest": [
+        {"anyOf": [{"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in _CHANGES]}
+    ],
+}
+"""What fields say of each other: a memory of a project names the project, a text that anybody may have written is not
+loaded always, an update changes something."""

@@ -1,0 +1,402 @@
+"""Ways to the verbs for synchronous callers: in this process behind one portal thread, or through the daemon's socket.
+
+Theory of operation. The service is async and there is one copy of it, so a synchronous caller needs an event loop that
+is not its own: the portal, a thread that runs a loop and nothing else. A call hands a coroutine to that loop and waits
+for its result; any number of threads may do so, also from inside a running loop of theirs. Which way a file is reached
+is settled once, when it is opened: a daemon that has it is asked, else the store is opened here, and the store's own
+lock decides when two try at the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures.thread  # noqa: F401  # before our exit hook: the last one in runs first, while its threads are there
+import contextlib
+import os
+import string
+import threading
+import time
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from scrubjay import api, settings
+from scrubjay.transports import client
+from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
+
+if TYPE_CHECKING:
+    from scrubjay.jobs.scheduler import Scheduler
+    from scrubjay.service.service import Service
+
+T = TypeVar("T")
+Call = Callable[[str, Any], Any]
+"""Runs a verb by its name: request in, answer out."""
+
+HAND_OVER_S = 2.0
+"""How long opening waits for whoever has the store, unless the caller says longer. A daemon that has the lock listens
+in well under a second. Nobody waits longer for a script: it may keep the store open for a day."""
+
+SAY_AFTER_S = 1.0
+"""From here on a person wonders what is being waited for."""
+
+POLL_S = 0.05
+"""Between two looks at who has the lock."""
+
+SLOW_VERBS_S = 24 * 3600.0
+"""What a verb may take whose work grows with the store (import, rebuild, backup): it ends when the work does."""
+
+SETTLE_MARGIN_S = 30.0
+"""How much longer than its own limit `settle` may take to answer."""
+
+EXPORT_CHUNK = 512
+"""Lines of an export per fetch: enough that crossing threads does not show, little enough to hold."""
+
+SLOW = frozenset({"import_", "rebuild", "backup"})
+
+
+class Door(Protocol):
+    """A way to the verbs of one store."""
+
+    @property
+    def path(self) -> Path:
+        """The store's file."""
+
+    @property
+    def through(self) -> str:
+        """Whether it leads to the daemon ("daemon") or stays in this process ("process")."""
+
+    def call(self, verb: str, request: Any) -> Any:
+        """Run a verb. Raises what the verb raises; UnavailableError once closed."""
+
+    def export(self) -> Iterator[bytes]:
+        """Yield the lines of an export, without their newline."""
+
+    def close(self) -> None:
+        """Let go of the store. Closing twice is closing once."""
+
+
+class Portal:
+    """A thread with an event loop, for callers that have none. Ends with `close`, or with the process."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        # A daemon thread, and so the threads it starts: none of them may keep a process alive that is done.
+        self._thread = threading.Thread(target=self._run, name="scrubjay-portal", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and return its result. An interrupt cancels it and goes on to the caller."""
+        if self._pid != os.getpid():
+            work.close()
+            raise UnavailableError("this store was opened before a fork", hint="open it again in the child process")
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise UnavailableError("a call from inside the store's own loop", hint="call it from another thread")
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as error:  # the loop is closed
+            work.close()
+            raise closed() from error
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Stop the loop and wait for its thread."""
+        with self._closing:
+            if self._loop.is_closed() or self._pid != os.getpid():
+                return
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+
+
+class Opened:
+    """A service, its jobs, and the portal they run behind: what must be closed, also when nobody is left to say so."""
+
+    def __init__(self, path: Path, chosen: settings.Settings, *, background: bool) -> None:
+        """Open the store. With `background`, the jobs of the daemon run here too."""
+        self._closing = threading.Lock()
+        self._closed = False
+        self.portal = Portal()
+        try:
+            self.service, self._scheduler = self.portal.run(_open(path, chosen, background=background))
+        except BaseException:
+            self.portal.close()
+            raise
+        _opened.add(self)
+
+    def close(self) -> None:
+        """Finish what was begun, close the file, end the thread. Closing twice is closing once."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            _opened.discard(self)
+            try:
+                self.portal.run(_close(self.service, self._scheduler))
+            finally:
+                self.portal.close()
+
+    def abandon(self) -> None:
+        """Close from wherever the garbage collector happens to be, which may be the portal's own thread."""
+        if not self._closed:
+            threading.Thread(target=self.close, name="scrubjay-close").start()
+
+
+class Inside:
+    """The store, opened in this process. Closed when it is collected or the process ends, if not before."""
+
+    through = "process"
+
+    def __init__(self, path: Path, chosen: settings.Settings, *, background: bool = True) -> None:
+        """Open it. With `background`, the jobs of the daemon run here too. Raises ConflictError when it is in use."""
+        self.path = path
+        self._opened: Opened | None = Opened(path, chosen, background=background)
+        self._finalizer = weakref.finalize(self, self._opened.abandon)
+        self._finalizer.atexit = False  # the process's end is `_close_all`'s, in time for what needs threads
+
+    def call(self, verb: str, request: Any) -> Any:
+        """Run a verb of the service, after the check of the request that the daemon's door makes of JSON."""
+        opened = self._opened
+        if opened is None:
+            raise closed()
+        method = getattr(opened.service, known(verb).name)
+        return opened.portal.run(method(checked(verb, request)))
+
+    def export(self) -> Iterator[bytes]:
+        """Yield the lines of an export, fetched some hundred at a time: each fetch crosses threads."""
+        opened = self._opened
+        if opened is None:
+            raise closed()
+        lines = opened.service.export()
+        try:
+            while chunk := opened.portal.run(_some(lines)):
+                yield from chunk
+        finally:
+            opened.portal.run(lines.aclose())
+
+    def close(self) -> None:
+        """Finish what was begun and close the file."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self._finalizer.detach()
+            opened.close()
+
+
+class Daemon:
+    """The store, through the daemon that has it."""
+
+    through = "daemon"
+
+    def __init__(self, path: Path, speaker: client.Client) -> None:
+        self.path = path
+        self.running = speaker.running
+        self._client: client.Client | None = speaker
+
+    def call(self, verb: str, request: Any) -> Any:
+        """Send a verb over the daemon's socket: `VERBS` says where, and into what its answer is read."""
+        if self._client is None:
+            raise closed()
+        route = known(verb)
+        fields = {name: value for name, value in _plain(request).items() if value is not None}
+        in_path = {name: str(fields.pop(name, "")) for _, name, _, _ in string.Formatter().parse(route.path) if name}
+        body: dict[str, Any] | bytes | None = fields
+        query: dict[str, Any] | None = None
+        if route.method in {"GET", "DELETE"}:
+            body, query = None, fields
+        elif isinstance(fields.get("data"), bytes):  # a file travels as it is, not as base64
+            body, query = fields.pop("data"), fields
+        answer = self._client.call(
+            route.method, client.path_of(route.path, **in_path), body, query, timeout=_patience_s(verb, request)
+        )
+        try:
+            return msgspec.convert(answer, route.answer)
+        except msgspec.ValidationError as error:
+            apart = None if self.running is None else client.skew(self.running.version)
+            words, hint = apart or ("the daemon is not of this build", "scrubjay daemon restart starts this one")
+            raise UnavailableError(f"{words}: its answer to {verb} cannot be read ({error})", hint=hint) from error
+
+    def export(self) -> Iterator[bytes]:
+        """Yield the lines of an export as they come."""
+        if self._client is None:
+            raise closed()
+        return (line.removesuffix(b"\n") for line in self._client.lines("/v1/export", timeout=SLOW_VERBS_S))
+
+    def close(self) -> None:
+        """Close the connection; the daemon goes on."""
+        speaker, self._client = self._client, None
+        if speaker is not None:
+            speaker.close()
+
+
+def open_file(path: Path | None = None, *, background: bool = True) -> Door:
+    """Open a store by its file, or without one the store of this machine's settings.
+
+    Through the daemon that has it, else here. Models and all else are as the settings say. Raises ConflictError when a
+    process has it that is no daemon.
+    """
+    if path is None:
+        chosen = settings.load({}, os.environ)
+        return open_store(chosen.store_path, chosen, background=background)
+    path = path.expanduser().absolute()
+    return open_store(path, settings.load({"data_dir": path.parent}, os.environ), background=background)
+
+
+def open_store(
+    path: Path,
+    chosen: settings.Settings,
+    *,
+    background: bool = True,
+    wait_s: float = HAND_OVER_S,
+    waiting: Callable[[str], None] = lambda _: None,
+) -> Door:
+    """Open the store at `path`: through the daemon that has it, else here.
+
+    Waits up to `wait_s` for a daemon that is starting, or for another command to finish; see `in_turn`.
+    """
+
+    def attempt() -> Door:
+        return through_daemon(path, chosen) or Inside(path, chosen, background=background)
+
+    return in_turn(attempt, wait_s=wait_s, waiting=waiting)
+
+
+def in_turn(attempt: Callable[[], T], *, wait_s: float, waiting: Callable[[str], None] = lambda _: None) -> T:
+    """Return what `attempt` returns, trying it again while another process has the store.
+
+    From the first refusal on it waits up to `wait_s` for a daemon or a command, which come to an end or listen; up to
+    `HAND_OVER_S` for a script; never for this process itself. `waiting` is told once, in words, what is waited for,
+    when that takes longer than `SAY_AFTER_S`. Raises StoreInUseError of the last try.
+    """
+    refused: float | None = None
+    said = False
+    while True:
+        try:
+            return attempt()
+        except ConflictError as error:
+            from scrubjay.store import StoreInUseError  # noqa: PLC0415  # loaded by now: the store was just tried
+
+            if not isinstance(error, StoreInUseError):
+                raise
+            refused = time.monotonic() if refused is None else refused
+            waited = time.monotonic() - refused
+            patience = wait_s if error.passing else min(wait_s, HAND_OVER_S)
+            if waited >= patience or (error.held is not None and error.held.pid == os.getpid()):
+                raise
+            if waited >= SAY_AFTER_S and not said:
+                said = True
+                waiting(f"{error.message}; waiting up to {patience:.0f} s for it")
+        time.sleep(POLL_S)
+
+
+def through_daemon(path: Path, chosen: settings.Settings) -> Daemon | None:
+    """Return the way through the daemon that has this very file, or None when none does."""
+    if path.resolve() != chosen.store_path.resolve():  # a daemon has the one store of its data folder
+        return None
+    speaker = client.discover(chosen.data_dir)
+    return None if speaker is None else Daemon(path, speaker)
+
+
+def known(verb: str) -> api.Verb:
+    """Return a verb by its name. Raises InvalidError when there is none."""
+    found = api.BY_NAME.get(verb)
+    if found is None:
+        raise InvalidError(f"no verb is called {verb}", hint=f"verbs: {', '.join(api.BY_NAME)}")
+    return found
+
+
+def checked(verb: str, request: Any) -> Any:
+    """Return the request if every field has its type; the service may rely on it. Raises InvalidError."""
+    route = known(verb)
+    if not isinstance(request, route.request):
+        raise InvalidError(
+            f"{verb} takes a {route.request.__name__}, not a {type(request).__name__}", hint="see scrubjay.api"
+        )
+    try:
+        return msgspec.convert(msgspec.to_builtins(request, builtin_types=(bytes,)), route.request)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InvalidError(f"{verb}: {error}", hint="check the type and the range of that field") from error
+
+
+def closed() -> ScrubjayError:
+    """Return the error of a call after `close`."""
+    return UnavailableError("this store is closed", hint="open it again")
+
+
+async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> tuple[Service, Scheduler | None]:
+    # numpy, the index, the scheduler: who goes through the daemon must not wait for them
+    from scrubjay.jobs.scheduler import Scheduler  # noqa: PLC0415
+    from scrubjay.service.service import Service  # noqa: PLC0415
+
+    service = await Service.configured(chosen, os.environ, path=path)
+    if not background:
+        return service, None
+    scheduler = Scheduler(service)
+    scheduler.start()
+    return service, scheduler
+
+
+async def _close(service: Service, scheduler: Scheduler | None) -> None:
+    try:
+        if scheduler is not None:
+            await scheduler.stop()
+    finally:
+        await service.close()
+
+
+async def _some(lines: AsyncGenerator[bytes, None]) -> list[bytes]:
+    chunk: list[bytes] = []
+    async for line in lines:
+        chunk.append(line.removesuffix(b"\n"))
+        if len(chunk) == EXPORT_CHUNK:
+            break
+    return chunk
+
+
+def _plain(request: Any) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = msgspec.to_builtins(request, builtin_types=(bytes,))
+    except TypeError as error:
+        raise InvalidError(str(error), hint="send what JSON can hold") from error
+    return fields
+
+
+def _patience_s(verb: str, request: Any) -> float | None:
+    if verb == "settle":
+        return float(request.timeout_ms) / 1000 + SETTLE_MARGIN_S
+    return SLOW_VERBS_S if verb in SLOW else None
+
+
+_opened: set[Opened] = set()
+
+
+def _close_all() -> None:
+    for opened in tuple(_opened):
+        with contextlib.suppress(ScrubjayError):  # the process ends; the store is whole without an orderly close
+            opened.close()
+
+
+# An `atexit` function would come too late: by then the interpreter starts no more threads, and closing the store needs
+# them. This hook is where concurrent.futures has its own; where there is none, `atexit` is all there is.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)
