@@ -50,7 +50,9 @@ from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, 
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync import keys, verbs
+from scrubjay_sync import keys
+from scrubjay_sync.api.devices import ApproveRequest
+from scrubjay_sync.api.login import LogInRequest, LogOutRequest, SignUpRequest
 from scrubjay_sync.keys import RecoveryCode
 from simulation import laws
 
@@ -478,7 +480,7 @@ class Story:
             machine.ask(
                 client,
                 "sign_up",
-                verbs.SignUpRequest(
+                SignUpRequest(
                     origin=self.origin,
                     username=USERNAME,
                     auth_key=self.proof,
@@ -495,11 +497,11 @@ class Story:
             asked = machine.ask(
                 joining,
                 "log_in",
-                verbs.LogInRequest(
+                LogInRequest(
                     origin=self.origin, username=USERNAME, auth_key=self.proof, kdf=KDF, device_name=machine.name
                 ),
             )
-            first.ask(client, "approve", verbs.ApproveRequest(words=tuple(asked["words"])))
+            first.ask(client, "approve", ApproveRequest(words=tuple(asked["words"])))
             while machine.ask(joining, "poll")["who"] is None:
                 time.sleep(0.1)
 
@@ -654,7 +656,7 @@ class Story:
     def _let_go(self, machine: Machine, of: Machine) -> None:
         """Log a clone out, and throw it away; copies of the id that it had cannot come back."""
         with machine.client() as client:
-            machine.ask(client, "log_out", verbs.LogOutRequest())
+            machine.ask(client, "log_out", LogOutRequest())
         machine.kill()
         shutil.rmtree(machine.home)
         for old in [one for one in of.copies if one.device == machine.device]:

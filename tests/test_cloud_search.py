@@ -42,8 +42,13 @@ from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Op, content_hash
 from scrubjay_shared.text import analyse
 from scrubjay_shared.wire import PutVectors, SearchAnswer, SearchRequest, SearchVector
-from scrubjay_sync import accounts, packing, searching, verbs
-from scrubjay_sync.verbs import Verbs
+from scrubjay_sync import accounts, packing, searching
+from scrubjay_sync.api.login import SignUpRequest
+from scrubjay_sync.api.rounds import SyncRequest
+from scrubjay_sync.api.scopes import FindRequest, ScopeCreateRequest
+from scrubjay_sync.operations import login, rounds, scopes
+from scrubjay_sync.operations.client import SyncClient
+from scrubjay_sync.operations.dispatch import Dispatcher
 from sync_devices import AUTH_KEY, GENEROUS, KDF, ORIGIN, Device, Network, World
 
 pytestmark = pytest.mark.anyio
@@ -724,7 +729,7 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
     async def sleep(_: float) -> None:
         return None
 
-    mine = Verbs(
+    mine = SyncClient(
         store,
         folder / "mine",
         environ={"SCRUBJAY_KEYCHAIN": "file"},
@@ -735,10 +740,11 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
         meaning=meaning,
     )
     world.stack.push_async_callback(mine.close)
-    await mine.sign_up(
-        verbs.SignUpRequest(
+    await login.sign_up(
+        mine,
+        SignUpRequest(
             origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, recovery=world.code.public, device_name="mine"
-        )
+        ),
     )
     await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=str(tx.new_id()), fields=_fields("old"))]))
     ((old, said),) = await store.fetch("select id, content_hash from memory")
@@ -746,14 +752,14 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
     await store.write(
         lambda tx: tx.put_vectors(tx.space(SPACE), [(old, said, scoring.encode_vector(row, float(scale)))])
     )
-    await mine.scope_create(verbs.ScopeCreateRequest(name="team", mode="searchable", projects=(PROJECT,)))
-    await mine.sync(verbs.SyncRequest())
+    await scopes.create_scope(mine, ScopeCreateRequest(name="team", mode="searchable", projects=(PROJECT,)))
+    await rounds.sync(mine, SyncRequest())
     new = _fields("the lighthouse is green") | {Field.SCOPE: "project", Field.RESOURCE_ID: PROJECT}
     await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=str(tx.new_id()), fields=new)]))
-    await mine.sync(verbs.SyncRequest())
+    await rounds.sync(mine, SyncRequest())
 
-    found = await mine.search(verbs.FindRequest(ref="team", text="lighthouse"))
-    as_json = msgspec.json.decode(await mine.call("search", b'{"ref": "team", "text": "lighthouse"}'))
+    found = await scopes.search(mine, FindRequest(ref="team", text="lighthouse"))
+    as_json = msgspec.json.decode(await Dispatcher(mine).call("search", b'{"ref": "team", "text": "lighthouse"}'))
 
     session = await mine.session()
     assert session is not None
@@ -761,7 +767,7 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
     assert (found.scope, found.mode, found.note) == ("team", "hybrid", "")
     assert [hit.content for hit in found.hits] == ["the lighthouse is green"]
     assert as_json["hits"][0]["content"] == "the lighthouse is green"
-    await refused(mine.search(verbs.FindRequest(ref="home", text="old")), NotSearchableError)
+    await refused(scopes.search(mine, FindRequest(ref="home", text="old")), NotSearchableError)
 
 
 def _fields(text: str) -> dict[Field, Any]:

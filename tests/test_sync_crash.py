@@ -26,7 +26,8 @@ from scrubjay.daemon import control
 from scrubjay.store import check, replica
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import ScrubjayError, UnauthenticatedError, UnavailableError
-from scrubjay_sync import accounts, verbs
+from scrubjay_sync import accounts
+from scrubjay_sync.api.devices import ApproveRequest
 from scrubjay_sync.policy import SYNC
 from sync_devices import World, world_at
 
@@ -246,7 +247,7 @@ def test_a_machine_whose_clock_is_ten_days_off_logs_in_and_syncs(off_s: int) -> 
                 desktop, off_s, "login", "--server", tale.origin, "--username", USERNAME, "--password-stdin"
             )
             words = words_of(login, f"{PASSWORD}\n")
-            laptop.ask(client, "approve", verbs.ApproveRequest(words=words))
+            laptop.ask(client, "approve", ApproveRequest(words=words))
             out, errors = login.communicate(timeout=60)
             assert login.returncode == 0, f"{out}\n{errors}"
 

@@ -14,8 +14,13 @@ import pytest
 from scrubjay.store import Store, replica
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
-from scrubjay_sync import accounts, packing, verbs
-from scrubjay_sync.verbs import Verbs
+from scrubjay_sync import accounts, packing
+from scrubjay_sync.api.identity import Nothing
+from scrubjay_sync.api.login import LogInRequest
+from scrubjay_sync.api.references import RefRequest
+from scrubjay_sync.api.rounds import SyncRequest
+from scrubjay_sync.operations import devices, login, rounds
+from scrubjay_sync.operations.client import SyncClient
 from sync_devices import AUTH_KEY, KDF, ORIGIN, Handler, Network, World, world_at
 
 pytestmark = pytest.mark.anyio
@@ -379,7 +384,7 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
 
     network = Network(world)
     network.fault = last_moment
-    mine = Verbs(
+    mine = SyncClient(
         store,
         tmp_path / "mine",
         environ={"SCRUBJAY_KEYCHAIN": "file"},
@@ -389,17 +394,17 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
         transport=network,
     )
     world.stack.push_async_callback(mine.close)
-    joining = await mine.log_in(
-        verbs.LogInRequest(origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, device_name="mine")
+    joining = await login.log_in(
+        mine, LogInRequest(origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, device_name="mine")
     )
     await one.member.refresh(one.machine.cloud)
     asked = (await one.machine.cloud.enrolments()).enrolments[-1]
     await accounts.approve(one.member, one.machine.cloud, asked, joining.words)
-    await mine.poll(verbs.Nothing())
+    await login.poll(mine, Nothing())
 
-    await mine.revoke(verbs.RefRequest(ref="device1"))
+    await devices.revoke(mine, RefRequest(ref="device1"))
     await one.sync()
-    await mine.sync(verbs.SyncRequest())
+    await rounds.sync(mine, SyncRequest())
 
     assert await one.contents() == ["at the last moment"]
     assert await store.fetch("select content from memory") == [("at the last moment",)]

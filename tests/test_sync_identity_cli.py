@@ -34,8 +34,11 @@ from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
-from scrubjay_sync import cli, doctor, keys, reference, verbs
+from scrubjay_sync import cli, doctor, keys, reference
+from scrubjay_sync.api.registry import OPERATIONS
+from scrubjay_sync.api.rounds import Fault, Renamed, StatusResponse
 from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.operations.dispatch import HANDLERS
 from scrubjay_sync.policy import IDENTITY
 
 PASSWORD = "four quiet words here"
@@ -431,9 +434,9 @@ def test_doctor_tells_whether_sync_works(tmp_path: Path, home: Callable[[str], H
 def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
     signed_up(laptop, server, "mia")
-    status = msgspec.convert(laptop.run("sync", "status"), verbs.StatusAnswer)
-    alarm = verbs.Fault(code="split", message="the server shows two histories", hint="stop", at=1)
-    renamed = verbs.Renamed(memory_id="m", name="wifi~2", claimed="wifi")
+    status = msgspec.convert(laptop.run("sync", "status"), StatusResponse)
+    alarm = Fault(code="split", message="the server shows two histories", hint="stop", at=1)
+    renamed = Renamed(memory_id="m", name="wifi~2", claimed="wifi")
 
     found = {
         one.name: one
@@ -660,11 +663,12 @@ def test_a_searchable_scope_is_made_only_by_somebody_who_has_read_what_it_means(
     assert [one["mode"] for one in made["scopes"]] == ["sealed", "searchable"]
 
 
-def test_every_verb_has_its_records_and_none_shows_a_secret() -> None:
-    for name, (request, answer, method) in verbs.VERBS.items():
-        assert method.__doc__, name
+def test_every_operation_has_its_records_and_a_handler_and_none_shows_a_secret() -> None:
+    assert HANDLERS.keys() == OPERATIONS.keys()
+    for name, (request, response) in OPERATIONS.items():
+        assert HANDLERS[name].__doc__, name
         assert request.__doc__, name
-        assert answer.__doc__, name
+        assert response.__doc__, name
         for field in ("auth_key", "new_auth_key", "code", "bundle", "old", "secret", "invite"):
             found = getattr(request, "__dataclass_fields__", {}).get(field)
             assert found is None or not found.repr, f"{name}.{field}"

@@ -45,8 +45,9 @@ from scrubjay_shared.wire import (
     Register,
 )
 from scrubjay_sync import keys
+from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.cloud import Cloud, Credential
-from scrubjay_sync.keys import DeviceKeys, Entropy, Keyring, RecoveryCode, RecoveryPublic, RootKey, ScopeKeys
+from scrubjay_sync.keys import DeviceKeys, Entropy, Keyring, RecoveryCode, RootKey, ScopeKeys
 from scrubjay_sync.membership import Draft, Member, Secrets, Vault, assemble, whole_log
 from scrubjay_sync.words import words_of
 

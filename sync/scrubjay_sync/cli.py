@@ -37,12 +37,35 @@ from scrubjay_shared.errors import (
     NotFoundError,
     UnavailableError,
 )
-from scrubjay_sync import accounts, keys, profile, verbs
+from scrubjay_sync import accounts, keys, profile
+from scrubjay_sync.api.account import (
+    DeleteRequest,
+    PasswordRequest,
+    RecoveryCheckRequest,
+    RecoveryReplaceRequest,
+    TotpRequest,
+)
+from scrubjay_sync.api.devices import ApproveRequest, DeviceCreateRequest, DevicesResponse, RenameRequest
+from scrubjay_sync.api.identity import Nothing, Who, WhoResponse
+from scrubjay_sync.api.login import (
+    BundleRequest,
+    JoiningResponse,
+    KdfResponse,
+    LogInRequest,
+    LogOutRequest,
+    RecoverRequest,
+    ServerRequest,
+    SignUpCheckRequest,
+    SignUpRequest,
+)
+from scrubjay_sync.api.references import RefRequest, not_one_asking, one_of
+from scrubjay_sync.api.rounds import Fault, QuietRequest, Renamed, StatusResponse, SyncRequest, SyncResponse
+from scrubjay_sync.api.scopes import MODES, FindRequest, FoundResponse, ScopeCreateRequest, ScopesResponse
+from scrubjay_sync.api.verification import CompareRequest, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.policy import IDENTITY, SYNC
 from scrubjay_sync.prompts import Prompts
-from scrubjay_sync.verbs import Nothing, Who
-from scrubjay_sync.way import Way, way_of
+from scrubjay_sync.transport import Transport, connect
 from scrubjay_sync.words import COUNT
 
 if TYPE_CHECKING:
@@ -94,8 +117,8 @@ class Command:
 
     def ask(self, verb: str, request: Any = None) -> Any:
         """Run one verb, and close the way again."""
-        with way_of(self.chosen) as way:
-            return way.call(verb, Nothing() if request is None else request)
+        with connect(self.chosen) as transport:
+            return transport.call(verb, Nothing() if request is None else request)
 
     def must_be_in(self) -> profile.Profile:
         """Return the login. Raises NotFoundError before anything is asked of a person."""
@@ -213,7 +236,7 @@ def _sync(parser: Parser) -> None:
     )
     create.add_argument(
         "--mode",
-        choices=verbs.MODES,
+        choices=MODES,
         default="sealed",
         help="sealed (the default: the server cannot read it) or searchable (it can)",
     )
@@ -313,21 +336,21 @@ def login(command: Command) -> None:
         )
     if not command.out.json:  # a program has read it here, and wants one record on stderr when the login fails
         command.out.remark(f"{BETA}\n{ALL_OF_IT}")
-    with way_of(command.chosen) as way:
+    with connect(command.chosen) as transport:
         if line.bundle:
             bundle = prompts.secret("device bundle")
             answer = _bringing(
-                command, lambda all_: way.call("join_limited", verbs.BundleRequest(bundle=bundle, bring_all=all_))
+                command, lambda all_: transport.call("join_limited", BundleRequest(bundle=bundle, bring_all=all_))
             )
             _said(command, answer, "logged in as a limited device")
             return
         server = _address(prompts.word("server", line.server))
         username = prompts.word("user name", line.username)
-        before = way.call("prelogin", verbs.ServerRequest(origin=server, username=username))
+        before = transport.call("prelogin", ServerRequest(origin=server, username=username))
         if _wants_new(command):
-            _signs_up(command, way, username, before)
+            _signs_up(command, transport, username, before)
         else:
-            _logs_in(command, way, username, before)
+            _logs_in(command, transport, username, before)
 
 
 def _bringing(command: Command, call: Callable[[bool], T]) -> T:
@@ -359,7 +382,7 @@ def _named(command: Command) -> str:
     return str(command.line.device_name or socket.gethostname().partition(".")[0] or "this machine")
 
 
-def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> None:
+def _signs_up(command: Command, transport: Transport, username: str, before: KdfResponse) -> None:
     prompts = command.prompts
     if before.registration == "closed":
         raise DeniedError(f"{before.origin} takes no new accounts", hint="ask its operator, or use another server")
@@ -367,14 +390,14 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
     if before.account_before and not bring_all:
         # Before there is a recovery code to write down, not by the refusal that would come after it.
         bring_all = _may_mix(prompts, accounts.mixing(before.account_before))
-    username, invite = _invited(command, way, username, before)
+    username, invite = _invited(command, transport, username, before)
     password = prompts.new_password()
     code = RecoveryCode.new(os.urandom)
     written_down = prompts.show_code(code, os.urandom)
     kdf = keys.new_kdf(os.urandom)
-    answer = way.call(
+    answer = transport.call(
         "sign_up",
-        verbs.SignUpRequest(
+        SignUpRequest(
             origin=before.origin,
             username=username,
             auth_key=keys.auth_key(password, kdf, before.origin),
@@ -386,16 +409,16 @@ def _signs_up(command: Command, way: Way, username: str, before: verbs.KdfAnswer
         ),
     )
     if written_down:
-        way.call("recovery_check", verbs.RecoveryCheckRequest(rsk=code.rsk))
+        transport.call("recovery_check", RecoveryCheckRequest(rsk=code.rsk))
         _said(command, answer, "the account is made, and this is its first device")
     else:
         # Nobody could be asked: whoever runs this must keep the code, and it is nowhere else.
         made = SignedUp(who=answer.who, recovery_code=code.text)
         command.out.answer(made, lambda: f"recovery code: {code.text}\n{_line(answer.who)}")
-    _first_round(command, way)
+    _first_round(command, transport)
 
 
-def _invited(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> tuple[str, str]:
+def _invited(command: Command, transport: Transport, username: str, before: KdfResponse) -> tuple[str, str]:
     """Return a name that is free and an invitation that is valid, before a password is thought up and a code written.
 
     A person may correct either; whoever reads from stdin cannot.
@@ -404,7 +427,7 @@ def _invited(command: Command, way: Way, username: str, before: verbs.KdfAnswer)
     invite = prompts.secret("invitation") if before.registration == "invite" else ""
     for left in reversed(range(IDENTITY.tries)):
         try:
-            way.call("sign_up_check", verbs.SignUpCheckRequest(origin=before.origin, username=username, invite=invite))
+            transport.call("sign_up_check", SignUpCheckRequest(origin=before.origin, username=username, invite=invite))
             break
         except (ConflictError, DeniedError) as error:
             if not left or not prompts.person:
@@ -417,10 +440,10 @@ def _invited(command: Command, way: Way, username: str, before: verbs.KdfAnswer)
     return username, invite
 
 
-def _logs_in(command: Command, way: Way, username: str, before: verbs.KdfAnswer) -> None:
+def _logs_in(command: Command, transport: Transport, username: str, before: KdfResponse) -> None:
     line, prompts = command.line, command.prompts
     password = prompts.secret("password")
-    asked = verbs.LogInRequest(
+    asked = LogInRequest(
         origin=before.origin,
         username=username,
         auth_key=keys.auth_key(password, before.kdf, before.origin),
@@ -428,18 +451,18 @@ def _logs_in(command: Command, way: Way, username: str, before: verbs.KdfAnswer)
         device_name=_named(command),
         code=prompts.secret("code of the authenticator app").strip() if line.totp else "",
     )
-    joining = _bringing(command, lambda all_: way.call("log_in", replace(asked, bring_all=all_)))
+    joining = _bringing(command, lambda all_: transport.call("log_in", replace(asked, bring_all=all_)))
     if line.recovery or line.void_from is not None:
         code = prompts.secret("recovery code")
         RecoveryCode.parse(code)  # a typing error is told before anything is sent
-        answer = way.call("recover", verbs.RecoverRequest(code=code, void_from=line.void_from))
+        answer = transport.call("recover", RecoverRequest(code=code, void_from=line.void_from))
         _said(command, answer, "logged in with the recovery code")
     else:
-        _said(command, verbs.WhoAnswer(who=_let_in(way, joining)), "logged in")
-    _first_round(command, way)
+        _said(command, WhoResponse(who=_let_in(transport, joining)), "logged in")
+    _first_round(command, transport)
 
 
-def _let_in(way: Way, joining: verbs.JoiningAnswer) -> Who:
+def _let_in(transport: Transport, joining: JoiningResponse) -> Who:
     """Wait until another device lets this one in, showing the words to compare."""
     console = remarks()
     shown: tuple[str, ...] = ()
@@ -460,14 +483,14 @@ def _let_in(way: Way, joining: verbs.JoiningAnswer) -> Who:
                 hint="run scrubjay login again, and scrubjay devices approve on a device that is logged in",
             )
         time.sleep(IDENTITY.approval_poll_s)
-        joining = way.call("poll", Nothing())
+        joining = transport.call("poll", Nothing())
     return joining.who
 
 
-def _first_round(command: Command, way: Way) -> None:
+def _first_round(command: Command, transport: Transport) -> None:
     """Sync once. The login stands, whatever becomes of it."""
     try:
-        _round(command, way)
+        _round(command, transport)
     except (UnavailableError, CorruptError) as error:
         command.out.remark(f"you are logged in; the first sync failed: {error.message}\nscrubjay sync tries again")
 
@@ -484,9 +507,9 @@ def logout(command: Command) -> None:
     """Leave the account; memories stay."""
     found = command.must_be_in()
     force = command.line.force
-    with way_of(command.chosen) as way:
+    with connect(command.chosen) as transport:
         if not force and command.prompts.person:
-            status = way.call("status", Nothing())
+            status = transport.call("status", Nothing())
             if status.devices == 1 and not command.prompts.means_it(
                 "This is the account's only device: once it has left, nothing on the server can be read again without"
                 " the recovery code. Log out?"
@@ -505,7 +528,7 @@ def logout(command: Command) -> None:
                         "you did not say yes: this machine is still logged in",
                         hint="scrubjay sync status says what waits, and why",
                     )
-        answer = way.call("log_out", verbs.LogOutRequest(force=force))
+        answer = transport.call("log_out", LogOutRequest(force=force))
     words = f"logged out of {found.origin}; the memories stay here"
     if not answer.told and not answer.revoked:
         words += (
@@ -525,21 +548,21 @@ def sync(command: Command) -> int:
     verb = command.line.verb
     if verb is not None:
         return SYNC_VERBS[verb](command) or 0
-    with way_of(command.chosen) as way:
+    with connect(command.chosen) as transport:
         if command.line.watch:
-            return _watch(command, way)
-        answer = _round(command, way)
+            return _watch(command, transport)
+        answer = _round(command, transport)
         command.out.answer(answer, lambda: _round_shown(answer))
     return 0 if answer.synced and not answer.faults else UnavailableError.exit_code
 
 
-def _round(command: Command, way: Way) -> verbs.SyncAnswer:
+def _round(command: Command, transport: Transport) -> SyncResponse:
     """Run a round, with a bar for its long steps."""
     done: list[Any] = []
 
     def run() -> None:
         try:
-            done.append(way.call("sync", verbs.SyncRequest()))
+            done.append(transport.call("sync", SyncRequest()))
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for it
             done.append(error)
 
@@ -550,21 +573,21 @@ def _round(command: Command, way: Way) -> verbs.SyncAnswer:
         while worker.is_alive():
             worker.join(POLL_S)
             if worker.is_alive() and not command.out.hushed:
-                step = way.call("progress", Nothing())
+                step = transport.call("progress", Nothing())
                 bar.update(task, description=step.step or "sync", completed=step.done, total=step.total or None)
     (result,) = done
     if isinstance(result, BaseException):
         raise result
-    answer: verbs.SyncAnswer = result
+    answer: SyncResponse = result
     return answer
 
 
-def _watch(command: Command, way: Way) -> int:
+def _watch(command: Command, transport: Transport) -> int:
     """Sync until somebody has enough. What passes by itself (no network) is waited out."""
     command.out.remark("syncing until Ctrl-C")
     while True:
         try:
-            answer = way.call("sync", verbs.SyncRequest(wait_s=SYNC.wait_s))
+            answer = transport.call("sync", SyncRequest(wait_s=SYNC.wait_s))
         except UnavailableError as error:
             pause_s = max(SYNC.backoff_ms / 1000, error.retry_after)
             command.out.remark(f"{error.message}; trying again in {pause_s:.0f} s")
@@ -575,7 +598,7 @@ def _watch(command: Command, way: Way) -> int:
             sys.stdout.flush()
 
 
-def _round_shown(answer: verbs.SyncAnswer) -> Text:
+def _round_shown(answer: SyncResponse) -> Text:
     parts = [
         "in sync" if answer.synced else "not in sync yet",
         f"sent {render.counted(answer.ops_sent, 'change')}",
@@ -591,7 +614,7 @@ def _round_shown(answer: verbs.SyncAnswer) -> Text:
     return Text("\n".join(lines))
 
 
-def _renamed(found: Sequence[verbs.Renamed]) -> list[str]:
+def _renamed(found: Sequence[Renamed]) -> list[str]:
     """Return a line for each memory whose name another one had first: it shows under another."""
     return [
         render.clean(f"! two memories were named {one.claimed}; the later one is shown as {one.name}")
@@ -601,16 +624,16 @@ def _renamed(found: Sequence[verbs.Renamed]) -> list[str]:
     ]
 
 
-def _faults(faults: Sequence[verbs.Fault]) -> list[str]:
+def _faults(faults: Sequence[Fault]) -> list[str]:
     return [render.clean(f"! {one.message}\n  {one.hint}") for one in faults]
 
 
 def _status(command: Command) -> None:
-    answer: verbs.StatusAnswer = command.ask("status")
+    answer: StatusResponse = command.ask("status")
     command.out.answer(answer, lambda: _status_shown(answer))
 
 
-def _status_shown(found: verbs.StatusAnswer) -> Text:
+def _status_shown(found: StatusResponse) -> Text:
     rows = [
         ("account", f"{found.who.username or '-'} ({found.who.account[:8]}) at {found.who.origin}"),
         ("device", f"{found.who.device_name} ({found.who.device[:8]})" + (", limited" if found.limited else "")),
@@ -659,12 +682,12 @@ def _when(at: int | None) -> str:
 def _verify(command: Command) -> int:
     if command.line.heads is not None:
         return _compare(command)
-    answer: verbs.VerifyAnswer = command.ask("verify")
+    answer: VerifyResponse = command.ask("verify")
     command.out.answer(answer, lambda: _verified_shown(answer))
     return 0 if answer.whole else CorruptError.exit_code
 
 
-def _verified_shown(answer: verbs.VerifyAnswer) -> Text:
+def _verified_shown(answer: VerifyResponse) -> Text:
     lines = [
         f"{lane.scope} / {lane.device}: {render.counted(lane.places, 'place')}, {render.size(lane.bytes)}: "
         + (lane.error or "whole")
@@ -686,13 +709,13 @@ def _verified_shown(answer: verbs.VerifyAnswer) -> Text:
 def _compare(command: Command) -> int:
     path = Path(command.line.heads)
     try:
-        theirs = msgspec.json.decode(path.read_bytes(), type=verbs.HeadsAnswer)
+        theirs = msgspec.json.decode(path.read_bytes(), type=HeadsResponse)
     except msgspec.MsgspecError as error:
         raise InvalidError(
             f"{path} is not a file of scrubjay sync export-heads: {error}",
             hint="run scrubjay sync export-heads > FILE on the other device",
         ) from error
-    answer = command.ask("compare", verbs.CompareRequest(heads=theirs))
+    answer = command.ask("compare", CompareRequest(heads=theirs))
     words = f"{render.counted(answer.same, 'place')} compared, all the same on both devices"
     if answer.unknown:
         words += f"; {answer.unknown} more not read here yet (run scrubjay sync, then compare again)"
@@ -701,7 +724,7 @@ def _compare(command: Command) -> int:
 
 
 def _inspect(command: Command) -> int:
-    answer: verbs.InspectAnswer = command.ask("inspect")
+    answer: InspectResponse = command.ask("inspect")
     words = [
         f"the server holds {render.counted(answer.objects, 'object')} ({render.size(answer.bytes)})",
         f"looked in them for {answer.grams} pieces of {render.counted(answer.texts, 'text')} of this store",
@@ -719,7 +742,7 @@ def _export_heads(command: Command) -> None:
 
 
 def _log(command: Command) -> None:
-    answer: verbs.LogAnswer = command.ask("log")
+    answer: LogResponse = command.ask("log")
     command.out.answer(
         answer,
         lambda: "\n".join(
@@ -735,7 +758,7 @@ def _acknowledge(command: Command) -> None:
 def _quiet(command: Command) -> None:
     on = command.line.state == "on"
     words = "changes are sent once in a quarter of an hour" if on else "changes are sent within seconds"
-    _said(command, command.ask("quiet", verbs.QuietRequest(on=on)), words)
+    _said(command, command.ask("quiet", QuietRequest(on=on)), words)
 
 
 def _scopes(command: Command) -> None:
@@ -743,15 +766,13 @@ def _scopes(command: Command) -> None:
     if line.scope_verb == "create":
         if line.mode == "searchable":
             command.prompts.must_mean(SEARCHABLE.format(origin=command.must_be_in().origin), line.name, line.confirm)
-        request = verbs.ScopeCreateRequest(
-            name=line.name, mode=line.mode, projects=tuple(line.projects), space=line.space
-        )
+        request = ScopeCreateRequest(name=line.name, mode=line.mode, projects=tuple(line.projects), space=line.space)
         answer = command.ask("scope_create", request)
     elif line.scope_verb == "delete":
         known = {one.id: one.name for one in command.ask("scopes").scopes}
-        scope = verbs.one_of(line.ref, known, "scope", "sync scopes list")
+        scope = one_of(line.ref, known, "scope", "sync scopes list")
         command.prompts.must_mean(SHREDS.format(name=known[scope]), line.ref, line.confirm)
-        gone = command.ask("scope_delete", verbs.RefRequest(ref=scope))
+        gone = command.ask("scope_delete", RefRequest(ref=scope))
         command.out.answer(gone, lambda: f"deleted {render.counted(gone.objects, 'object')}\n{_line(gone.who)}")
         return
     else:
@@ -761,9 +782,9 @@ def _scopes(command: Command) -> None:
 
 def _search(command: Command) -> None:
     line = command.line
-    answer: verbs.FoundAnswer = command.ask(
+    answer: FoundResponse = command.ask(
         "search",
-        verbs.FindRequest(ref=line.ref, text=line.query, limit=line.limit, type=line.type, topic=line.topic),
+        FindRequest(ref=line.ref, text=line.query, limit=line.limit, type=line.type, topic=line.topic),
     )
     if answer.note:
         command.out.remark(answer.note)
@@ -785,7 +806,7 @@ Memories stay on the devices that have them.
 """
 
 
-def _scope_rows(answer: verbs.ScopesAnswer) -> list[tuple[str, ...]]:
+def _scope_rows(answer: ScopesResponse) -> list[tuple[str, ...]]:
     return [
         (one.name, one.id[:8], one.mode, ", ".join(one.projects) or ("everything else" if one.home else "-"))
         for one in answer.scopes
@@ -806,7 +827,7 @@ def devices(command: Command) -> None:
         case "revoke":
             answer = _revoke(command)
         case "rename":
-            answer = command.ask("rename", verbs.RenameRequest(ref=line.ref, name=line.name))
+            answer = command.ask("rename", RenameRequest(ref=line.ref, name=line.name))
         case "create":
             _create(command)
             return
@@ -815,21 +836,21 @@ def devices(command: Command) -> None:
     command.out.answer(answer, lambda: _devices_shown(answer))
 
 
-def _revoke(command: Command) -> verbs.DevicesAnswer:
+def _revoke(command: Command) -> DevicesResponse:
     line = command.line
-    with way_of(command.chosen) as way:
-        found: verbs.DevicesAnswer = way.call("devices", Nothing())
+    with connect(command.chosen) as transport:
+        found: DevicesResponse = transport.call("devices", Nothing())
         active = {one.id: one for one in found.devices if not one.revoked}
         if not any(line.ref in {one.name, one.id} for one in active.values()) and any(
             line.ref in {one.name, one.id} for one in found.devices
         ):
             raise ConflictError(f"{line.ref} is revoked already", hint="scrubjay devices list shows all devices")
-        device = active[verbs.one_of(line.ref, {one.id: one.name for one in active.values()}, "device", "devices list")]
+        device = active[one_of(line.ref, {one.id: one.name for one in active.values()}, "device", "devices list")]
         if device.this:
             raise ConflictError("that is this device", hint="scrubjay logout takes this device out of the account")
         name = f"{device.name} ({device.id[:8]})"
         command.prompts.must_mean(REVOKES.format(name=name), line.ref, line.confirm)
-        answer: verbs.DevicesAnswer = way.call("revoke", verbs.RefRequest(ref=device.id))
+        answer: DevicesResponse = transport.call("revoke", RefRequest(ref=device.id))
     command.out.remark(f"{name} is shut out, and every key that it knew is replaced")
     return answer
 
@@ -840,7 +861,7 @@ keeps what it has read. What it has not synced yet will never arrive.
 """
 
 
-def _devices_shown(answer: verbs.DevicesAnswer) -> RenderableType:
+def _devices_shown(answer: DevicesResponse) -> RenderableType:
     rows = []
     for one in answer.devices:
         kinds = [
@@ -857,7 +878,7 @@ def _devices_shown(answer: verbs.DevicesAnswer) -> RenderableType:
 
 def _approve(command: Command) -> None:
     line = command.line
-    with way_of(command.chosen) as way:
+    with connect(command.chosen) as transport:
         words = tuple(" ".join(line.words or ()).lower().split())
         if words and len(words) != COUNT:
             raise InvalidError(
@@ -865,10 +886,10 @@ def _approve(command: Command) -> None:
                 hint='scrubjay devices approve --words "one two three four five six"',
             )
         if not words:
-            found = way.call("devices", Nothing())
+            found = transport.call("devices", Nothing())
             asking = [one for one in found.asking if one.id.startswith(line.ref)]
             if len(asking) != 1:
-                raise verbs.not_one_asks(len(asking))
+                raise not_one_asking(len(asking))
             words = asking[0].words
             remarks().print(f"\nthe machine that asks must show:  [bold]{' '.join(words)}[/]\n")
             if not command.prompts.means_it("does it show exactly these six words?"):
@@ -876,7 +897,7 @@ def _approve(command: Command) -> None:
                     "you did not say yes: the machine was not added",
                     hint="if its words differ, somebody may be in between: stop its login, and begin it again",
                 )
-        answer = way.call("approve", verbs.ApproveRequest(ref=line.ref, words=words))
+        answer = transport.call("approve", ApproveRequest(ref=line.ref, words=words))
     _said(command, answer, "the machine is added, and has all keys of the account")
 
 
@@ -884,7 +905,7 @@ def _create(command: Command) -> None:
     line = command.line
     answer = command.ask(
         "device_create",
-        verbs.DeviceCreateRequest(name=line.name, scopes=tuple(line.scopes), read_only=line.read_only),
+        DeviceCreateRequest(name=line.name, scopes=tuple(line.scopes), read_only=line.read_only),
     )
     command.out.remark(
         "This bundle is shown once, and whoever has it can read these scopes. On the other machine:"
@@ -902,7 +923,7 @@ def recovery(command: Command) -> None:
     match command.line.verb:
         case "verify":
             code = RecoveryCode.parse(command.prompts.secret("recovery code"))
-            answer = command.ask("recovery_check", verbs.RecoveryCheckRequest(rsk=code.rsk))
+            answer = command.ask("recovery_check", RecoveryCheckRequest(rsk=code.rsk))
             if not answer.valid:
                 raise DeniedError(
                     "that is not the recovery code of this account",
@@ -925,7 +946,7 @@ def _rotate_code(command: Command) -> None:
         RecoveryCode.parse(old)
     code = RecoveryCode.new(os.urandom)
     written_down = prompts.show_code(code, os.urandom)
-    answer = command.ask("recovery_replace", verbs.RecoveryReplaceRequest(recovery=code.public, old=old))
+    answer = command.ask("recovery_replace", RecoveryReplaceRequest(recovery=code.public, old=old))
     since = (
         "is valid now, and the old one no longer"
         if answer.from_at is None
@@ -952,10 +973,10 @@ def account(command: Command) -> None:
         case "rotate":
             _said(command, command.ask("rotate"), "every key is replaced for what is written from now on")
         case _:
-            with way_of(command.chosen) as way:
-                kdf = _kdf(way, found)  # first: whoever cannot reach the server need not be asked
+            with connect(command.chosen) as transport:
+                kdf = _kdf(transport, found)  # first: whoever cannot reach the server need not be asked
                 command.prompts.must_mean(DELETES.format(origin=found.origin), found.username, command.line.confirm)
-                gone = way.call("account_delete", verbs.DeleteRequest(auth_key=_proof(command, kdf, found)))
+                gone = transport.call("account_delete", DeleteRequest(auth_key=_proof(command, kdf, found)))
             words = (
                 f"the account is deleted with {render.counted(gone.objects, 'object')};"
                 f" nothing of it is left at {found.origin}"
@@ -969,9 +990,9 @@ stay on the machines that have them. The server's backups are deleted on their o
 """
 
 
-def _kdf(way: Way, found: profile.Profile) -> Kdf:
+def _kdf(transport: Transport, found: profile.Profile) -> Kdf:
     """Return how the account's password is derived, as the server says now."""
-    before: verbs.KdfAnswer = way.call("prelogin", verbs.ServerRequest(origin=found.origin, username=found.username))
+    before: KdfResponse = transport.call("prelogin", ServerRequest(origin=found.origin, username=found.username))
     return before.kdf
 
 
@@ -981,26 +1002,26 @@ def _proof(command: Command, kdf: Kdf, found: profile.Profile) -> bytes:
 
 
 def _password(command: Command, found: profile.Profile) -> None:
-    with way_of(command.chosen) as way:
-        old = _proof(command, _kdf(way, found), found)
+    with connect(command.chosen) as transport:
+        old = _proof(command, _kdf(transport, found), found)
         kdf = keys.new_kdf(os.urandom)
         new = keys.auth_key(command.prompts.new_password(), kdf, found.origin)
-        answer = way.call("password", verbs.PasswordRequest(auth_key=old, new_kdf=kdf, new_auth_key=new))
+        answer = transport.call("password", PasswordRequest(auth_key=old, new_kdf=kdf, new_auth_key=new))
     _said(command, answer, "the password is changed; devices that are logged in stay logged in")
 
 
 def _totp(command: Command, found: profile.Profile) -> None:
-    with way_of(command.chosen) as way:
-        proof = _proof(command, _kdf(way, found), found)
+    with connect(command.chosen) as transport:
+        proof = _proof(command, _kdf(transport, found), found)
         if command.line.state == "off":
-            _said(command, way.call("totp", verbs.TotpRequest(auth_key=proof)), "logins ask for the password only")
+            _said(command, transport.call("totp", TotpRequest(auth_key=proof)), "logins ask for the password only")
             return
         secret = os.urandom(20)
         shown = base64.b32encode(secret).decode()
         label = quote(f"scrubjay:{found.username}")
         remarks().print(f"otpauth://totp/{label}?secret={shown}&issuer=scrubjay", markup=False, soft_wrap=True)
         code = command.prompts.secret("code that your authenticator app shows for it").strip()
-        answer = way.call("totp", verbs.TotpRequest(auth_key=proof, secret=secret, code=code))
+        answer = transport.call("totp", TotpRequest(auth_key=proof, secret=secret, code=code))
     _said(command, answer, "logins ask for the app's code too: scrubjay login --totp")
 
 

@@ -22,7 +22,7 @@ from scrubjay_sync.policy import CLOUD
 
 if TYPE_CHECKING:
     from scrubjay.settings import Settings
-    from scrubjay_sync.verbs import StatusAnswer
+    from scrubjay_sync.api.rounds import StatusResponse
 
 NAME = "sync"
 STALE_MS = 24 * 3600 * 1000
@@ -73,9 +73,9 @@ def _state(chosen: Settings) -> Iterator[Check]:
     if not path.exists() or version_of(path) != migrations()[-1].version:
         return  # the check of the store has said so, and opening it would change it
     try:
-        way = import_module("scrubjay_sync.way")
-        with way.way_of(chosen, wait_s=0) as opened:
-            status: StatusAnswer = opened.call("status", import_module("scrubjay_sync.verbs").Nothing())
+        nothing = import_module("scrubjay_sync.api.identity").Nothing()
+        with import_module("scrubjay_sync.transport").connect(chosen, wait_s=0) as transport:
+            status: StatusResponse = transport.call("status", nothing)
     except ConflictError:
         yield warn("sync state", "not looked at: another command has the store", "run scrubjay doctor again after it")
     except ModuleNotFoundError:
@@ -86,7 +86,7 @@ def _state(chosen: Settings) -> Iterator[Check]:
         yield from told(status, Millis(time.time_ns() // 1_000_000))
 
 
-def told(status: StatusAnswer, now: Millis) -> Iterator[Check]:
+def told(status: StatusResponse, now: Millis) -> Iterator[Check]:
     """Yield what there is to say of a status."""
     if status.revoked:
         yield fail(
@@ -131,7 +131,7 @@ def told(status: StatusAnswer, now: Millis) -> Iterator[Check]:
         )
 
 
-def _round(status: StatusAnswer, now: Millis) -> Check:
+def _round(status: StatusResponse, now: Millis) -> Check:
     name = "sync round"
     if status.last_error is not None:
         at = moment(Millis(status.last_error_at or 0))

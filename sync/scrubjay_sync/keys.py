@@ -42,6 +42,7 @@ from scrubjay_shared.errors import (
     WrongKeyError,
 )
 from scrubjay_shared.wire import LIMITED_WRAP, ROOT_WRAP, Kdf, Wrap
+from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.policy import IDENTITY
 
 KEY_BYTES = 32
@@ -312,14 +313,6 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _AS_TYPED = str.maketrans("OIL", "011", "-–— \t\r\n")
 _GROUPS, _GROUP = 6, 6
 _CODE_BYTES, _CHECK_BYTES = 20, 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryPublic:
-    """The public halves of a recovery code: all that an account needs to know of it."""
-
-    rsk: bytes
-    wrap_pub: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ def of_devices(chosen: Settings) -> Mapping[str, str]:
     """Return the names by device id; none when this machine is not logged in. Raises what opening the store raises."""
     if profile.load(chosen.data_dir) is None:
         return {}
-    verbs = import_module("scrubjay_sync.verbs")
-    with import_module("scrubjay_sync.way").way_of(chosen) as way:
-        answer = way.call("names", verbs.Nothing())
-    names: Mapping[str, str] = answer.names
+    nothing = import_module("scrubjay_sync.api.identity").Nothing()
+    with import_module("scrubjay_sync.transport").connect(chosen) as transport:
+        response = transport.call("names", nothing)
+    names: Mapping[str, str] = response.names
     return names

@@ -12,7 +12,14 @@ from typing import Any
 
 from scrubjay.cli import reference
 from scrubjay_shared import errors
-from scrubjay_sync import cli, verbs
+from scrubjay_sync import cli
+from scrubjay_sync.api.account import DeletedResponse, RecoveryResponse
+from scrubjay_sync.api.devices import BundleResponse, DevicesResponse
+from scrubjay_sync.api.identity import WhoResponse
+from scrubjay_sync.api.login import LogOutResponse
+from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
+from scrubjay_sync.api.scopes import FoundResponse, ScopeDeletedResponse, ScopesResponse
+from scrubjay_sync.api.verification import CompareResponse, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
 
 HEAD = """\
 # The command line of sync
@@ -36,29 +43,29 @@ Beside those of [every command](cli.md#exit-codes-and-errors):
 """
 
 PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
-    ("login", ""): (verbs.WhoAnswer, cli.SignedUp),
-    ("logout", ""): (verbs.LogOutAnswer,),
-    ("sync", ""): (verbs.SyncAnswer,),
-    ("sync", "status"): (verbs.StatusAnswer,),
-    ("sync", "verify"): (verbs.VerifyAnswer, verbs.CompareAnswer),
-    ("sync", "inspect"): (verbs.InspectAnswer,),
-    ("sync", "export-heads"): (verbs.HeadsAnswer,),
-    ("sync", "log"): (verbs.LogAnswer,),
-    ("sync", "acknowledge"): (verbs.WhoAnswer,),
-    ("sync", "quiet"): (verbs.WhoAnswer,),
-    ("sync", "search"): (verbs.FoundAnswer,),
-    ("sync", "scopes"): (verbs.ScopesAnswer, verbs.ScopeDeletedAnswer),
-    ("devices", "list"): (verbs.DevicesAnswer,),
-    ("devices", "approve"): (verbs.WhoAnswer,),
-    ("devices", "revoke"): (verbs.DevicesAnswer,),
-    ("devices", "rename"): (verbs.DevicesAnswer,),
-    ("devices", "create"): (verbs.BundleAnswer,),
-    ("recovery", "verify"): (verbs.RecoveryAnswer,),
-    ("recovery", "rotate"): (verbs.RecoveryAnswer, cli.SignedUp),
-    ("account", "password"): (verbs.WhoAnswer,),
-    ("account", "totp"): (verbs.WhoAnswer,),
-    ("account", "rotate"): (verbs.WhoAnswer,),
-    ("account", "delete"): (verbs.DeletedAnswer,),
+    ("login", ""): (WhoResponse, cli.SignedUp),
+    ("logout", ""): (LogOutResponse,),
+    ("sync", ""): (SyncResponse,),
+    ("sync", "status"): (StatusResponse,),
+    ("sync", "verify"): (VerifyResponse, CompareResponse),
+    ("sync", "inspect"): (InspectResponse,),
+    ("sync", "export-heads"): (HeadsResponse,),
+    ("sync", "log"): (LogResponse,),
+    ("sync", "acknowledge"): (WhoResponse,),
+    ("sync", "quiet"): (WhoResponse,),
+    ("sync", "search"): (FoundResponse,),
+    ("sync", "scopes"): (ScopesResponse, ScopeDeletedResponse),
+    ("devices", "list"): (DevicesResponse,),
+    ("devices", "approve"): (WhoResponse,),
+    ("devices", "revoke"): (DevicesResponse,),
+    ("devices", "rename"): (DevicesResponse,),
+    ("devices", "create"): (BundleResponse,),
+    ("recovery", "verify"): (RecoveryResponse,),
+    ("recovery", "rotate"): (RecoveryResponse, cli.SignedUp),
+    ("account", "password"): (WhoResponse,),
+    ("account", "totp"): (WhoResponse,),
+    ("account", "rotate"): (WhoResponse,),
+    ("account", "delete"): (DeletedResponse,),
 }
 """What a command prints as JSON, by command and verb. `recovery show` prints nothing: there is nothing to show."""
 

@@ -1,4 +1,4 @@
-"""Sync inside the daemon: the verbs over the store that it holds, with rounds in the background."""
+"""Sync inside the daemon: the operations over the store that it holds, with rounds in the background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
-from scrubjay_sync.verbs import Verbs
+from scrubjay_sync.operations.client import SyncClient
+from scrubjay_sync.operations.dispatch import Dispatcher
 
 if TYPE_CHECKING:
     from scrubjay.service.service import Service
@@ -23,12 +24,13 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 log = logging.getLogger(__name__)
 
 
-async def start(service: Service, settings: Settings) -> Verbs:
-    """Return the verbs over the daemon's store; its rounds begin at once if this machine is logged in.
+async def start(service: Service, settings: Settings) -> Dispatcher:
+    """Return the operations over the daemon's store; its rounds begin at once if this machine is logged in.
 
-    A login that cannot be opened (its keys are gone) is logged, and each verb says what to do: it can still be left.
+    A login that cannot be opened (its keys are gone) is logged, and each operation says what to do: logging out of it
+    still works.
     """
-    verbs = Verbs(
+    client = SyncClient(
         service.store,
         settings.data_dir,
         environ=os.environ,
@@ -39,7 +41,7 @@ async def start(service: Service, settings: Settings) -> Verbs:
         meaning=service.meaning,
     )
     try:
-        await verbs.session()
+        await client.session()
     except ScrubjayError as error:
         log.warning("sync cannot begin code=%s", error.code)
-    return verbs
+    return Dispatcher(client)

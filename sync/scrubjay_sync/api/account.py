@@ -1,0 +1,74 @@
+"""Requests and responses about the account itself: recovery code, password, second factor, deletion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay_shared.wire import Kdf
+from scrubjay_sync.api.identity import Who
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryPublic:
+    """The public halves of a recovery code: all that an account needs to know of it."""
+
+    rsk: bytes
+    wrap_pub: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryCheckRequest:
+    """The public half of a code that a person typed."""
+
+    rsk: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryResponse:
+    """`valid`: that code is the account's. `from_at`: when a new one counts from; None for at once."""
+
+    who: Who
+    valid: bool
+    from_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryReplaceRequest:
+    """A new code's public halves and, to make it count at once, the old code."""
+
+    recovery: RecoveryPublic
+    old: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordRequest:
+    """The keys of the old and the new password."""
+
+    auth_key: bytes = field(repr=False)
+    new_kdf: Kdf
+    new_auth_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotpRequest:
+    """The second factor's secret and a code of it; both empty to take it away."""
+
+    auth_key: bytes = field(repr=False)
+    secret: bytes = field(default=b"", repr=False)
+    code: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRequest:
+    """The password's key: whoever deletes an account must know it."""
+
+    auth_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedResponse:
+    """What the server deleted; `left` rows of the account are still there, and that is 0."""
+
+    who: Who
+    objects: int
+    left: int

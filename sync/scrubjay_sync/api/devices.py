@@ -1,0 +1,81 @@
+"""Requests and responses about the devices of the account, and the machines that ask to be added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay_sync.api.identity import Who
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLine:
+    """A device of the account. `seen` is when it was last active, by its own clock, as far as this device has read."""
+
+    id: str
+    name: str
+    this: bool
+    revoked: bool
+    limited: bool
+    read_only: bool
+    scopes: tuple[str, ...]
+    seen: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingLine:
+    """A machine that asks to be let in, and the words that it must show."""
+
+    id: str
+    device: str
+    words: tuple[str, ...]
+    expires: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesResponse:
+    """The devices of the account, and the machines that ask."""
+
+    who: Who
+    devices: tuple[DeviceLine, ...]
+    asking: tuple[AskingLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesResponse:
+    """What the devices of the account are called, by id. Those that were revoked keep their names."""
+
+    names: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveRequest:
+    """Which machine to add (the beginning of its id, or "" for the only one), and the words that it shows."""
+
+    words: tuple[str, ...]
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameRequest:
+    """A device's new name."""
+
+    ref: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCreateRequest:
+    """A limited device: the scopes whose keys it gets."""
+
+    name: str
+    scopes: tuple[str, ...]
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleResponse:
+    """A limited device's keys: shown once, and a secret."""
+
+    who: Who
+    device: str
+    bundle: str = field(repr=False)

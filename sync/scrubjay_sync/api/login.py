@@ -1,0 +1,115 @@
+"""Requests and responses of signing up, logging in and out, and joining an account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay_shared.wire import Kdf
+from scrubjay_sync.api.account import RecoveryPublic
+from scrubjay_sync.api.identity import Who
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRequest:
+    """A name at a server."""
+
+    origin: str
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KdfResponse:
+    """How to derive the key that proves the password; `origin` in the one way it is written.
+
+    `account_before` is the account that this store was in last, in hex.
+    """
+
+    origin: str
+    kdf: Kdf
+    registration: str
+    account_before: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignUpCheckRequest:
+    """The name and the invitation of a new account, before there is more of it."""
+
+    origin: str
+    username: str
+    invite: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignUpRequest:
+    """A new account. `auth_key` and `kdf` come from the password, `recovery` is public."""
+
+    origin: str
+    username: str
+    auth_key: bytes = field(repr=False)
+    kdf: Kdf
+    recovery: RecoveryPublic
+    device_name: str
+    invite: str = field(default="", repr=False)
+    bring_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogInRequest:
+    """Another machine of an account. `code` is the TOTP code.
+
+    `bring_all`, here and below: everything that the store had in another account may go to this one.
+    """
+
+    origin: str
+    username: str
+    auth_key: bytes = field(repr=False)
+    kdf: Kdf
+    device_name: str
+    code: str = field(default="", repr=False)
+    bring_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoiningResponse:
+    """How letting in stands: `words` are what the other machine must show; `who` is set once this one is in."""
+
+    words: tuple[str, ...]
+    device: str
+    expires: int
+    who: Who | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverRequest:
+    """The recovery code; with `void_from`, everything that the account log says from that entry on is cancelled."""
+
+    code: str = field(repr=False)
+    void_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleRequest:
+    """What `devices create` printed."""
+
+    bundle: str = field(repr=False)
+    bring_all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOutRequest:
+    """`force` leaves even with changes that the server has not confirmed, and without telling the account."""
+
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOutResponse:
+    """`unsent` changes were not confirmed: they go with the next login. `told`: the account log says so now.
+
+    `revoked`: another device had taken this one out of the account before.
+    """
+
+    who: Who
+    unsent: int
+    told: bool
+    revoked: bool

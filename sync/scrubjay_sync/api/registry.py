@@ -1,0 +1,99 @@
+"""Every operation of sync by name: what it takes and what it returns. Handlers: `scrubjay_sync.operations.dispatch`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from scrubjay_sync.api.account import (
+    DeletedResponse,
+    DeleteRequest,
+    PasswordRequest,
+    RecoveryCheckRequest,
+    RecoveryReplaceRequest,
+    RecoveryResponse,
+    TotpRequest,
+)
+from scrubjay_sync.api.devices import (
+    ApproveRequest,
+    BundleResponse,
+    DeviceCreateRequest,
+    DevicesResponse,
+    NamesResponse,
+    RenameRequest,
+)
+from scrubjay_sync.api.identity import Nothing, WhoResponse
+from scrubjay_sync.api.login import (
+    BundleRequest,
+    JoiningResponse,
+    KdfResponse,
+    LogInRequest,
+    LogOutRequest,
+    LogOutResponse,
+    RecoverRequest,
+    ServerRequest,
+    SignUpCheckRequest,
+    SignUpRequest,
+)
+from scrubjay_sync.api.references import RefRequest
+from scrubjay_sync.api.rounds import ProgressResponse, QuietRequest, StatusResponse, SyncRequest, SyncResponse
+from scrubjay_sync.api.scopes import (
+    FindRequest,
+    FoundResponse,
+    ScopeCreateRequest,
+    ScopeDeletedResponse,
+    ScopesResponse,
+)
+from scrubjay_sync.api.verification import (
+    CompareRequest,
+    CompareResponse,
+    HeadsResponse,
+    InspectResponse,
+    LogResponse,
+    VerifyResponse,
+)
+
+
+class Operation(NamedTuple):
+    """The types of an operation's request and response."""
+
+    request: type[Any]
+    response: type[Any]
+
+
+OPERATIONS: dict[str, Operation] = {
+    "prelogin": Operation(ServerRequest, KdfResponse),
+    "sign_up_check": Operation(SignUpCheckRequest, Nothing),
+    "sign_up": Operation(SignUpRequest, WhoResponse),
+    "log_in": Operation(LogInRequest, JoiningResponse),
+    "poll": Operation(Nothing, JoiningResponse),
+    "recover": Operation(RecoverRequest, WhoResponse),
+    "join_limited": Operation(BundleRequest, WhoResponse),
+    "log_out": Operation(LogOutRequest, LogOutResponse),
+    "sync": Operation(SyncRequest, SyncResponse),
+    "progress": Operation(Nothing, ProgressResponse),
+    "status": Operation(Nothing, StatusResponse),
+    "acknowledge": Operation(Nothing, WhoResponse),
+    "quiet": Operation(QuietRequest, WhoResponse),
+    "verify": Operation(Nothing, VerifyResponse),
+    "inspect": Operation(Nothing, InspectResponse),
+    "export_heads": Operation(Nothing, HeadsResponse),
+    "compare": Operation(CompareRequest, CompareResponse),
+    "log": Operation(Nothing, LogResponse),
+    "names": Operation(Nothing, NamesResponse),
+    "scopes": Operation(Nothing, ScopesResponse),
+    "scope_create": Operation(ScopeCreateRequest, ScopesResponse),
+    "search": Operation(FindRequest, FoundResponse),
+    "scope_delete": Operation(RefRequest, ScopeDeletedResponse),
+    "devices": Operation(Nothing, DevicesResponse),
+    "approve": Operation(ApproveRequest, WhoResponse),
+    "revoke": Operation(RefRequest, DevicesResponse),
+    "rename": Operation(RenameRequest, DevicesResponse),
+    "device_create": Operation(DeviceCreateRequest, BundleResponse),
+    "recovery_check": Operation(RecoveryCheckRequest, RecoveryResponse),
+    "recovery_replace": Operation(RecoveryReplaceRequest, RecoveryResponse),
+    "rotate": Operation(Nothing, WhoResponse),
+    "password": Operation(PasswordRequest, WhoResponse),
+    "totp": Operation(TotpRequest, WhoResponse),
+    "account_delete": Operation(DeleteRequest, DeletedResponse),
+}
+"""The daemon's route to each is POST /v1/workers/sync/{name}."""

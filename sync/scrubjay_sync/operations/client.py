@@ -1,0 +1,229 @@
+"""One store's side of sync: its login, if there is one, and the rounds that run for it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx2
+
+from scrubjay.store import Store, replica
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError, NotFoundError, UnavailableError
+from scrubjay_sync import accounts, profile
+from scrubjay_sync.accounts import Joining, Machine
+from scrubjay_sync.api.identity import Who
+from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.engine import Engine, Progress, Round
+from scrubjay_sync.keychain import Keychain
+from scrubjay_sync.keys import Entropy
+from scrubjay_sync.membership import Member
+from scrubjay_sync.profile import Profile
+from scrubjay_sync.searching import Meaning
+from scrubjay_sync.watch import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A login in use; `watch` runs its rounds in the daemon, and is None where a command runs them itself."""
+
+    profile: Profile
+    member: Member
+    cloud: Cloud
+    engine: Engine
+    watch: Watch | None = None
+
+
+class SyncClient:
+    """A store and the login that its operations share. `close` when done.
+
+    `joining` is a login that waits to be let in, with the profile to save once it is; `progress` how far the round
+    under way is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        data_dir: Path,
+        *,
+        environ: Mapping[str, str],
+        now: Callable[[], Millis],
+        entropy: Entropy,
+        sleep: Callable[[float], Awaitable[None]],
+        transport: httpx2.AsyncBaseTransport | None = None,
+        roll: Callable[[], float] | None = None,
+        meaning: Meaning | None = None,
+    ) -> None:
+        """With `roll`, random in [0, 1), rounds run in the background; `transport` takes the place of the network.
+
+        `meaning` embeds what is asked of searchable scopes.
+        """
+        self.store = store
+        self.data_dir = data_dir
+        self.vault = Keychain(data_dir, environ=environ)
+        self.now = now
+        self.entropy = entropy
+        self.meaning = meaning
+        self.joining: tuple[Joining, Profile] | None = None
+        self.progress: Progress | None = None
+        self._sleep = sleep
+        self._transport = transport
+        self._roll = roll
+        self._session: Session | None = None
+        self._opening = asyncio.Lock()
+        self._rounds: set[asyncio.Task[Round]] = set()
+
+    async def close(self) -> None:
+        """End what is under way; nothing is lost by it."""
+        session, joining = self._session, self.joining
+        await self.stop()
+        self.joining = None
+        if session is not None:
+            await session.cloud.aclose()
+        if joining is not None:
+            await joining[0].machine.cloud.aclose()
+
+    # --- the login ----------------------------------------------------------------------------------------------------
+
+    async def session(self) -> Session | None:
+        """Return the login in use, or None when sync is off; its background rounds begin here. Needs no network."""
+        async with self._opening:
+            if self._session is None:
+                found = await asyncio.to_thread(profile.load, self.data_dir)
+                if found is not None:
+                    cloud = self.cloud_at(found.origin)
+                    try:
+                        member = await self.machine(cloud).member()
+                    except BaseException:
+                        await cloud.aclose()
+                        raise
+                    self.start(found, member, cloud)
+            return self._session
+
+    async def require_session(self) -> Session:
+        """Return the login in use. Raises NotFoundError when sync is off."""
+        session = await self.session()
+        if session is None:
+            raise NotFoundError("this machine is not logged in: sync is off", hint=profile.LOGIN_HINT)
+        return session
+
+    async def require_logged_out(self) -> None:
+        """Raise ConflictError when this store is logged in; clear what a login left that was cut off before its end."""
+        found = await asyncio.to_thread(profile.load, self.data_dir)
+        if found is not None:
+            raise ConflictError(
+                f"this machine is logged in as {found.username or 'a limited device'} at {found.origin}",
+                hint="scrubjay logout first",
+            )
+        if await replica.state(self.store) is not None:
+            await accounts.leave(self.store, self.vault, self.entropy)
+
+    def require_joining(self) -> tuple[Joining, Profile]:
+        """Return the login that waits to be let in. Raises NotFoundError when there is none."""
+        if self.joining is None:
+            raise NotFoundError("no login is under way", hint=profile.LOGIN_HINT)
+        return self.joining
+
+    async def begin(self, begun: Profile, member: Member, cloud: Cloud) -> Who:
+        """Save a login that has just succeeded, and start its session."""
+        await asyncio.to_thread(profile.save, self.data_dir, begun)
+        return self.who(self.start(begun, member, cloud))
+
+    async def save_profile(self, changed: Profile) -> None:
+        """Replace the profile of the login in use."""
+        await asyncio.to_thread(profile.save, self.data_dir, changed)
+        if self._session is not None:
+            self._session = replace(self._session, profile=changed)
+
+    def start(self, found: Profile, member: Member, cloud: Cloud) -> Session:
+        """Start the session of a login; in the daemon, its rounds run in the background from now on."""
+        engine = Engine(
+            self.store,
+            member,
+            cloud,
+            now=self.now,
+            entropy=self.entropy,
+            sleep=self._sleep,
+            free_bytes=lambda: shutil.disk_usage(self.data_dir).free,
+            on_progress=self._note,
+            meaning=self.meaning,
+        )
+        watch = None
+        if self._roll is not None:
+            watch = Watch(engine, self.store, roll=self._roll, quiet=found.quiet)
+            watch.start()
+        self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, watch=watch)
+        return self._session
+
+    async def stop(self) -> None:
+        """End the session's work: its engine must not write after the login that it works for is erased."""
+        session, self._session = self._session, None
+        rounds = list(self._rounds)  # first: the watch's last try would wait for them
+        for task in rounds:
+            task.cancel()
+        await asyncio.gather(*rounds, return_exceptions=True)
+        if session is not None and session.watch is not None:
+            await session.watch.close()
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    async def round(self, *, wait_s: float = 0) -> Round:
+        """Run one round, with those of the background held.
+
+        Raises UnavailableError when a logout, or the daemon's own end, ends it.
+        """
+        session = await self.require_session()
+        async with nullcontext() if session.watch is None else session.watch.hold():
+            if self._session is None or self._session.engine is not session.engine:  # it ended while this one waited
+                raise _ended()
+            task = asyncio.create_task(session.engine.sync(wait_s=wait_s))
+            self._rounds.add(task)
+            try:
+                return await task
+            except asyncio.CancelledError:
+                task.cancel()
+                current = asyncio.current_task()
+                if current is not None and current.cancelling():
+                    raise
+                raise _ended() from None
+            finally:
+                self._rounds.discard(task)
+                self.progress = None
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
+
+    # --- what operations are made of ----------------------------------------------------------------------------------
+
+    def cloud_at(self, origin: str) -> Cloud:
+        """Return a connection to a server. Raises InvalidError for an unsafe address."""
+        return Cloud(origin, now=self.now, transport=self._transport)
+
+    def machine(self, cloud: Cloud) -> Machine:
+        """Return what this machine brings to an account at a server."""
+        return Machine(store=self.store, vault=self.vault, cloud=cloud, now=self.now, entropy=self.entropy)
+
+    def who(self, session: Session) -> Who:
+        """Return the identity that the responses of a session carry."""
+        return self.who_of(session.profile)
+
+    def who_of(self, found: Profile) -> Who:
+        """Return the identity that a login stands for."""
+        return Who(
+            account=found.account.hex(),
+            username=found.username,
+            origin=found.origin,
+            device=self.store.device,
+            device_name=found.device_name,
+            keys=self.vault.where,
+        )
+
+
+def _ended() -> UnavailableError:
+    return UnavailableError(
+        "the round was ended: this machine logged out, or its daemon stopped", hint="scrubjay sync status shows which"
+    )

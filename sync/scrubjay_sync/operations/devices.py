@@ -1,0 +1,133 @@
+"""Listing, adding, renaming and revoking the devices of the account."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scrubjay.store import replica
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import (
+    InvalidError,
+)
+from scrubjay_sync import accounts
+from scrubjay_sync.api.devices import (
+    ApproveRequest,
+    AskingLine,
+    BundleResponse,
+    DeviceCreateRequest,
+    DeviceLine,
+    DevicesResponse,
+    NamesResponse,
+    RenameRequest,
+)
+from scrubjay_sync.api.identity import Nothing, WhoResponse
+from scrubjay_sync.api.references import RefRequest, checked_name, not_one_asking
+from scrubjay_sync.operations.client import SyncClient
+from scrubjay_sync.operations.ids import device_id, scope_id
+
+
+async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
+    """List the devices of the account, and the machines that ask to be let in."""
+    session = await client.require_session()
+    member = session.member
+    await member.refresh(session.cloud)
+    seen = {one: at for one in member.state.devices if (at := await replica.active(client.store, one)) is not None}
+    state = await replica.state(client.store)
+    if state is not None and state.round_at is not None:  # nobody sends word that there was nothing to send
+        seen[member.device] = Millis(max(state.round_at, seen.get(member.device, 0)))
+    asking = () if member.limited else (await session.cloud.enrolments()).enrolments
+    return DevicesResponse(
+        who=client.who(session),
+        devices=tuple(
+            DeviceLine(
+                id=one.id.hex(),
+                name=member.device_name(one.id),
+                this=one.id == member.device,
+                revoked=one.revoked,
+                limited=not one.full,
+                read_only=one.read_only,
+                scopes=tuple(member.scope_name(scope) for scope in one.scopes or ()),
+                seen=seen.get(one.id),
+            )
+            for one in sorted(member.state.devices.values(), key=lambda one: one.added)
+        ),
+        asking=tuple(
+            AskingLine(
+                id=one.id.hex(),
+                device=one.device.hex(),
+                words=accounts.words_for(member, one),
+                expires=one.expires,
+            )
+            for one in asking
+            if not one.approved and one.device not in member.state.devices
+        ),
+    )
+
+
+async def device_names(client: SyncClient, _: Nothing) -> NamesResponse:
+    """Say what the devices of the account are called. Needs no network."""
+    member = (await client.require_session()).member
+    return NamesResponse(names={one.hex(): member.device_name(one) for one in member.state.devices})
+
+
+async def approve(client: SyncClient, request: ApproveRequest) -> WhoResponse:
+    """Let in the machine that shows these words. Raises DeniedError when they are others."""
+    session = await client.require_session()
+    await session.member.refresh(session.cloud)
+    waiting = [
+        one
+        for one in (await session.cloud.enrolments()).enrolments
+        if not one.approved and one.device not in session.member.state.devices
+    ]
+    fitting = [one for one in waiting if request.ref in {"", one.id.hex()[: len(request.ref)]}]
+    if len(fitting) != 1:
+        raise not_one_asking(len(fitting))
+    await accounts.approve(session.member, session.cloud, fitting[0], request.words)
+    return WhoResponse(who=client.who(session))
+
+
+async def revoke(client: SyncClient, request: RefRequest) -> DevicesResponse:
+    """Shut a device out, and replace every key that it knew. What it wrote up to now counts."""
+    session = await client.require_session()
+    await session.member.refresh(session.cloud)
+    device = device_id(session.member, request.ref)
+    if device != session.member.device:
+        # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
+        await session.cloud.delete_device(device)
+    await client.round()  # what it has pushed is then held and verified here
+    await accounts.revoke(
+        session.member,
+        session.cloud,
+        device,
+        ends=await accounts.ends_of(client.store, device),
+        entropy=client.entropy,
+    )
+    return await list_devices(client, Nothing())
+
+
+async def rename(client: SyncClient, request: RenameRequest) -> DevicesResponse:
+    """Give a device a name."""
+    session = await client.require_session()
+    await session.member.refresh(session.cloud)
+    device, name = device_id(session.member, request.ref), checked_name(request.name)
+    await accounts.rename_device(session.member, session.cloud, device, name)
+    if device == session.member.device:
+        await client.save_profile(replace(session.profile, device_name=name))
+    return await list_devices(client, Nothing())
+
+
+async def create_device(client: SyncClient, request: DeviceCreateRequest) -> BundleResponse:
+    """Make a limited device for a machine without a person. What it needs is shown once."""
+    session = await client.require_session()
+    await session.member.refresh(session.cloud)
+    if not request.scopes:
+        raise InvalidError("a limited device needs at least one scope", hint="name it with --scope")
+    bundle = await accounts.create_limited(
+        session.member,
+        session.cloud,
+        name=checked_name(request.name),
+        scopes=[scope_id(session.member, ref) for ref in request.scopes],
+        read_only=request.read_only,
+        entropy=client.entropy,
+    )
+    return BundleResponse(who=client.who(session), device=bundle.device.hex(), bundle=bundle.text)
