@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 
 
 @dataclass(frozen=True, slots=True)

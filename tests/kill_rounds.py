@@ -42,8 +42,8 @@ from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings
 from scrubjay.store import Store, check
-from scrubjay.store.sqlite import driver
 from scrubjay.transports.client import Client, Running, discover, path_of
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, UnavailableError

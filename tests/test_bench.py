@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.settings import DEFAULT_MODEL
-from scrubjay.store.sqlite import driver
 from scrubjay_bench import cli, gate, report
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds, percentile
 from scrubjay_bench.floors import BareTable
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.errors import InvalidError
 
 ROOT = Path(__file__).parent.parent

@@ -16,7 +16,6 @@ import pytest
 
 from scrubjay.api import VERBS
 from scrubjay.settings import DEFAULT_MODEL
-from scrubjay.store.sqlite import driver
 from scrubjay_bench import corpus, daemons, event_loop, held, recalling, scale, stores
 from scrubjay_bench.conversations import DAY_MS, Conversation, Fact, Question, Turn
 from scrubjay_bench.copies import Copies
@@ -25,6 +24,7 @@ from scrubjay_bench.floors import BareVectors, BareWords
 from scrubjay_bench.plan import Plan
 from scrubjay_bench.scale import Size
 from scrubjay_bench.stores import Filling, Source
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 

@@ -155,6 +155,25 @@ async def test_nothing_is_taken_after_the_end(database: Database) -> None:
     await database.close()
 
 
+async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_for_ever(tmp_path: Path) -> None:
+    database = await port.open(tmp_path / "cloud.db", now=Clock(), entropy=os.urandom)
+    await database.write(put("before", "1"))
+
+    async with asyncio.timeout(10):
+        outcomes = await asyncio.gather(
+            database.write(lambda tx: tx._connection.close()),  # type: ignore[attr-defined]
+            *(database.write(put(f"w{n}", "1")) for n in range(100)),
+            return_exceptions=True,
+        )
+        with pytest.raises(UnavailableError, match="stopped writing"):
+            await database.write(put("after", "1"))
+        found = await database.read(held("befor"))
+        await database.close()
+
+    assert {type(outcome) for outcome in outcomes} == {UnavailableError}
+    assert found == [("before", "1")]
+
+
 async def test_what_a_caller_who_went_away_wrote_is_written(database: Database) -> None:
     task = asyncio.create_task(database.write(put("v1", "x")))
     await asyncio.sleep(0)

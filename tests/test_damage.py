@@ -24,7 +24,7 @@ from scrubjay import api
 from scrubjay.cli import main
 from scrubjay.service.service import Service
 from scrubjay.store import Remedy, check, find_damage, seals
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 from scrubjay_shared.scoring import encode_vector

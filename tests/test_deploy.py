@@ -190,7 +190,7 @@ def test_a_sqlite_file_has_one_writer_everywhere() -> None:
 def test_the_image_holds_what_the_cloud_imports_in_the_versions_that_were_tested() -> None:
     imported = {
         DISTRIBUTIONS.get(name.partition(".")[0], name.partition(".")[0].replace("_", "-"))
-        for package in ("cloud/scrubjay_cloud", "shared/scrubjay_shared")
+        for package in ("cloud/scrubjay_cloud", "shared/scrubjay_io", "shared/scrubjay_shared")
         for path in ROOT.joinpath(package).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         for name in (

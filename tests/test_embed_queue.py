@@ -14,7 +14,7 @@ import pytest
 
 from quick_disk import quick_folder
 from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows, seals
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventType, Role

@@ -24,7 +24,7 @@ from scrubjay.cli import main, parser, reasons
 from scrubjay.importers import SourceFormat, parse
 from scrubjay.importers.reading import digest
 from scrubjay.service.service import Service
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 
 ROOT = Path(__file__).parent.parent
 

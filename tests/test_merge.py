@@ -37,7 +37,7 @@ from scrubjay.service import service as service_module
 from scrubjay.service.service import Service
 from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file, peers, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops, text
 from scrubjay_shared.clock import MAX_LEAD_MS, Hlc, Millis, millis_of, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import ConflictError, NotFoundError

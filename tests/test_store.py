@@ -27,7 +27,7 @@ from scrubjay.policy import DEFAULT
 from scrubjay.service.service import Service
 from scrubjay.store import Transaction, check, file, find_damage, rows, seals, snapshots
 from scrubjay.store.file import Migration
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.errors import (

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from scrubjay.store import replica
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops, sealing
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.envelope import Envelope, split

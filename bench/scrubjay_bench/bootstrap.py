@@ -28,13 +28,13 @@ from typing import Any
 import msgspec
 
 from scrubjay.store import Store
-from scrubjay.store.sqlite import driver
 from scrubjay.store.transaction import Transaction
 from scrubjay.transports.client import Client, path_of
 from scrubjay_bench import clouds, daemons, progress, sealing
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import Event

@@ -21,11 +21,11 @@ from pathlib import Path
 import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from scrubjay.store.sqlite import driver
 from scrubjay_bench import clouds, daemons, sealing
 from scrubjay_bench.clouds import Author, Line, Service
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import wire
 from scrubjay_shared.envelope import MAX_PAGE_BYTES, Envelope, signed_message
 from scrubjay_shared.errors import UnavailableError

@@ -18,9 +18,9 @@ import numkong
 import numpy as np
 import numpy.typing as npt
 
-from scrubjay.store.sqlite import driver
 from scrubjay.transports.client import Client
 from scrubjay_bench.daemons import LOOK_SECONDS
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import scoring
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 

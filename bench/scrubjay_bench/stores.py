@@ -29,10 +29,10 @@ import numpy.typing as npt
 from scrubjay import store
 from scrubjay.models import catalog
 from scrubjay.store import MemoryWrite, Store, Transaction
-from scrubjay.store.sqlite import driver
 from scrubjay_bench import corpus, locomo, progress
 from scrubjay_bench.copies import Copies, Session
 from scrubjay_bench.plan import Plan
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field

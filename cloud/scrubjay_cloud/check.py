@@ -23,6 +23,7 @@ from scrubjay_cloud.database import sqlite
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.restore import KEPT
 from scrubjay_cloud.settings import Settings
+from scrubjay_io.sqlite import version as sqlite_version
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 SAFE_PGVECTOR = (0, 8, 0)
@@ -117,7 +118,7 @@ def _configuration(settings: Settings) -> Iterator[Line]:
 
 def _engine() -> Iterator[Line]:
     sqlite.refuse_old_sqlite()
-    yield ok("sqlite", f"SQLite {sqlite.driver.sqlite_version}")
+    yield ok("sqlite", f"SQLite {sqlite_version}")
 
 
 def _folder(settings: Settings) -> Iterator[Line]:

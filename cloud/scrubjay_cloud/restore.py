@@ -23,6 +23,7 @@ from scrubjay_cloud.database import sqlite
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import Verified, repair
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
 
@@ -244,7 +245,7 @@ def _side_files(place: Path) -> list[Path]:
 def _emptied(place: Path) -> None:
     # a damaged file is kept as it is, log and all
     with (
-        contextlib.suppress(sqlite.driver.Error, OSError),
+        contextlib.suppress(driver.Error, OSError),
         contextlib.closing(sqlite.raw(place, read_only=False)) as connection,
     ):
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()

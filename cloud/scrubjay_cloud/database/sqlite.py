@@ -8,33 +8,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-import aiosqlite
 from filelock import FileLock, Timeout
 
 from scrubjay_cloud.database.migrations import Step, applied, latest, steps
 from scrubjay_cloud.database.port import Params, Row, Transaction
 from scrubjay_cloud.policy import DEFAULT
+from scrubjay_io.group_commit import GroupCommit, Owner, run_group
+from scrubjay_io.sqlite import ERRORS, SAFE_VERSION, Connection, driver, version_info
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
-driver: Any
-try:
-    driver = import_module("pysqlite3.dbapi2")
-except ImportError:  # no wheel for this platform: the interpreter's own SQLite serves, if it is new enough
-    driver = sqlite3
-
 T = TypeVar("T")
 
-SAFE_VERSION = (3, 51, 3)
-"""Before it, two connections that checkpoint one log at once can corrupt the file (docs/decisions.md, "The store")."""
 APPLICATION_ID = 0x534A_434C  # "SJCL": how the service's file is told from any other
 BUSY_TIMEOUT_MS = 5_000  # litestream's checkpoints hold the writer up for milliseconds
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log is cut back to this after a checkpoint
@@ -60,15 +50,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 MOUNTS = Path("/proc/self/mountinfo")
-
-
-class Connection(aiosqlite.Connection):
-    """A connection in a thread of its own that can also run a whole function there: one hop a unit of work."""
-
-    async def call(self, work: Callable[[Any], T]) -> T:
-        """Run `work(connection)`, the driver's own connection, in the connection's thread."""
-        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
-        return result
 
 
 class SqliteTransaction:
@@ -109,12 +90,6 @@ def _bound(params: Params) -> list[Any]:
     return [bytearray(value) if type(value) is bytes else value for value in params]
 
 
-@dataclass(slots=True)
-class _Pending(Generic[T]):
-    work: Callable[[Transaction], T]
-    done: asyncio.Future[T]
-
-
 class SqliteDatabase:
     """The file, open: one writer's queue, readers that take turns."""
 
@@ -141,9 +116,8 @@ class SqliteDatabase:
         self._idle: asyncio.Queue[Connection] = asyncio.Queue()
         for reader in readers:
             self._idle.put_nowait(reader)
-        self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
         self._closed = False
-        self._task = asyncio.create_task(self._run(), name="cloud-writer")
+        self._group = GroupCommit(writer.call, _owner(path), limit=DEFAULT.group, name="cloud-writer")
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a read transaction of a reader that is free."""
@@ -160,17 +134,13 @@ class SqliteDatabase:
         It never waits for a lock; where there is one, a reader waits.
         """
         self._refuse_closed()
-        with translated(self._path), contextlib.suppress(driver.OperationalError, sqlite3.OperationalError):
+        with translated(self._path), contextlib.suppress(driver.OperationalError):
             return SqliteTransaction(self._looker).row(sql, params)
         return await self.read(lambda tx: tx.row(sql, params))
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:  # noqa: ARG002 - all share
         """Run `work` in the writer's next transaction; return once it is durable."""
-        self._refuse_closed()
-        pending = _Pending(work, asyncio.get_running_loop().create_future())
-        self._queue.put_nowait(pending)
-        # A caller that goes away does not take its write back: the transaction may already hold it.
-        return await asyncio.shield(pending.done)
+        return await self._group.submit(lambda connection: work(SqliteTransaction(connection)))
 
     async def copy_to(self, target: Path) -> None:
         """Write a consistent, compact copy to a new file."""
@@ -195,8 +165,7 @@ class SqliteDatabase:
         if self._closed:
             return
         self._closed = True
-        self._queue.put_nowait(None)
-        await self._task
+        await self._group.close()
         self._looker.close()
         for connection in (*self._readers, self._writer):
             await connection.close()
@@ -204,38 +173,7 @@ class SqliteDatabase:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise UnavailableError("the service is stopping", hint="try again in a moment")
-
-    async def _run(self) -> None:
-        open_ = True
-        while open_:
-            first = await self._queue.get()
-            if first is None:
-                return
-            await asyncio.sleep(0)  # those whose requests came in the same moment come along
-            group = [first]
-            while len(group) < DEFAULT.group and not self._queue.empty():
-                more = self._queue.get_nowait()
-                if more is None:
-                    open_ = False
-                    break
-                group.append(more)
-            await self._commit(group)
-
-    async def _commit(self, group: list[_Pending[Any]]) -> None:
-        outcomes, error = await self._writer.call(lambda connection: _run_group(connection, group))
-        if error is not None and len(group) > 1:
-            # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
-            for pending in group:
-                await self._commit([pending])
-            return
-        for pending, result, failure in outcomes if error is None else [(group[0], None, error)]:
-            if pending.done.done():
-                continue
-            if failure is not None:
-                pending.done.set_exception(_ours(failure, self._path))
-            else:
-                pending.done.set_result(result)
+            raise _closed()
 
 
 class InlineSqliteDatabase:
@@ -261,13 +199,12 @@ class InlineSqliteDatabase:
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:  # noqa: ARG002 - all share
         """Run `work` in a transaction of its own, at once."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        outcomes, error = _run_group(self._connection, [_Pending(work, future)])
-        future.cancel()
-        failure = error if error is not None else outcomes[0][2]
-        if failure is not None:
-            raise _ours(failure, self._path) from failure
-        result: T = outcomes[0][1]
+        outcomes, error = run_group(
+            self._connection, [lambda connection: work(SqliteTransaction(connection))], _owner(self._path)
+        )
+        if error is not None:
+            raise _ours(error, self._path) from error
+        result: T = outcomes[0][0]
         return result
 
     async def copy_to(self, target: Path) -> None:
@@ -315,14 +252,14 @@ async def open_sqlite(
         return SqliteDatabase(path, lock, writer=opened[0], readers=opened[1:], looker=looker, meta=meta)
     except BaseException as error:
         lock.release()
-        if isinstance(error, driver.Error | sqlite3.Error):
+        if isinstance(error, ERRORS):
             raise _ours(error, path) from error
         raise
 
 
 def refuse_old_sqlite(version: tuple[int, ...] | None = None) -> None:
     """Raise UnavailableError when SQLite is one that can corrupt its log."""
-    found = version or driver.sqlite_version_info
+    found = version or version_info
     if tuple(found) < SAFE_VERSION:
         raise UnavailableError(
             f"SQLite {'.'.join(map(str, found))} can corrupt a database that several connections write "
@@ -475,7 +412,7 @@ def translated(path: Path) -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except (driver.Error, sqlite3.Error) as error:
+    except ERRORS as error:
         raise _ours(error, path) from error
 
 
@@ -489,37 +426,19 @@ def _in_read(connection: Any, work: Callable[[Transaction], T], path: Path) -> T
                 connection.execute("rollback")
 
 
-def _run_group(
-    connection: Any, group: list[_Pending[Any]]
-) -> tuple[list[tuple[_Pending[Any], Any, Exception | None]], Exception | None]:
-    """Run a group in the writer's thread: each work in a savepoint, all in one transaction."""
-    outcomes: list[tuple[_Pending[Any], Any, Exception | None]] = []
-    tx = SqliteTransaction(connection)
-    try:
-        connection.execute("begin immediate")
-        if len(group) == 1:
-            result = group[0].work(tx)
-            connection.execute("commit")
-            return [(group[0], result, None)], None
-        for pending in group:
-            connection.execute("savepoint work")
-            try:
-                result = pending.work(tx)
-            except Exception as error:
-                if not connection.in_transaction:  # on a full disk SQLite has rolled all of it back by itself
-                    raise
-                connection.execute("rollback to work")
-                connection.execute("release work")
-                outcomes.append((pending, None, error))
-            else:
-                connection.execute("release work")
-                outcomes.append((pending, result, None))
-        connection.execute("commit")
-    except Exception as error:  # noqa: BLE001 - every waiting writer is told
-        if connection.in_transaction:
-            connection.execute("rollback")
-        return [], error
-    return outcomes, None
+def _owner(path: Path) -> Owner:
+    return Owner(
+        translate=lambda error: _ours(error, path),
+        closed=_closed,
+        stopped=lambda error: UnavailableError(
+            f"the server stopped writing {path.name} after its disk failed ({type(error).__name__})",
+            hint="its operator must check the disk and start it again",
+        ),
+    )
+
+
+def _closed() -> UnavailableError:
+    return UnavailableError("the service is stopping", hint="try again in a moment")
 
 
 def _copy(connection: Any, path: Path, target: Path) -> None:
@@ -531,7 +450,7 @@ def _copy(connection: Any, path: Path, target: Path) -> None:
 
 
 def _ours(error: Exception, path: Path) -> Exception:
-    if not isinstance(error, driver.Error | sqlite3.Error):
+    if not isinstance(error, ERRORS):
         return error
     text = str(error).lower()
     for words, kind, message, hint in _MEANINGS:

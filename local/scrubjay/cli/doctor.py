@@ -26,8 +26,8 @@ from scrubjay.models import catalog
 from scrubjay.settings import Settings
 from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
 from scrubjay.store import check as damage
-from scrubjay.store.sqlite import SAFE_VERSION, version, version_info
 from scrubjay.transports.client import skew
+from scrubjay_io.sqlite import SAFE_VERSION, version, version_info
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ from scrubjay.store import (
     sqlite_version,
 )
 from scrubjay.store.rows import EMBEDDED_TYPES
-from scrubjay.store.sqlite import SAFE_VERSION, version_info
+from scrubjay_io.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
 from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
 from scrubjay_shared.errors import (

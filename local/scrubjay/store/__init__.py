@@ -8,9 +8,9 @@ from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.peers import Outgoing, Received
 from scrubjay.store.snapshot import Snapshot
-from scrubjay.store.sqlite import version as sqlite_version
 from scrubjay.store.store import Changes, Disputed, Parked, Store
 from scrubjay.store.transaction import MemoryWrite, Position, Transaction
+from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
     "FIRST",

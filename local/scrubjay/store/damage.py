@@ -19,7 +19,8 @@ from typing import Any
 from scrubjay.store import embed_queue, file, rows, seals
 from scrubjay.store.index_file import index_is_whole
 from scrubjay.store.projection import Projection
-from scrubjay.store.sqlite import driver, translate
+from scrubjay.store.sqlite import translate
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType

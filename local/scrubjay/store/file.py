@@ -16,7 +16,8 @@ from typing import Any
 from scrubjay.destination import sync
 from scrubjay.store import seals
 from scrubjay.store.lock import StoreLock
-from scrubjay.store.sqlite import driver, translated
+from scrubjay.store.sqlite import translated
+from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, ScrubjayError, UnavailableError
 

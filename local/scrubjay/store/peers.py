@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from scrubjay.ingest import receipt
 from scrubjay.store import rows, sqlite
 from scrubjay.store.projection import ERASED, OF_MEMORIES, PROJECTED_AT_ONCE, Projection
-from scrubjay.store.sqlite import driver
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, ulid_text
 from scrubjay_shared.errors import CorruptError

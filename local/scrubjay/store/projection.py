@@ -18,6 +18,7 @@ import msgspec
 from scrubjay.store import rows, sqlite
 from scrubjay.store.embed_queue import EmbedQueue
 from scrubjay.store.file import PROJECTED, fts_erases
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.ops import OpType
@@ -647,7 +648,7 @@ class Projection:
                 "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
                 "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
             )
-        except sqlite.driver.DatabaseError as error:
+        except driver.DatabaseError as error:
             log.warning("before the rebuild: %s", type(error).__name__)
             return "unreadable"
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scrubjay.store import rows, sqlite
 from scrubjay.store.projection import ERASED
+from scrubjay_io.sqlite import Connection
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Event, Grip, Memory
@@ -45,7 +46,7 @@ class Known(NamedTuple):
 class Snapshot:
     """What one read transaction sees. Made by `Store.snapshot`."""
 
-    def __init__(self, connection: sqlite.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def _rows(self, sql: str, params: sqlite.Params = ()) -> AsyncIterator[sqlite.Row]:

@@ -1,51 +1,21 @@
-"""The SQLite driver: which one, how a connection is set up, and what its errors mean. Knows no table."""
+"""How a connection to the store is set up, and what the driver's errors mean. Knows no table."""
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import aiosqlite
-
+from scrubjay_io.sqlite import ERRORS, Connection, driver
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
-driver: Any
-try:
-    driver = importlib.import_module("pysqlite3.dbapi2")
-except ImportError:  # no wheel for this platform: the interpreter's own SQLite serves, with one writer connection
-    driver = sqlite3
-
-T = TypeVar("T")
 Row = tuple[Any, ...]
 Params = Sequence[Any]
 
-SAFE_VERSION = (3, 51, 3)
-"""From here on SQLite cannot corrupt a WAL file that two connections checkpoint at once.
-
-docs/decisions.md, "The store", says more.
-"""
-
-version: str = driver.sqlite_version
-version_info: tuple[int, ...] = driver.sqlite_version_info
-
 BUSY_TIMEOUT_MS = 5_000  # readers never wait in WAL mode; this covers recovery of the log after a crash
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log file is cut back to this after a checkpoint
-
-
-class Connection(aiosqlite.Connection):
-    """A connection in a thread of its own that can also run a whole function there.
-
-    A hop between threads costs more than a statement does, so a transaction makes one instead of one a statement.
-    """
-
-    async def call(self, work: Callable[[Any], T]) -> T:
-        """Run `work(connection)`, the driver's own connection, in the connection's thread."""
-        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
-        return result
 
 
 def connect(path: Path, *, read_only: bool) -> Connection:
@@ -88,6 +58,15 @@ def translate(error: Exception, path: Path) -> ScrubjayError:
         if any(word in text.lower() for word in words):
             return kind(message.format(name=path.name, text=text), hint=hint.format(path=path))
     return ScrubjayError(f"{path.name}: {text}", hint="scrubjay doctor looks for the cause")
+
+
+def stopped(error: Exception, path: Path) -> UnavailableError:
+    """Return what everybody is told once the disk failed in a way that the writer cannot undo."""
+    why = str(error) if isinstance(error, ERRORS) else type(error).__name__
+    return UnavailableError(
+        f"scrubjay stopped writing {path.name} after the disk failed ({why})",
+        hint=f"check the disk that holds {path}, then run scrubjay daemon stop and scrubjay daemon start",
+    )
 
 
 _DEEPER = "scrubjay doctor --deep says what is damaged, and what brings it back"

@@ -24,7 +24,8 @@ from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.transaction import ENDS, Position, Transaction
-from scrubjay.store.writer import Writer
+from scrubjay_io.group_commit import GroupCommit, Owner
+from scrubjay_io.sqlite import ERRORS, Connection
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
 from scrubjay_shared.errors import (
@@ -44,6 +45,8 @@ logging.getLogger("aiosqlite").setLevel(logging.WARNING)
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+MAX_GROUP = 128
+"""Writes in one transaction: enough to share an fsync among all waiting clients, few enough to keep p99 low."""
 READERS = 3
 """Read connections: two cores' worth of queries and one long export beside them."""
 PAGE = 500
@@ -134,10 +137,10 @@ class Store:
         self._lock = lock
         self._now = now
         self._entropy = entropy
-        self._writer: Writer
-        self._connection: sqlite.Connection
-        self._readers: asyncio.Queue[sqlite.Connection] = asyncio.Queue()
-        self._open: list[sqlite.Connection] = []
+        self._writer: GroupCommit
+        self._connection: Connection
+        self._readers: asyncio.Queue[Connection] = asyncio.Queue()
+        self._open: list[Connection] = []
         self._closed = False
         self._snapshots = 0
         self._cut_back = False
@@ -198,7 +201,7 @@ class Store:
             }
         self.last_seq = ends[self.device][0] if self.device in ends else 0
         self.last_hlc = self._clock_of(ends)
-        self._writer = Writer(self._connection, self.path, save=self._save, restore=self._restore, committed=self._tell)
+        self._writer = GroupCommit(self._connection.call, self._owner(), limit=MAX_GROUP, name="store-writer")
         if meta.get("projected") != file.PROJECTED:
             log.info("making the tables of %s again for this version", self.path.name)
             await self.write(Transaction.project_all)
@@ -215,18 +218,28 @@ class Store:
             last = clock.receive(last, hlc, self._now())
         return last
 
-    async def _attach(self, *, read_only: bool) -> sqlite.Connection:
+    async def _attach(self, *, read_only: bool) -> Connection:
         connection = sqlite.connect(self.path, read_only=read_only)
         await connection
         self._open.append(connection)
         return connection
 
-    def _tell(self, group: list[Changes]) -> None:
+    def _owner(self) -> Owner:
+        return Owner(
+            translate=lambda error: sqlite.translate(error, self.path) if isinstance(error, ERRORS) else error,
+            closed=lambda: UnavailableError("the store is closed", hint="open it again"),
+            stopped=lambda error: sqlite.stopped(error, self.path),
+            save=self._save,
+            restore=self._restore,
+            committed=self._tell,
+        )
+
+    def _tell(self, group: list[tuple[Any, Changes]]) -> None:
         """Hand what a group of writes changed to whoever follows, as one: an index takes many at the price of one."""
         self.commits += 1
         if group:
-            first, *rest = group
-            for later in rest:
+            (_, first), *rest = group
+            for _, later in rest:
                 first.follow(later)
             self.on_change(first)
 
@@ -272,18 +285,16 @@ class Store:
         `work` runs in the writer's thread: it may use the transaction and its own arguments, and must not wait.
         """
 
-        def run(connection: Any) -> T:
+        def run(connection: Any) -> tuple[T, Changes]:
             changes = Changes()
-            result = work(Transaction(self, connection, changes, self._now(), self._entropy))
-            self._writer.after_commit(changes)
-            return result
+            return work(Transaction(self, connection, changes, self._now(), self._entropy)), changes
 
-        result = await self._writer.submit(run)
+        result, _ = await self._writer.submit(run)
         self._lock.confirm()
         return result
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[sqlite.Connection]:
+    async def _reading(self) -> AsyncIterator[Connection]:
         if self._closed:
             raise UnavailableError("the store is closed", hint="open it again")
         connection = await self._readers.get()

@@ -1,0 +1,238 @@
+"""Group commit on SQLite: many small writes share one transaction and one fsync, and are answered after it.
+
+Each write runs in a savepoint of its own, so that one that fails takes nobody else's with it. Nothing is acknowledged
+before the commit that holds it is durable.
+
+When the disk fails so badly that a transaction can be neither committed nor rolled back, nobody knows any more what the
+connection holds. The writer then stops for good: what waits fails, and so does every later write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from scrubjay_shared.errors import ScrubjayError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Write = Callable[[Any], Any]
+"""A unit of work: a plain function of the driver's connection."""
+
+
+class Call(Protocol):
+    """How a function of the driver's connection is run in the connection's thread."""
+
+    def __call__(self, work: Callable[[Any], T], /) -> Awaitable[T]:
+        """Return what `work(connection)` returned, or raise what it raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """What the owner of the file has to say: the words of its errors, and what it keeps in memory about the file."""
+
+    translate: Callable[[Exception], Exception]
+    """Returns what a submitter is told when its write, or the commit, raised an exception."""
+    closed: Callable[[], ScrubjayError]
+    """Returns what whoever writes after the end is told."""
+    stopped: Callable[[Exception], ScrubjayError]
+    """Returns what everybody is told once the disk failed in a way that cannot be undone."""
+    save: Callable[[], Any] = lambda: None
+    """Returns what is kept in memory and follows the transaction, for `restore`."""
+    restore: Callable[[Any], None] = lambda _: None
+    """Brings that back: what was written since `save` has been rolled back."""
+    committed: Callable[[list[Any]], None] = lambda _: None
+    """Is given what the writes of a group returned, in their order, once they are durable."""
+
+
+@dataclass(slots=True)
+class _Pending(Generic[T]):
+    work: Callable[[Any], T]
+    done: asyncio.Future[T]
+    alone: bool = False  # outside any transaction, between two groups
+
+
+class GroupCommit:
+    """Runs writes one after another on the one connection that may write."""
+
+    def __init__(self, call: Call, owner: Owner, *, limit: int, name: str) -> None:
+        """At most `limit` writes share a transaction; `name` is the task's."""
+        self._call = call
+        self._owner = owner
+        self._limit = limit
+        self._queue: asyncio.Queue[_Pending[Any] | None] = asyncio.Queue()
+        self._running: list[_Pending[Any]] = []
+        self._closed = False
+        self.failure: ScrubjayError | None = None
+        """Why the writer stopped by itself; None while it works, and after `close`."""
+        self._task = asyncio.create_task(self._run(), name=name)
+
+    async def submit(self, work: Callable[[Any], T]) -> T:
+        """Run `work(connection)` in the next transaction, in the connection's thread; return its result once durable.
+
+        Raises what `work` raised; then nothing of it was written. Raises the owner's `closed` after `close`, and its
+        `stopped` after the disk failed: what was under way then was not confirmed, and may or may not be there after
+        the next start. `work` may run twice: alone, when the group that it was in could not be written.
+        """
+        return await self._submitted(_Pending(work, asyncio.get_running_loop().create_future()))
+
+    async def outside(self, sql: str) -> list[Any]:
+        """Run a statement that may not stand in a transaction, between two groups, and return its rows."""
+        rows: list[Any] = await self._submitted(
+            _Pending(
+                lambda connection: connection.execute(sql).fetchall(),
+                asyncio.get_running_loop().create_future(),
+                alone=True,
+            )
+        )
+        return rows
+
+    async def close(self) -> None:
+        """Finish what was submitted, then stop."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put_nowait(None)
+        await self._task
+
+    async def _submitted(self, pending: _Pending[T]) -> T:
+        if self.failure is not None:
+            raise _again(self.failure)
+        if self._closed:
+            raise self._owner.closed()
+        self._queue.put_nowait(pending)
+        # A caller that goes away does not take its write back: the transaction may already hold it.
+        return await asyncio.shield(pending.done)
+
+    async def _run(self) -> None:
+        try:
+            await self._serve()
+        except Exception as error:
+            log.exception("the writer stopped")
+            self.failure = self._owner.stopped(error)
+        finally:
+            self._closed = True
+            ended = self.failure or self._owner.closed()
+            while not self._queue.empty():
+                if (pending := self._queue.get_nowait()) is not None:
+                    self._running.append(pending)
+            for pending in self._running:
+                _fail(pending, _again(ended))
+
+    async def _serve(self) -> None:
+        open_ = True
+        while open_:
+            group = self._running = []
+            first = await self._queue.get()
+            if first is None:
+                return
+            group.append(first)
+            if first.alone:
+                await self._alone(first)
+                continue
+            await asyncio.sleep(0)  # those who ask in the same moment come along
+            alone = None
+            while len(group) < self._limit and alone is None and not self._queue.empty():
+                more = self._queue.get_nowait()
+                if more is None:
+                    open_ = False
+                    break
+                if more.alone:
+                    alone = more
+                else:
+                    group.append(more)
+            self._running = group if alone is None else [*group, alone]
+            await self._commit(group)
+            if alone is not None:
+                await self._alone(alone)
+
+    async def _alone(self, pending: _Pending[Any]) -> None:
+        try:
+            result = await self._call(pending.work)
+        except Exception as error:  # noqa: BLE001 - it is the submitter's, and is raised there
+            _fail(pending, self._owner.translate(error))
+        else:
+            _succeed(pending, result)
+
+    async def _commit(self, group: list[_Pending[Any]]) -> None:
+        works = [pending.work for pending in group]
+        outcomes, error = await self._call(lambda connection: run_group(connection, works, self._owner))
+        if error is not None and len(group) > 1:
+            # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
+            for pending in group:
+                await self._commit([pending])
+            return
+        if error is not None:
+            _fail(group[0], self._owner.translate(error))
+            return
+        try:
+            self._owner.committed([result for result, failure in outcomes if failure is None])
+        except Exception:  # it is durable: whoever waits for it must hear so, and the next write must go on
+            log.exception("a copy in memory could not follow a commit")
+        for pending, (result, failure) in zip(group, outcomes, strict=True):
+            if failure is not None:
+                _fail(pending, self._owner.translate(failure))
+            else:
+                _succeed(pending, result)
+
+
+Outcome = tuple[Any, Exception | None]
+"""What a write returned, or what it raised."""
+
+
+def run_group(connection: Any, works: Sequence[Write], owner: Owner) -> tuple[list[Outcome], Exception | None]:
+    """Run writes in the connection's thread: each in a savepoint, all in one transaction.
+
+    Returns each one's outcome, or no outcomes and why nothing was written. A single write needs no savepoint: what it
+    raises ends the transaction. Raises only when the transaction could be neither committed nor rolled back.
+    """
+    outcomes: list[Outcome] = []
+    before = owner.save()
+    try:
+        connection.execute("begin immediate")
+        if len(works) == 1:
+            outcomes.append((works[0](connection), None))
+        else:
+            outcomes.extend(_in_savepoint(connection, work, owner) for work in works)
+        connection.execute("commit")
+    except Exception as error:  # noqa: BLE001 - every waiting writer is told
+        owner.restore(before)
+        if connection.in_transaction:
+            connection.execute("rollback")
+        return [], error
+    return outcomes, None
+
+
+def _in_savepoint(connection: Any, work: Write, owner: Owner) -> Outcome:
+    saved = owner.save()
+    connection.execute("savepoint work")
+    try:
+        result = work(connection)
+    except Exception as error:
+        owner.restore(saved)
+        if not connection.in_transaction:  # on a full disk SQLite has rolled all of it back by itself
+            raise
+        connection.execute("rollback to work")
+        connection.execute("release work")
+        return None, error
+    connection.execute("release work")
+    return result, None
+
+
+def _again(error: ScrubjayError) -> ScrubjayError:
+    """Return an error of the same words: one raised in many places at once would mix up their tracebacks."""
+    return type(error)(error.message, hint=error.hint)
+
+
+def _succeed(pending: _Pending[Any], result: Any) -> None:
+    if not pending.done.done():
+        pending.done.set_result(result)
+
+
+def _fail(pending: _Pending[Any], error: Exception) -> None:
+    if not pending.done.done():
+        pending.done.set_exception(error)
