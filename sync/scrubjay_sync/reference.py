@@ -20,6 +20,7 @@ from scrubjay_sync.api.login import LogOutResponse
 from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
 from scrubjay_sync.api.scopes import FoundResponse, ScopeDeletedResponse, ScopesResponse
 from scrubjay_sync.api.verification import CompareResponse, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
+from scrubjay_sync.cli.rendering import SignedUp
 
 HEAD = """\
 # The command line of sync
@@ -43,7 +44,7 @@ Beside those of [every command](cli.md#exit-codes-and-errors):
 """
 
 PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
-    ("login", ""): (WhoResponse, cli.SignedUp),
+    ("login", ""): (WhoResponse, SignedUp),
     ("logout", ""): (LogOutResponse,),
     ("sync", ""): (SyncResponse,),
     ("sync", "status"): (StatusResponse,),
@@ -61,7 +62,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("devices", "rename"): (DevicesResponse,),
     ("devices", "create"): (BundleResponse,),
     ("recovery", "verify"): (RecoveryResponse,),
-    ("recovery", "rotate"): (RecoveryResponse, cli.SignedUp),
+    ("recovery", "rotate"): (RecoveryResponse, SignedUp),
     ("account", "password"): (WhoResponse,),
     ("account", "totp"): (WhoResponse,),
     ("account", "rotate"): (WhoResponse,),
@@ -89,11 +90,11 @@ def document() -> str:
 
 
 def _section(name: str) -> str:
-    summary, _, example = cli.COMMANDS[name]
+    summary = cli.COMMANDS[name]
     of = cli.parser_of(name)
-    parts = [f"## scrubjay {name}", summary, reference.usage(of), reference.table(reference.own(of))]
+    parts = [f"## scrubjay {name}", summary.text, reference.usage(of), reference.table(reference.own(of))]
     parts.extend(reference.verbs_of(of))
-    parts.append(f"Example: `{example}`")
+    parts.append(f"Example: `{summary.example}`")
     parts.append("\n".join(_prints(name)))
     return "\n\n".join(part for part in parts if part) + "\n"
 

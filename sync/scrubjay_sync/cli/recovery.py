@@ -1,0 +1,73 @@
+"""`scrubjay recovery`: check or replace the recovery code."""
+
+from __future__ import annotations
+
+import os
+
+from scrubjay.cli.parser import Parser
+from scrubjay_shared.errors import (
+    DeniedError,
+    NotFoundError,
+)
+from scrubjay_sync.api.account import RecoveryCheckRequest, RecoveryReplaceRequest
+from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
+from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.recovery_code import show_and_check
+from scrubjay_sync.cli.rendering import SignedUp, identity_line, say_done, when
+from scrubjay_sync.keys import RecoveryCode
+
+
+def configure(parser: Parser) -> None:
+    """Add the arguments of `scrubjay recovery`."""
+    add = subcommands(parser, "subcommand")
+    add("show", "say why the code cannot be shown again, and what to do")
+    add_password_stdin(add("verify", "check that the code you wrote down is the account's"))
+    rotate = add("rotate", "make a new code, and replace all keys that the old one opened")
+    rotate.add_argument(
+        "--lost", action="store_true", help="the old code is lost: the new one is valid after seven days"
+    )
+    add_password_stdin(rotate)
+
+
+def run(command: Command) -> None:
+    """Check or replace the recovery code."""
+    command.require_login()
+    match command.line.subcommand:
+        case "verify":
+            code = RecoveryCode.parse(command.prompts.secret("recovery code"))
+            answer = command.call("recovery_check", RecoveryCheckRequest(rsk=code.rsk))
+            if not answer.valid:
+                raise DeniedError(
+                    "that is not the recovery code of this account",
+                    hint="it may be one from before; scrubjay recovery rotate --lost makes a new one",
+                )
+            say_done(command, answer, "that is the account's recovery code")
+        case "rotate":
+            _rotate_code(command)
+        case _:
+            raise NotFoundError(
+                "the recovery code was shown once, when it was made, and is stored nowhere",
+                hint="scrubjay recovery verify checks what you wrote down; scrubjay recovery rotate makes a new code",
+            )
+
+
+def _rotate_code(command: Command) -> None:
+    prompts = command.prompts
+    old = "" if command.line.lost else prompts.secret("old recovery code")
+    if old:
+        RecoveryCode.parse(old)
+    code = RecoveryCode.new(os.urandom)
+    written_down = show_and_check(prompts, code, os.urandom)
+    answer = command.call("recovery_replace", RecoveryReplaceRequest(recovery=code.public, old=old))
+    since = (
+        "is valid now, and the old one no longer"
+        if answer.from_at is None
+        else f"is valid from {when(answer.from_at)}; until then the old one is"
+    )
+    if written_down:
+        say_done(command, answer, f"the new code {since}")
+    else:
+        made = SignedUp(who=answer.who, recovery_code=code.text)
+        command.out.answer(
+            made, lambda: f"recovery code: {code.text}\nthe new code {since}\n{identity_line(answer.who)}"
+        )

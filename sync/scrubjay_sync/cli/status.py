@@ -1,0 +1,71 @@
+"""`scrubjay sync status | acknowledge | quiet`: where sync stands, and how often it sends."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from scrubjay.cli import render
+from scrubjay_sync.api.rounds import QuietRequest, StatusResponse
+from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.rendering import fault_lines, renamed_lines, say_done, when
+
+
+def status(command: Command) -> None:
+    """Show where sync stands."""
+    answer: StatusResponse = command.call("status")
+    command.out.answer(answer, lambda: show_status(answer))
+
+
+def show_status(found: StatusResponse) -> Text:
+    """Return the status as a table, with what needs attention below it."""
+    rows = [
+        ("account", f"{found.who.username or '-'} ({found.who.account[:8]}) at {found.who.origin}"),
+        ("device", f"{found.who.device_name} ({found.who.device[:8]})" + (", limited" if found.limited else "")),
+        ("keys", f"in {found.who.keys}"),
+        ("waiting", render.counted(found.pending_ops, "change") if found.pending_ops else "nothing"),
+        ("last sync", when(found.last_round)),
+        ("last verified", when(found.verified_at)),
+        ("devices", str(found.devices)),
+    ]
+    if found.quiet:
+        rows.append(("sends", "every quarter of an hour"))
+    if found.last_error:
+        rows.append(("last error", f"{found.last_error}, {when(found.last_error_at)}"))
+    if found.clock_off:
+        rows.append(("clock", clock_shown(found.clock_offset_ms or 0)))
+    if found.quota_percent:
+        rows.append(("storage", f"{found.quota_percent} % used"))
+    rows += [
+        (
+            f"{lane.scope} / {lane.device}",
+            f"{lane.n}"
+            + (f", confirmed {lane.acked}" if lane.own else "")
+            + (f", {lane.missing} missing" * bool(lane.missing)),
+        )
+        for lane in found.lanes
+    ]
+    shown = render.pairs([(name, render.clean(value)) for name, value in rows])
+    lines = [*fault_lines(found.faults), *renamed_lines(found.renamed)]
+    if found.code_unverified:
+        lines.append(
+            "! this is the only device, and nobody has checked yet that the recovery code was written down right\n"
+            "  scrubjay recovery verify"
+        )
+    return shown if not lines else Text("\n").join([shown, *(Text(line) for line in lines)])
+
+
+def clock_shown(offset_ms: int) -> str:
+    """Return how far this machine's clock is off the server's; `offset_ms` is what to add to this one's."""
+    return f"{abs(offset_ms) // 60_000} minutes {'behind' if offset_ms > 0 else 'ahead of'} the server's"
+
+
+def acknowledge(command: Command) -> None:
+    """Clear the alarms."""
+    say_done(command, command.call("acknowledge"), "alarms cleared")
+
+
+def quiet(command: Command) -> None:
+    """Choose between sending within seconds and sending once in a quarter of an hour."""
+    on = command.line.state == "on"
+    words = "changes are sent once in a quarter of an hour" if on else "changes are sent within seconds"
+    say_done(command, command.call("quiet", QuietRequest(on=on)), words)
