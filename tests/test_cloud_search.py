@@ -425,8 +425,6 @@ def test_the_numbers_are_those_of_the_local_weighted_mode() -> None:
     assert {n: getattr(DEFAULT.search, n) for n in names} == {n: getattr(LOCAL.recall, n) for n in names}
     assert DEFAULT.search.indexed_chars == local_rows.MAX_INDEXED_CHARS
     assert DEFAULT.search.text_chars == local_rows.MAX_EMBEDDED_CHARS
-    assert packing.PART == materialise.PART
-    assert packing.MAX_PARTS == materialise._MOST_PARTS
     assert {one.name for one in fields(DEFAULT.search)}
 
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay_shared import account, envelope, ops, sealing, segment, wire
+from scrubjay_shared import account, envelope, ops, parts, sealing, segment, wire
 from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -164,7 +164,7 @@ def test_both_decoders_join_an_op_that_came_in_parts() -> None:
     assert first == other
     assert [part[:3] for part in other] == [(one["seq"], place, 3) for place in range(3)]
     pieces = b"".join(part[3] for part in other)
-    assert bytes.fromhex(one["op"]) == packing.joined(pieces) == second.unzipped(pieces)
+    assert bytes.fromhex(one["op"]) == parts.joined([pieces]) == second.unzipped(pieces)
 
 
 @pytest.mark.parametrize(

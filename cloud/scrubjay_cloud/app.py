@@ -28,10 +28,11 @@ from scrubjay_cloud.litestream import Condition, as_record
 from scrubjay_cloud.openapi import document
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.problem import problem
-from scrubjay_cloud.reading import bounded_body, path_ids, query_fields
+from scrubjay_cloud.reading import path_ids, query_fields
 from scrubjay_cloud.service import Offload, Service
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.wakes import Wakes
+from scrubjay_io.bodies import bounded_body
 from scrubjay_shared import wire
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError

@@ -17,7 +17,6 @@ Events stand in the lanes, and are not read here.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +26,12 @@ import msgspec
 from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_cloud.policy import SearchPolicy
 from scrubjay_cloud.service import Offload, Service
-from scrubjay_shared import ops, segment
+from scrubjay_shared import ops, parts, segment
 from scrubjay_shared.account import AccountState
-from scrubjay_shared.envelope import READER, ZSTD, ObjectKind, Suite, parse
+from scrubjay_shared.envelope import READER, ObjectKind, Suite, parse
 from scrubjay_shared.errors import CorruptError, MalformedError, ScrubjayError
 from scrubjay_shared.ops import Field, State
+from scrubjay_shared.parts import PART, Part
 from scrubjay_shared.records import Op
 from scrubjay_shared.text import analyse
 
@@ -39,12 +39,8 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 """Raised when the same lanes would give other rows."""
-PART = 2
-"""The flag of an object that holds a part of an op: two big-endian u32, place and count, then a piece of a frame."""
 TABLES = ("mem_embedding", "mem_label", "mem_lane", "mem_word", "mem")
 """Everything that is kept of searchable scopes beside their lanes."""
-_PLACE = struct.Struct(">II")
-_MOST_PARTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,20 +173,18 @@ def _stretch(
 def _parts_of(body: bytes) -> int:
     """Return of how many parts the op is that an object holds one of; 1 for a whole one."""
     found = _part(body)
-    return found[2] if found is not None else 1
+    return found.total if found is not None else 1
 
 
-def _part(data: bytes) -> tuple[int, int, int, bytes] | None:
-    """Return (seq, place, count, piece) of an object that holds a part of an op."""
+def _part(data: bytes) -> Part | None:
+    """Return the part of an op that an object holds; None when it holds none that could be joined."""
     try:
         envelope = parse(data)
         if not envelope.header.flags & PART:
             return None
-        ((seq, piece),) = segment.decode(segment.decompress(envelope.body, envelope.header.flags))
-        place, count = _PLACE.unpack_from(piece or b"")
-    except (MalformedError, ValueError, struct.error):
-        return None  # no part that can be joined: it reads as an object that holds nothing
-    return (seq, place, count, (piece or b"")[_PLACE.size :]) if place < count <= _MOST_PARTS else None
+        return parts.part_of(segment.decode(segment.decompress(envelope.body, envelope.header.flags)))
+    except MalformedError:
+        return None
 
 
 def _read(stretch: _Stretch) -> _Read:
@@ -198,23 +192,23 @@ def _read(stretch: _Stretch) -> _Read:
     device = stretch.device.hex()
     read: list[Op] = []
     n, tip = stretch.start, b""
-    parts: list[tuple[int, int, int, bytes]] = []
+    waiting: list[Part] = []
     for body, (end, link) in zip(stretch.bodies, stretch.ends, strict=True):
         part = _part(body)
         if part is None:
-            parts.clear()
+            waiting.clear()
             read += _ops(_entries(body), device)
         else:
-            if parts and (parts[-1][0], parts[-1][1] + 1, parts[-1][2]) != part[:3]:
-                parts.clear()
-            if parts or part[1] == 0:
-                parts.append(part)
-            if parts and part[1] + 1 < part[2]:
+            if waiting and (waiting[-1].seq, waiting[-1].number + 1, waiting[-1].total) != part[:3]:
+                waiting.clear()
+            if waiting or part.number == 0:
+                waiting.append(part)
+            if waiting and part.number + 1 < part.total:
                 continue
-            read += _ops(_joined(parts), device)
-            parts.clear()
+            read += _ops(_joined(waiting), device)
+            waiting.clear()
         n, tip = end, link
-    if parts and not stretch.last and n == stretch.start:
+    if waiting and not stretch.last and n == stretch.start:
         n, tip = stretch.ends[-1]  # all that there could be of it was read, and it is not whole
     return _Read(device=stretch.device, start=stretch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
 
@@ -230,11 +224,11 @@ def _entries(data: bytes) -> list[segment.Entry]:
         return []  # its device sent it; devices refuse it too, and say so
 
 
-def _joined(parts: Sequence[tuple[int, int, int, bytes]]) -> list[segment.Entry]:
-    if not parts:
+def _joined(found: Sequence[Part]) -> list[segment.Entry]:
+    if not found:
         return []
     try:
-        return [(parts[0][0], segment.decompress(b"".join(part[3] for part in parts), ZSTD))]
+        return [(found[0].seq, parts.joined(part.data for part in found))]
     except MalformedError:
         return []
 

@@ -1,4 +1,4 @@
-"""Requests into values: bodies, ids in paths, fields of query strings. Pure, but for reading a body's stream."""
+"""Requests into values: ids in paths, fields of query strings. Pure."""
 
 from __future__ import annotations
 
@@ -7,33 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.requests import Request
-
 from scrubjay_cloud.endpoint import Endpoint, Query
-from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.errors import InvalidError
 
 SEE_SCHEMA = "GET /openapi.json describes every field"
 MAX_QUERY_FIELDS = 16
 """Several times the widest request there is."""
 
 _HEX = re.compile(r"[0-9a-f]+")
-
-
-async def bounded_body(request: Request, limit: int) -> bytes:
-    """Return the request's body, holding no more than `limit` bytes of it, whatever its headers claim."""
-    declared = request.headers.get("content-length", "")
-    chunks: list[bytes] = []
-    size = int(declared) if declared.isascii() and declared.isdecimal() else 0
-    if size <= limit:
-        size = 0
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > limit:
-                break
-            chunks.append(chunk)
-    if size > limit:
-        raise TooLargeError(f"the body is larger than {limit} bytes", hint="send it in several requests")
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def path_ids(given: Mapping[str, str]) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrubjay.model_choice import Origin
+from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
 
 if TYPE_CHECKING:
@@ -203,19 +204,7 @@ def assign(path: Path, key: str, value: str | int) -> None:
     text = "".join(lines)
     _parsed(text.encode(), path)
     path = path.resolve()  # a config that is a link into a dotfiles folder stays one
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(partial, "w", encoding="utf-8", opener=_private) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as e:
-        partial.unlink(missing_ok=True)
-        raise UnavailableError(
-            f"{path} cannot be written ({e.strerror})", hint="check the space on the disk and the permissions"
-        ) from e
+    private_files.write(path, text.encode())
 
 
 def ensure_dirs(settings: Settings) -> None:
@@ -331,10 +320,6 @@ def _socket_path(data_dir: Path) -> Path:
 def _shared_socket_dir() -> Path:
     uid = os.getuid() if sys.platform != "win32" else 0
     return Path(f"/tmp/scrubjay-{uid}")  # noqa: S108 ensure_dirs refuses a folder there that is not ours alone
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _dashed(key: str) -> str:

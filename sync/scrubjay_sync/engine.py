@@ -54,6 +54,7 @@ from scrubjay_shared.errors import (
     WrongKeyError,
     from_code,
 )
+from scrubjay_shared.parts import joined
 from scrubjay_shared.wire import Heads, Pushed
 from scrubjay_sync import packing, planning, searching
 from scrubjay_sync.cloud import Cloud
@@ -1069,7 +1070,7 @@ class Engine:
                     pieces = parts.setdefault(seq, {})
                     pieces[number] = data
                     if len(pieces) == count:
-                        entries.append((seq, packing.joined(b"".join(pieces[place] for place in range(count)))))
+                        entries.append((seq, joined(pieces[place] for place in range(count))))
                 device = self._device.hex()
                 found |= {seq: _op_id(data, device, seq) for seq, data in entries if data is not None}
         return common, found, proved
@@ -1484,7 +1485,7 @@ def _short(device: bytes) -> str:
 def _joined(pieces: bytes) -> bytes:
     """Return the op of all its parts. What does not join is returned as it is, and the store parks it."""
     try:
-        return packing.joined(pieces)
+        return joined([pieces])
     except MalformedError:
         return pieces
 

@@ -18,9 +18,9 @@ import keyring.errors
 import msgspec
 from keyring.backends import chainer
 
+from scrubjay_io import private_files
 from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError, UnavailableError
 from scrubjay_sync.membership import Secrets
-from scrubjay_sync.profile import write_private
 
 VARIABLE = "SCRUBJAY_KEYCHAIN"
 """`file` keeps the secrets in a file even where there is a keychain: machines without a person."""
@@ -87,7 +87,7 @@ class Keychain:
 
     async def keep_keyring(self, data: bytes) -> None:
         """Replace the sealed keyring. It is not a secret: without the root key it opens nothing."""
-        await asyncio.to_thread(write_private, self._keyring_path, data)
+        await asyncio.to_thread(private_files.write, self._keyring_path, data)
 
     async def erase(self) -> None:
         """Delete all of it. What a disk keeps of deleted files is beyond us."""
@@ -112,7 +112,7 @@ class Keychain:
         data = msgspec.json.encode(secrets)
         backend = None if self.path.exists() else self._backend()
         if backend is None:
-            write_private(self.path, data)
+            private_files.write(self.path, data)
             return
         try:
             backend.set_password(_SERVICE, self._slot, data.decode())

@@ -1,21 +1,17 @@
 """How ops become objects and objects become ops again: segments, parts, beacons, packs. Pure, but for the keys it uses.
 
-A part is a piece of an op that no one object could hold even compressed; its payload has one entry whose bytes are two
-big-endian u32, place and count, and that piece of the zstd frame of the op's bytes. Flag `PART` marks it.
-
 A beacon's payload is MessagePack {1: when, 2: [[scope, device, n, link], …], 3: seq, 4: hash}: every lane's end, and
 the account log's, as its sender saw them.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from scrubjay_shared import sealing, segment
+from scrubjay_shared import parts, sealing, segment
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import (
     HEADER_BYTES,
@@ -29,15 +25,11 @@ from scrubjay_shared.envelope import (
     ObjectKind,
 )
 from scrubjay_shared.errors import MalformedError, TooLargeError, UpdateNeededError
+from scrubjay_shared.parts import PART, Part
 from scrubjay_shared.segment import Entry
 from scrubjay_sync.policy import SYNC
 
-PART = 2
-"""Flag: the one entry is a part of an op."""
 _KNOWN_FLAGS = ZSTD | PART
-_PLACE = struct.Struct(">II")
-Part = tuple[int, int, int, bytes]
-"""(seq, which part from 0, of how many, its bytes)."""
 _ROOM = MAX_OBJECT_BYTES - HEADER_BYTES - SIGNATURE_BYTES - sealing.TAG_BYTES
 """Bytes of a padded payload that fit an object."""
 
@@ -168,29 +160,18 @@ def _fitting(envelope: Envelope) -> Envelope | None:
 
 
 def _parts(place: Place, entry: Entry, hand: Hand) -> list[Opened]:
-    seq, data = entry
-    squeezed, _ = segment.compress(data or b"")
-    count = -(-len(squeezed) // SYNC.part_bytes)
-    size = -(-len(squeezed) // count)  # equal parts: none is so small that packing would look at it
     found: list[Opened] = []
-    for number in range(count):
-        piece = squeezed[number * size : (number + 1) * size]
-        found.append(_part(place, (seq, number, count, piece), hand))
+    for part in parts.split(entry, SYNC.part_bytes):
+        found.append(_part(place, part, hand))
         place = place.after(found[-1].envelope)
     return found
 
 
 def _part(place: Place, part: Part, hand: Hand) -> Opened:
-    seq, number, count, data = part
     header = replace(_header(place, ObjectKind.SEGMENT), flags=PART)
-    payload = segment.encode([(seq, _PLACE.pack(number, count) + data)])
+    payload = segment.encode([parts.entry_of(part)])
     envelope = sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign, squeeze=False)
     return Opened(envelope=envelope, part=part)
-
-
-def joined(pieces: bytes) -> bytes:
-    """Return the bytes of an op from all its parts together. Raises MalformedError."""
-    return segment.decompress(pieces, ZSTD)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -213,17 +194,7 @@ def opened(envelope: Envelope, key: bytes) -> Opened:
     entries = segment.decode(payload)
     if not header.flags & PART:
         return Opened(envelope=envelope, entries=tuple(entries))
-    seq, data = entries[0] if len(entries) == 1 else (0, None)
-    if data is None or len(data) < _PLACE.size:
-        raise MalformedError("an object that is marked as a part of a change holds no part", hint=_SENDER)
-    number, count = _PLACE.unpack_from(data)
-    if not number < count <= MAX_PARTS:
-        raise MalformedError("a part of a change names a place that does not exist", hint=_SENDER)
-    return Opened(envelope=envelope, part=(seq, number, count, data[_PLACE.size :]))
-
-
-MAX_PARTS = 256
-"""Parts of one op: a hundred megabytes, far above the longest text that a store takes."""
+    return Opened(envelope=envelope, part=parts.part_of(entries))
 
 
 class _Heads(msgspec.Struct, array_like=True, frozen=True):

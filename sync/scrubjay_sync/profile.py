@@ -5,12 +5,12 @@ Its absence means that sync is off; nothing of this package is loaded then.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
+from scrubjay_io import private_files
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError, NotFoundError, UnavailableError
 from scrubjay_shared.wire import Kdf
@@ -77,7 +77,7 @@ def required(data_dir: Path) -> Profile:
 
 def save(data_dir: Path, profile: Profile) -> None:
     """Keep a login, whole or not at all. Raises UnavailableError."""
-    write_private(path_in(data_dir), msgspec.json.format(msgspec.json.encode(profile), indent=2))
+    private_files.write(path_in(data_dir), msgspec.json.format(msgspec.json.encode(profile), indent=2))
 
 
 def erase(data_dir: Path) -> None:
@@ -88,21 +88,3 @@ def erase(data_dir: Path) -> None:
 def checked_recovery(profile: Profile, at: Millis) -> Profile:
     """Return the profile of somebody who has just shown that the recovery code is in their hands."""
     return replace(profile, recovery_checked=at)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file by one that only its owner may read, whole or not at all. Raises UnavailableError."""
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part.unlink(missing_ok=True)  # one that a crash left behind may be anybody's to read
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise UnavailableError(
-            f"{path} cannot be written: {error.strerror}", hint="check the folder's permissions and the free space"
-        ) from error

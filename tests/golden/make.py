@@ -24,6 +24,7 @@ from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
 from scrubjay_shared.ops import Counter, Field, OpType
+from scrubjay_shared.parts import Part
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role, Trust
 from scrubjay_sync import keys, packing, words
 
@@ -423,7 +424,7 @@ def made_beacon_and_parts() -> Made:
     for number in range(3):
         parts.append(
             packing._part(
-                place, (21, number, 3, frame[number * 50 : (number + 1) * 50 if number < 2 else None]), hand
+                place, Part(21, number, 3, frame[number * 50 : (number + 1) * 50 if number < 2 else None]), hand
             ).envelope
         )
         place = place.after(parts[-1])

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from scrubjay_cloud.database.migrations import Step, applied, latest, steps
 from scrubjay_cloud.database.port import Params, Row, Transaction
 from scrubjay_cloud.policy import DEFAULT
+from scrubjay_io import private_files
 from scrubjay_io.group_commit import GroupCommit, Owner, run_group
 from scrubjay_io.sqlite import ERRORS, SAFE_VERSION, Connection, driver, version_info
 from scrubjay_shared.clock import Millis
@@ -444,7 +445,7 @@ def _closed() -> UnavailableError:
 def _copy(connection: Any, path: Path, target: Path) -> None:
     if target.exists():
         raise ConflictError(f"{target} is there already", hint="name a new file")
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    private_files.create(target)
     with translated(path):
         connection.execute("vacuum into ?", (str(target),))
 

@@ -40,6 +40,7 @@ from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import RECORD_NAME, Running, discover
 from scrubjay.transports.http.app import create_app
+from scrubjay_io import private_files
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 
 if TYPE_CHECKING:
@@ -367,7 +368,7 @@ def _token(path: Path) -> str:
         token = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        _write_private(path, token.encode())
+        private_files.write(path, token.encode())
         return token
     except (OSError, ValueError) as error:
         raise CorruptError(
@@ -390,7 +391,7 @@ def _remove_own(path: Path, was: tuple[int, int] | None) -> None:
 
 
 def _publish(data_dir: Path, record: Running) -> None:
-    _write_private(data_dir / RECORD_NAME, record.encoded())
+    private_files.write(data_dir / RECORD_NAME, record.encoded())
 
 
 def _withdraw(data_dir: Path, record: Running) -> None:
@@ -398,23 +399,6 @@ def _withdraw(data_dir: Path, record: Running) -> None:
     found = Running.of(data_dir)
     if found is not None and found.instance == record.instance:
         (data_dir / RECORD_NAME).unlink(missing_ok=True)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600 in one step: a reader sees all of it or none."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UnavailableError(
-            f"{path} cannot be written ({error.strerror})", hint="check the space on the disk and the permissions"
-        ) from error
 
 
 def _log_to_file(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> None:

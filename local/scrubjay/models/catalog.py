@@ -41,6 +41,7 @@ import numpy as np
 from filelock import FileLock
 
 from scrubjay.models.http import Calls, Endpoint, HttpEmbedder, unit
+from scrubjay_io import private_files
 from scrubjay_shared.errors import (
     CorruptError,
     InvalidError,
@@ -816,7 +817,7 @@ def _unpack(models: Sequence[Model], source: Path, into: Path, progress: Progres
         (into / model.name).mkdir(mode=0o700, parents=True, exist_ok=True)
         with _opened(source, model, file) as reader:
             digest = hashlib.sha256()
-            with open(into / model.name / file.name, "wb", opener=_private) as writer:
+            with open(into / model.name / file.name, "wb", opener=private_files.opener) as writer:
                 left = file.size + 1  # one byte too many is enough to know
                 while left and (chunk := reader.read(min(COPY_BYTES, left))):
                     digest.update(chunk)
@@ -870,7 +871,3 @@ def _swap(new: Path, target: Path, old: Path) -> None:
     if target.exists():
         target.rename(old)
     new.rename(target)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from scrubjay.destination import sync
 from scrubjay.store import seals
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.sqlite import translated
+from scrubjay_io import private_files
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, ScrubjayError, UnavailableError
@@ -189,7 +189,7 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
     part.unlink(missing_ok=True)
     try:
         with writing(target), translated(target):
-            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            private_files.create(part)
             copy = driver.connect(str(part), isolation_level=None)
             try:
                 connection.backup(copy)
@@ -271,7 +271,7 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         part.unlink(missing_ok=True)
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        private_files.create(part)
     except OSError as error:
         raise UnavailableError(
             f"{path} cannot be created: {error.strerror}", hint="choose another folder with --data-dir"

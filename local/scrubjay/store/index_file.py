@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from scrubjay_io import private_files
 from scrubjay_shared.errors import UnavailableError
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -58,7 +59,7 @@ def save_index(
     part = _part(store)
     part.unlink(missing_ok=True)
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        private_files.create(part)
         if _write(part, identity, rest, arrays, stop):
             part.replace(index_path(store))
             return True
