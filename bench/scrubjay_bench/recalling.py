@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from scrubjay.models import catalog
+from scrubjay.models import loading, ports
 from scrubjay.transports.client import Client
 from scrubjay_bench import daemons, floors, stores
 from scrubjay_bench.daemons import Daemon
@@ -94,7 +94,7 @@ def timed(act: Callable[..., object], *arguments: Any) -> float:
 class Bare:
     """What a recall is made of, each part with nothing around it."""
 
-    embedder: catalog.Embedder
+    embedder: ports.Embedder
     vectors: floors.BareVectors
     words: floors.BareWords
     echo: Client
@@ -120,7 +120,7 @@ class Bare:
 @contextmanager
 def bare(plan: Plan, filled_store: Path, folder: Path) -> Iterator[Bare]:
     """Yield the parts, over the texts and vectors of a closed store."""
-    embedder = catalog.load(plan.models_dir, plan.model)
+    embedder = loading.load(plan.models_dir, plan.model)
     try:
         with (
             stores.reading(filled_store) as connection,

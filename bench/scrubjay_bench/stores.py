@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scrubjay import store
-from scrubjay.models import catalog
+from scrubjay.models import catalog, loading
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_bench import corpus, locomo, progress
 from scrubjay_bench.copies import Copies, Session
@@ -83,7 +83,7 @@ class Source:
         if not path.exists():
             texts = [*self.copies.texts, *(text for _, text in self._varied())]
             sys.stderr.write(f"embedding {len(texts):,} texts …\n")
-            embedder = catalog.load(plan.models_dir, plan.model)
+            embedder = loading.load(plan.models_dir, plan.model)
             try:
                 rows = embedder.embed(texts)
             finally:

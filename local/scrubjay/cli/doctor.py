@@ -22,7 +22,7 @@ from scrubjay.cli.models import choices
 from scrubjay.cli.output import Output
 from scrubjay.daemon import control
 from scrubjay.model_choice import Choice
-from scrubjay.models import catalog
+from scrubjay.models import catalog, installed
 from scrubjay.settings import Settings
 from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
 from scrubjay.store import check as damage
@@ -308,10 +308,10 @@ def files(what: str, name: str, chosen: Settings, known: Mapping[str, catalog.Mo
     """Return what the files of a model are like, each checked against its checksum."""
     if name not in known:
         return fail(what, f"{name} is not a model we know for that", "scrubjay models lists them")
-    [found] = catalog.installed(chosen.models_dir, verify=True, manifest={name: known[name]})
-    if found.state is catalog.ModelState.ABSENT:
+    [found] = installed.installed(chosen.models_dir, verify=True, manifest={name: known[name]})
+    if found.state is installed.ModelState.ABSENT:
         return absent
-    if found.state is catalog.ModelState.DAMAGED:
+    if found.state is installed.ModelState.DAMAGED:
         return fail(what, f"{name} is {found.state.value}", f"scrubjay models pull {name}")
     return ok(what, f"{name}, whole, {render.size(found.size)}")
 

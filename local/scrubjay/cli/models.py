@@ -16,7 +16,7 @@ from scrubjay.cli.lazy import Later
 from scrubjay.cli.output import Output, remarks
 from scrubjay.model_choice import Choice, Origin
 from scrubjay.model_choice import chosen as choose
-from scrubjay.models import catalog as embedders
+from scrubjay.models import catalog, install, installed
 from scrubjay.store import meta_of
 from scrubjay.transports import local
 from scrubjay_shared.errors import InvalidError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scrubjay.cli import render
-    from scrubjay.models.catalog import ModelStatus
+    from scrubjay.models.installed import ModelStatus
     from scrubjay.settings import Settings
 else:
     render = Later("scrubjay.cli.render")
@@ -93,8 +93,8 @@ def _state(chosen: Settings, name: str) -> str:
 
 
 def _found(chosen: Settings, names: Sequence[str]) -> list[ModelStatus]:
-    manifest = {name: embedders.find(name) for name in names}
-    return embedders.installed(chosen.models_dir, manifest=manifest)
+    manifest = {name: catalog.find(name) for name in names}
+    return installed.installed(chosen.models_dir, manifest=manifest)
 
 
 def _fetch_wanted(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) -> None:
@@ -111,7 +111,7 @@ def _agreed(missing: Sequence[ModelStatus], out: Output) -> bool:
     needs = {"embedder": "Recall by meaning needs", "reranker": "Better order of what it finds needs"}
     for model in missing:
         sys.stderr.write(f"{needs[model.kind]} {model.name} ({model.licence}).\n")
-    download = render.size(embedders.download_size(model.name for model in missing))
+    download = render.size(catalog.download_size(model.name for model in missing))
     disk = render.size(sum(model.size for model in missing))
     sys.stderr.write(
         f"They are downloaded once: {download}, which take {disk} on disk. Nothing is sent anywhere. Fetch now? [Y/n] "
@@ -125,7 +125,7 @@ def _pull(line: Namespace, chosen: Settings, names: Sequence[str], out: Output) 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=remarks(), transient=True, disable=out.hushed) as bar:
         task = bar.add_task(", ".join(names), total=None)
-        embedders.pull(
+        install.pull(
             names,
             chosen.models_dir,
             source=source,
@@ -155,7 +155,7 @@ def models(line: Namespace) -> None:
 
 def _use(line: Namespace, chosen: Settings) -> None:
     """Choose a model in the store, which uses it from now on, and in the settings, for stores that are made later."""
-    reranker = line.reranker or line.name in embedders.RERANKERS
+    reranker = line.reranker or line.name in catalog.RERANKERS
     with invocation.store(line) as door:
         door.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
     options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)

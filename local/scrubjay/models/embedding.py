@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scrubjay.models.catalog import Embedder
 from scrubjay.models.http import ServerFailedError
+from scrubjay.models.ports import Embedder
 from scrubjay_shared.errors import CorruptError, InvalidError, ScrubjayError
 from scrubjay_shared.scoring import encode_vector, quantise
 

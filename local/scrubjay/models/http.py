@@ -6,21 +6,16 @@ import http.client
 import json
 import socket
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError, NotFoundError, UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    Vectors: TypeAlias = NDArray[np.float32]
+from scrubjay.models.ports import Vectors, unit
+from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError, UnavailableError
 
 REMOTE_SECONDS = 30.0  # a server that loads its model first takes some seconds
 CONNECT_SECONDS = 5.0  # a server that is there accepts within milliseconds, across the world within one second
@@ -236,15 +231,3 @@ class HttpEmbedder:
             return json.loads(content)
         except (ValueError, RecursionError) as e:
             raise UnavailableError(f"{host} answered with something that is not JSON", hint="check embed_url") from e
-
-
-def unit(rows: NDArray[np.float32], space: str) -> Vectors:
-    """Return rows [n, d] scaled to unit length, as float32. Raises CorruptError when a row has no direction."""
-    wide = rows.astype(np.float64)  # squares of large float32 numbers overflow
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
-        raise CorruptError(
-            f"{space}: the model gave a vector that is zero or not finite", hint="fetch or choose the model again"
-        )
-    scaled: Vectors = (wide / lengths).astype(np.float32)
-    return scaled

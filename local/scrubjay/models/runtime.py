@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from scrubjay.model_choice import Choice, Origin, chosen
-from scrubjay.models import catalog, http
+from scrubjay.models import catalog, http, installed, loading, ports
 from scrubjay.models.embedding import Meaning, each_encoded, encoded
 from scrubjay.models.slot import OF_THE_TEXT, Slot
 from scrubjay.policy import MemoryPolicy
@@ -68,7 +68,7 @@ class Models:
         self._calls = http.Calls()
         self._embedding = asyncio.Lock()
         self.embedder: Slot[Meaning] = Slot("embedding model", policy.models, self._load_embedder)
-        self.reranker: Slot[catalog.Reranker] = Slot("reranking model", policy.models, self._load_reranker)
+        self.reranker: Slot[ports.Reranker] = Slot("reranking model", policy.models, self._load_reranker)
 
     # --- which --------------------------------------------------------------------------------------------------------
 
@@ -121,8 +121,8 @@ class Models:
         if name == NO_MODEL:
             return NO_MODEL
         state = _state(self.reranker)
-        absent = state == "idle" and catalog.is_absent(self._named.models_dir, name)
-        return catalog.ModelState.ABSENT.value if absent else state
+        absent = state == "idle" and installed.is_absent(self._named.models_dir, name)
+        return installed.ModelState.ABSENT.value if absent else state
 
     async def warnings(self) -> list[str]:
         """Return what a person should know, with what to do about it."""
@@ -261,7 +261,7 @@ class Models:
             return False
         if self.embedder.model is not None:
             return queued[0] == self.embedder.model.space
-        return catalog.is_space_of(queued[1], name, self._named.endpoint)
+        return loading.is_space_of(queued[1], name, self._named.endpoint)
 
     async def embed(self, stopping: asyncio.Event) -> int:
         """Embed what waits, newest first. Returns how many texts that were; 0 without a model that works."""
@@ -388,20 +388,20 @@ class Models:
         embedder = await asyncio.to_thread(self._loaded, name)
         return Meaning(embedder, await self._enter(embedder))
 
-    async def _load_reranker(self) -> catalog.Reranker | None:
+    async def _load_reranker(self) -> ports.Reranker | None:
         name = (await self.chosen_reranker()).name
-        if name == NO_MODEL or catalog.is_absent(self._named.models_dir, name):
+        if name == NO_MODEL or installed.is_absent(self._named.models_dir, name):
             return None
         return await asyncio.to_thread(self._loaded_reranker, name)
 
-    def _loaded(self, name: str) -> catalog.Embedder:
+    def _loaded(self, name: str) -> ports.Embedder:
         named = self._named
-        return catalog.load(named.models_dir, name, threads=named.threads, endpoint=named.endpoint, calls=self._calls)
+        return loading.load(named.models_dir, name, threads=named.threads, endpoint=named.endpoint, calls=self._calls)
 
-    def _loaded_reranker(self, name: str) -> catalog.Reranker:
-        return catalog.load_reranker(self._named.models_dir, name, threads=self._named.threads)
+    def _loaded_reranker(self, name: str) -> ports.Reranker:
+        return loading.load_reranker(self._named.models_dir, name, threads=self._named.threads)
 
-    async def _enter(self, embedder: catalog.Embedder, *, again: bool = False) -> int:
+    async def _enter(self, embedder: ports.Embedder, *, again: bool = False) -> int:
         """Use the space of an embedder. `again` also tries what its model refused before."""
 
         def work(tx: Transaction) -> int:

@@ -38,7 +38,7 @@ from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
 from scrubjay.model_choice import Origin
-from scrubjay.models import catalog, http
+from scrubjay.models import catalog, http, installed
 from scrubjay.models.runtime import Models, Named
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
 from scrubjay.retrieval import budget
@@ -1343,7 +1343,7 @@ class Service:
         """Return the models that can be used and how far embedding has come."""
         choices = (await self._models.chosen(), await self._models.chosen_reranker())
         chosen = tuple(choice.name for choice in choices)
-        found = await asyncio.to_thread(catalog.installed, self._models_dir, in_use=chosen)
+        found = await asyncio.to_thread(installed.installed, self._models_dir, in_use=chosen)
         waiting, refused = await self._models.to_embed()
         met = (self._models.embedder.error, self._models.reranker.error)
         errors = {name: error.message for name, error in zip(chosen, met, strict=True) if error is not None}
