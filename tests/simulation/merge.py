@@ -18,6 +18,7 @@ from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid, uuid7
 from scrubjay_shared.ops import Counter as Counted
 from scrubjay_shared.ops import Field, OpType, Stamp, State
+from scrubjay_shared.ops import state as folding
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role
 from simulation import laws
 from simulation.laws import Faults, require, ulid_text
@@ -685,15 +686,15 @@ def _remembered(original: Callable[[Op], T]) -> Callable[[Op], T]:
 @contextmanager
 def _remembering() -> Iterator[None]:
     """Have the core read an op once, however many devices fold it, and fold it again."""
-    names = ("problem", "event_of", "_grip_of")
-    before = [getattr(ops, name) for name in names]
+    names = ("problem", "event_of", "grip_made_by")  # as the fold looks them up
+    before = [getattr(folding, name) for name in names]
     for name, original in zip(names, before, strict=True):
-        setattr(ops, name, _remembered(original))
+        setattr(folding, name, _remembered(original))
     try:
         yield
     finally:
         for name, original in zip(names, before, strict=True):
-            setattr(ops, name, original)
+            setattr(folding, name, original)
 
 
 def run(seed: int, *, tracing: bool = False) -> History:

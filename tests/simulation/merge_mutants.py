@@ -8,6 +8,7 @@ from typing import Any
 
 from scrubjay_shared import clock, ops
 from scrubjay_shared.ops import OpType, State
+from scrubjay_shared.ops import state as folding
 from scrubjay_shared.records import Op
 from simulation.laws import ulid_text
 from simulation.merge import Device, History, Place, Server
@@ -28,7 +29,7 @@ def _applying(op_type: OpType, instead: Callable[[Apply, State, Op], None]) -> t
 
         return apply
 
-    return (ops, "_apply", changed)
+    return (folding, "_apply", changed)
 
 
 def _forget_undone(original: Apply, state: State, op: Op) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
     """A planted bug: `sites` are (owner, attribute, replacement made from the original).
+
+    What a package offers is replaced wherever a module of that package has it by its name.
 
     `faults` are those of the histories in which it is looked for; none means that each history has its own. `first` is
     the seed to begin with: one that has shown it before, so that every run does not search for it anew.
@@ -30,9 +33,20 @@ class Mutant:
                 original = owner.__dict__[attribute]
                 inner = original.__func__ if isinstance(original, staticmethod | classmethod) else original
                 made = replacement(inner)
-                setattr(owner, attribute, type(original)(made) if inner is not original else made)
-                undo.callback(setattr, owner, attribute, original)
+                for one in looked_up_in(owner, original):
+                    setattr(one, attribute, type(original)(made) if inner is not original else made)
+                    undo.callback(setattr, one, attribute, original)
             yield
+
+
+def looked_up_in(owner: Any, original: Any) -> list[Any]:
+    """Return the owner of a function, and the modules of a package that have it by the same name."""
+    if not hasattr(owner, "__path__"):
+        return [owner]
+    name = original.__name__
+    inside = f"{owner.__name__}."
+    found = [one for key, one in sys.modules.items() if key.startswith(inside) and one.__dict__.get(name) is original]
+    return [owner, *found]
 
 
 def mutant(

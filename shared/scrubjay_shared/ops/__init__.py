@@ -1,0 +1,125 @@
+"""The op log's meaning: what one change says, how changes merge, and what they add up to. Pure, and free of policy.
+
+Theory of operation. Everything that is not derived is the fold of a set of ops. The fold is commutative, associative
+and idempotent, so that any two replicas holding the same ops show the same view, whatever order they came in:
+
+* events and grips are grow-only sets by id; of two that two devices made under one id, the smaller one counts;
+* a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, seen)}` and shows
+  the greatest stamp. `seen` are the versions that its writer knew. One that is no ancestor (through `seen`) of the
+  shown one is an open conflict, never lost;
+* the trust of a memory is the least that any write of it said: no later op raises it. One that is trusted less than an
+  agent's own words shows in the layer `archive` where its register says `identity` or `active`;
+* the trust of an event is at most what its role allows (`records.TRUST_OF`);
+* names are a set of claims; the smallest live stamp holds a name, the others show as `name~2`, `name~3`;
+* counters are a running total per device, merged by the greater;
+* `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans.
+
+The encoding is `[type, version, op_id, hlc, body]` in MessagePack (docs/protocol.md, 5). Types and fields are only ever
+added; an op that `problem` refuses (of an unknown type, or not well formed) is kept and folds to nothing.
+
+By module, from the outside in: `views` (what a state shows), `names` (who holds which), `state` (the fold), `encoding`
+(bytes), `validity` (what can be applied), `readdress` (an op changes hands), `bodies` (made and read), `registers`
+(versions and conflicts), `blanks`, `stamps`, `schema` (the numbers). Readers import all of it from here.
+"""
+
+from scrubjay_shared.ops.blanks import BLANK_CHARACTER, blanked
+from scrubjay_shared.ops.bodies import (
+    blank_body,
+    claim_body,
+    count_body,
+    counted,
+    entity_of,
+    event_body,
+    event_of,
+    fields_of,
+    forget_body,
+    grip_body,
+    grip_of,
+    memory_body,
+    name_of,
+    owner_of,
+    spans_of,
+    stamps_of,
+    total_of,
+    trust_of,
+    unclaim_body,
+    with_blanks,
+)
+from scrubjay_shared.ops.encoding import (
+    decode,
+    encode,
+    encode_event,
+    encode_event_body,
+    encode_wire,
+    is_repeatable,
+    op_of,
+    read,
+)
+from scrubjay_shared.ops.names import holders, live_claims
+from scrubjay_shared.ops.readdress import adopted, readdressed
+from scrubjay_shared.ops.registers import Version, open_conflicts, to_settle, unseen, winner
+from scrubjay_shared.ops.schema import ENTITY, Counter, Field, OpType, Wire
+from scrubjay_shared.ops.stamps import MAX_HLC, Stamp
+from scrubjay_shared.ops.state import State, apply, first_event, first_grip, fold, merge
+from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, problem, wire_problem
+from scrubjay_shared.ops.views import View, view
+
+__all__ = [
+    "BLANK_CHARACTER",
+    "ENTITY",
+    "MAX_HLC",
+    "MAX_JSON_DEPTH",
+    "Counter",
+    "Field",
+    "OpType",
+    "Stamp",
+    "State",
+    "Version",
+    "View",
+    "Wire",
+    "adopted",
+    "apply",
+    "blank_body",
+    "blanked",
+    "claim_body",
+    "count_body",
+    "counted",
+    "decode",
+    "encode",
+    "encode_event",
+    "encode_event_body",
+    "encode_wire",
+    "entity_of",
+    "event_body",
+    "event_of",
+    "fields_of",
+    "first_event",
+    "first_grip",
+    "fold",
+    "forget_body",
+    "grip_body",
+    "grip_of",
+    "holders",
+    "is_repeatable",
+    "live_claims",
+    "memory_body",
+    "merge",
+    "name_of",
+    "op_of",
+    "open_conflicts",
+    "owner_of",
+    "problem",
+    "read",
+    "readdressed",
+    "spans_of",
+    "stamps_of",
+    "to_settle",
+    "total_of",
+    "trust_of",
+    "unclaim_body",
+    "unseen",
+    "view",
+    "winner",
+    "wire_problem",
+    "with_blanks",
+]

@@ -1,0 +1,212 @@
+"""The bodies of ops, made from records, and what can be asked of an op. The order of keys is part of the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scrubjay_shared.clock import Millis, ulid_bytes, ulid_text
+from scrubjay_shared.ops.blanks import blanked
+from scrubjay_shared.ops.schema import (
+    ALSO,
+    BASES,
+    CLAIMED,
+    COUNTER,
+    ENTITY,
+    FIELDS,
+    LAST,
+    OWNER,
+    SEEN,
+    SPANS,
+    TOTAL,
+    Counter,
+    Field,
+    OpType,
+)
+from scrubjay_shared.ops.stamps import Stamp, wire_of
+from scrubjay_shared.records import TRUST_OF, Event, EventType, Grip, Op, Role, Trust, least
+
+
+def event_body(event: Event) -> dict[int, Any]:
+    """Return the body of the op that appends an event. Absent keys are absent values; the device is the op's."""
+    body: dict[int, Any] = {
+        ENTITY: ulid_bytes(event.id),
+        2: event.agent,
+        3: event.session_id,
+        4: event.type.value,
+        5: event.role.value,
+        6: event.text,
+        7: event.ts,
+        8: event.dedupe_key,
+    }
+    if event.project is not None:
+        body[9] = event.project
+    if event.utc_offset:
+        body[10] = event.utc_offset
+    body[11] = event.trust.value
+    if event.metadata:
+        body[12] = event.metadata
+    return body
+
+
+def memory_body(
+    memory_id: str,
+    fields: Mapping[Field, Any],
+    bases: Mapping[Field, Stamp] | None = None,
+    also: Mapping[Field, Iterable[Stamp]] | None = None,
+) -> dict[int, Any]:
+    """Return the body of a write to some registers.
+
+    `bases` are the stamps of the values that the writer replaced, `also` those of other versions that it settles.
+    """
+    body: dict[int, Any] = {ENTITY: ulid_bytes(memory_id), FIELDS: {int(key): value for key, value in fields.items()}}
+    if bases:
+        body[BASES] = {int(key): wire_of(stamp) for key, stamp in bases.items()}
+    if also:
+        body[ALSO] = {int(key): [wire_of(stamp) for stamp in sorted(stamps)] for key, stamps in also.items()}
+    return body
+
+
+def forget_body(entity: str, owner: str | None = None) -> dict[int, Any]:
+    """Return the body of a forget: the id of a memory, an event or a grip. `owner` is the memory of a grip."""
+    body = {ENTITY: ulid_bytes(entity)}
+    if owner is not None:
+        body[OWNER] = ulid_bytes(owner)
+    return body
+
+
+def claim_body(memory_id: str, name: str) -> dict[int, Any]:
+    """Return the body of a claim to a name. The claim's stamp is the op's."""
+    return {ENTITY: ulid_bytes(memory_id), CLAIMED: name}
+
+
+def unclaim_body(memory_id: str, name: str, seen: Iterable[Stamp]) -> dict[int, Any]:
+    """Return the body that takes a name away: it ends the claims in `seen`, and no claim made elsewhere meanwhile."""
+    return {
+        ENTITY: ulid_bytes(memory_id),
+        CLAIMED: name,
+        SEEN: [wire_of(stamp) for stamp in sorted(seen)],
+    }
+
+
+def count_body(memory_id: str, counter: Counter, total: int, last: Millis) -> dict[int, Any]:
+    """Return the body of this device's running total of a counter, and when it last rose."""
+    return {ENTITY: ulid_bytes(memory_id), COUNTER: int(counter), TOTAL: total, LAST: last}
+
+
+def grip_body(grip: Grip) -> dict[int, Any]:
+    """Return the body of the op that anchors a memory in events."""
+    return {
+        ENTITY: ulid_bytes(grip.memory_id),
+        2: ulid_bytes(grip.id),
+        3: ulid_bytes(grip.event_id_start),
+        4: ulid_bytes(grip.event_id_end),
+        5: grip.span_start,
+        6: grip.span_end,
+        7: grip.excerpt,
+        8: grip.source,
+        9: grip.created_at,
+    }
+
+
+def blank_body(event_id: str, spans: Iterable[tuple[int, int]]) -> dict[int, Any]:
+    """Return the body of an erasure of passages (character spans) of an event's text."""
+    return {ENTITY: ulid_bytes(event_id), SPANS: sorted([start, end] for start, end in spans)}
+
+
+def entity_of(op: Op) -> str:
+    """Return the id of what an op is about; a grip's op is about its memory."""
+    return ulid_text(op.body[ENTITY])
+
+
+def fields_of(op: Op) -> tuple[Field, ...]:
+    """Return the registers that an op of type MEMORY writes, as far as this version knows them."""
+    return tuple(Field(key) for key in op.body.get(FIELDS, {}) if key in set(Field))
+
+
+def owner_of(op: Op) -> str | None:
+    """Return the memory of the grip that an op of type FORGET is about, where it says so."""
+    return ulid_text(op.body[OWNER]) if op.type == OpType.FORGET and OWNER in op.body else None
+
+
+def grip_of(op: Op) -> str:
+    """Return the id of the grip that an op of type GRIP makes."""
+    return ulid_text(op.body[2])
+
+
+def name_of(op: Op) -> str:
+    """Return the name that an op of type CLAIM or UNCLAIM is about."""
+    name: str = op.body[CLAIMED]
+    return name
+
+
+def stamps_of(op: Op) -> list[tuple[str, int | str, int]]:
+    """Return what an op gives its stamp to: (entity, field or name, hlc) of each register and each claim."""
+    if op.type == OpType.MEMORY:
+        return [(entity_of(op), key, int(op.hlc)) for key in op.body[FIELDS]]
+    return [(entity_of(op), op.body[CLAIMED], int(op.hlc))] if op.type == OpType.CLAIM else []
+
+
+def counted(op: Op, total: int) -> Op:
+    """Return an op of type COUNT with another total."""
+    return replace(op, body={**op.body, TOTAL: total})
+
+
+def total_of(op: Op) -> tuple[int, int, Millis]:
+    """Return what an op of type COUNT says: (counter, total, when it last rose)."""
+    return op.body[COUNTER], op.body[TOTAL], Millis(op.body[LAST])
+
+
+def spans_of(op: Op) -> list[tuple[int, int]]:
+    """Return the passages that an op of type BLANK erases."""
+    return [(start, end) for start, end in op.body[SPANS]]
+
+
+def with_blanks(op: Op, spans: Collection[tuple[int, int]]) -> Op:
+    """Return an op of type EVENT with some passages of its text erased."""
+    return replace(op, body={**op.body, 6: blanked(op.body[6], spans)})
+
+
+def event_of(op: Op) -> Event:
+    """Return the event that an op of type EVENT appends."""
+    body = op.body
+    return Event(
+        id=ulid_text(body[ENTITY]),
+        device=op.device,
+        agent=body[2],
+        session_id=body[3],
+        type=EventType(body[4]),
+        role=Role(body[5]),
+        text=body[6],
+        ts=Millis(body[7]),
+        dedupe_key=body[8],
+        project=body.get(9),
+        utc_offset=body.get(10, 0),
+        trust=trust_of(body),
+        metadata=body.get(12, {}),
+    )
+
+
+def trust_of(body: Mapping[int, Any]) -> Trust:
+    """Return how far the event of an op's body is believed: as its writer said, and at most what its role allows."""
+    return _TRUSTED[body[5], body[11]]
+
+
+_TRUSTED = {(role.value, trust.value): least(trust, most) for role, most in TRUST_OF.items() for trust in Trust}
+
+
+def grip_made_by(op: Op) -> Grip:
+    """Return the grip that an op of type GRIP makes."""
+    body = op.body
+    return Grip(
+        id=ulid_text(body[2]),
+        memory_id=ulid_text(body[ENTITY]),
+        event_id_start=ulid_text(body[3]),
+        event_id_end=ulid_text(body[4]),
+        span_start=body[5],
+        span_end=body[6],
+        excerpt=body[7],
+        source=body[8],
+        created_at=Millis(body[9]),
+    )

@@ -1,0 +1,65 @@
+"""The numbers of an op's wire format: types, registers, counters, the keys of bodies. None is ever used again.
+
+Types and fields are only ever added (docs/protocol.md, 5): an older reader keeps what it does not know.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+Wire = tuple[int, int, bytes, int, dict[int, Any]]
+"""What the bytes of an op say: (type, version, op id, hlc, body). Its device and seq stand outside them."""
+
+VERSION = 1
+"""Of the body of every type so far."""
+
+
+class OpType(IntEnum):
+    """What an op says. Numbers are wire format: never reused."""
+
+    EVENT = 1
+    MEMORY = 2
+    FORGET = 3
+    CLAIM = 4
+    UNCLAIM = 5
+    COUNT = 6
+    GRIP = 7
+    BLANK = 8
+
+
+class Field(IntEnum):
+    """The registers of a memory. Numbers are wire format: never reused."""
+
+    CONTENT = 1
+    KIND = 2
+    TYPE = 3
+    SCOPE = 4
+    RESOURCE_ID = 5
+    LAYER = 6
+    SALIENCE = 7
+    CONFIDENCE = 8
+    TOPIC = 9
+    TRUST = 10
+    VALID_FROM = 11
+    VALID_TO = 12
+    SUPERSEDED_BY = 13
+    CREATED_AT = 14
+    METADATA = 15
+    NAME = 16
+
+
+class Counter(IntEnum):
+    """The counters of a memory."""
+
+    ACCESS = 1
+
+
+# Keys of bodies, by op type. 1 is always the entity the op is about.
+ENTITY = 1
+FIELDS, BASES, ALSO = 2, 3, 4
+OWNER = 2
+CLAIMED = 2
+SEEN = 3
+COUNTER, TOTAL, LAST = 2, 3, 4
+SPANS = 2
