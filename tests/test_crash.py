@@ -70,9 +70,9 @@ async def note(service, start):
 
 async def learn(service):
     while True:
-        await service.learn()
+        await service.distill.run()
         await service.recall(api.RecallRequest(query="tea in the morning"))
-        await service.flush_accesses()
+        await service.recall_counts.run()
         await asyncio.sleep(0.01)
 
 async def main():

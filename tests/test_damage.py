@@ -80,7 +80,7 @@ async def fill(path: Path) -> None:
     await service.forget(api.ForgetRequest(ref="ferry-3"))
     await service.set_identity(api.SlotRequest(key="name", value="Ada"))
     await service.recall(api.RecallRequest(query="ferry"))
-    await service.flush_accesses()
+    await service.recall_counts.run()
     draw = np.random.default_rng(1)
     space = await service.store.write(lambda tx: tx.enter_space("a model"))
     waiting = await service.store.to_embed(10_000)
@@ -88,7 +88,7 @@ async def fill(path: Path) -> None:
         (one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting
     ]
     await service.store.write(lambda tx: tx.put_vectors(space, vectors))
-    await service.maintain()
+    await service.maintain.run()
     await service.close()
 
 

@@ -278,7 +278,7 @@ async def test_learning_takes_large_events_a_few_at_a_time_and_all_of_them(opene
 
         learned = " ".join(entry.memory.content for entry in (await service.list(api.ListRequest())).entries)
         assert all(kind in learned for kind in kinds)
-        assert await service.to_learn() == 0
+        assert await service.distill.pending() == 0
 
 
 # --- in which thread --------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ async def test_what_is_forgotten_is_in_no_file_and_stays_gone(
         again = await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW),)))
         assert (again.accepted, again.duplicates) == (0, 1)
         await service.settle(api.SettleRequest())
-        await service.maintain()
+        await service.maintain.run()
         await assert_gone(service, folder, needles)
         (tmp_path / "copies").mkdir()
         await service.backup(api.PathRequest(path=str(tmp_path / "copies" / "copy.db")))
@@ -189,7 +189,7 @@ async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_ba
         drafts = [said(f"{GONE[:-1]} on day {n}.", session=f"r{round_}", ts=Millis(NOW + n)) for n in range(20)]
         ids = (await service.ingest(api.IngestRequest(events=tuple(drafts)))).ids
 
-        learning = asyncio.create_task(service.learn())
+        learning = asyncio.create_task(service.distill.run())
         await asyncio.gather(*(service.forget(api.ForgetRequest(ref=event_id)) for event_id in ids))
         await learning
         await service.settle(api.SettleRequest())

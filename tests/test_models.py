@@ -426,7 +426,7 @@ async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Ope
         before = (await service.status(api.Nothing())).reranker_state
         scores, note = await service._models.rerank("where does the young cat sleep?", TEXTS)
         loaded = (await service.status(api.Nothing())).reranker_state
-        await service.maintain()
+        await service.maintain.run()
         idle = (await service.status(api.Nothing())).reranker_state
         again, _ = await service._models.rerank("where does the young cat sleep?", TEXTS)
 

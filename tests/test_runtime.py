@@ -24,7 +24,6 @@ import anyio
 import pytest
 
 from scrubjay import api, model_choice
-from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.models import catalog, http, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
 from scrubjay.service.service import Service
@@ -196,7 +195,7 @@ async def test_a_text_that_the_server_refuses_is_put_aside_and_the_others_go_on(
             await service.models(NOTHING),
         )
         before = server.http.requests
-        again = await service.embed()
+        again = await service.embed.run()
         asked_again = server.http.requests - before
 
         server.http.answers = {}
@@ -290,7 +289,7 @@ async def test_a_server_that_never_answers_costs_two_questions_a_moment_and_come
         asked = [await timed(service) for _ in range(6)]
         away = await service.status(NOTHING)
         server.start()
-        scheduler = Scheduler(service)
+        scheduler = service.scheduler
         scheduler.start()
         try:
 
@@ -370,7 +369,7 @@ async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened:
         await service.store.write(embedded_elsewhere)
     async with opened(models_dir=REAL, model=MODEL) as service:
         stats = await service.stats(NOTHING)
-        await service.embed()
+        await service.embed.run()
         state = (await service.status(NOTHING)).model_state
 
     assert (stats.embedded, stats.to_embed) == (2, 0)
@@ -426,8 +425,8 @@ async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, se
 
         service.store.fetch = counted  # type: ignore[method-assign]
         try:
-            for task in Scheduler(service)._tasks.values():
-                await task.look()
+            for job in (service.distill, service.embed, service.recall_counts, service.maintain):
+                await job.due()
         finally:
             service.store.fetch = fetch  # type: ignore[method-assign]
         return asked

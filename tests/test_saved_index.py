@@ -222,7 +222,7 @@ async def test_what_is_forgotten_is_in_no_copy_and_an_old_copy_does_not_bring_it
         await service.forget(api.ForgetRequest(ref=answer.hits[0].id))
         assert not copy.exists()
         assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
-        await service.maintain()
+        await service.maintain.run()
         assert copy.exists()
         assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
     assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
@@ -241,7 +241,7 @@ async def test_a_forget_during_the_saving_of_a_copy_leaves_none(opened: Opener, 
         answer = await service.recall(api.RecallRequest(query=SECRET, mode=api.Mode.KEYWORD))
 
         async with module.asyncio.TaskGroup() as tasks:
-            tasks.create_task(service.maintain())
+            tasks.create_task(service.maintain.run())
             tasks.create_task(service.forget(api.ForgetRequest(ref=answer.hits[0].id)))
 
         assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
@@ -250,7 +250,7 @@ async def test_a_forget_during_the_saving_of_a_copy_leaves_none(opened: Opener, 
 async def test_rebuild_reads_the_store_and_not_the_copy(opened: Opener, copy: Path) -> None:
     async with opened(model="bge-small-en-v1.5") as service:
         await fill(service)
-        await service.maintain()
+        await service.maintain.run()
         assert copy.exists()
 
         await service.rebuild(api.RebuildRequest(vectors=True))

@@ -25,12 +25,11 @@ NOTHING = api.Nothing()
 
 @asynccontextmanager
 async def scheduled(service: Service) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(service)
-    scheduler.start()
+    service.scheduler.start()
     try:
-        yield scheduler
+        yield service.scheduler
     finally:
-        await scheduler.stop()
+        await service.scheduler.stop()
 
 
 async def until(holds: Callable[[], Awaitable[Any]]) -> None:
@@ -69,7 +68,7 @@ async def test_what_is_said_is_learned_without_being_asked(service: Service) -> 
 async def test_what_a_crash_left_undone_is_found_at_the_start(opened: Opener) -> None:
     async with opened() as service:
         await say(service, "I prefer tea to coffee in the morning.")
-        assert await service.to_learn() == 1
+        assert await service.distill.pending() == 1
     async with opened() as service, scheduled(service):
         await until(lambda: learned(service))
 
@@ -116,7 +115,7 @@ async def test_a_job_waits_while_another_holds_its_lease(service: Service) -> No
         for _ in range(5):
             service.on_work("learn")
             await asyncio.sleep(0.02)
-        assert await service.to_learn() == 1
+        assert await service.distill.pending() == 1
 
         await service.store.end_lease("learn", 1, None)
         service.on_work("learn")
@@ -158,7 +157,7 @@ async def _counted(service: Service) -> bool:
 async def test_maintenance_leaves_nothing_in_the_log(service: Service) -> None:
     await say(service, "hello")
 
-    await service.maintain()
+    await service.maintain.run()
 
     assert service.store.path.with_name("memory.db-wal").stat().st_size == 0
 

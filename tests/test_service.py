@@ -285,7 +285,7 @@ async def test_learning_in_small_steps_or_again_gives_the_same_memories(
         assert sorted(await listed(service, limit=500)) == whole
     async with opened(tmp_path / "twice" / "memory.db") as service:
         await ingest(service, *conversation)
-        await asyncio.gather(*(service.learn() for _ in range(3)))
+        await asyncio.gather(*(service.distill.run() for _ in range(3)))
         assert sorted(await listed(service, limit=500)) == whole
         await service.store.write(lambda tx: tx._run("delete from learned"))  # a crash before it was noted
         await service.settle(api.SettleRequest())
@@ -305,9 +305,9 @@ async def test_events_stored_without_learning_are_found_and_not_learned_from(ser
 
 async def test_what_is_said_twice_is_one_memory_with_two_sources(service: Service) -> None:
     await ingest(service, said("I prefer tea to coffee in the morning.", ts=NOW))
-    await service.learn()
+    await service.distill.run()
     await ingest(service, said("I prefer tea to coffee in the morning.", session="s2", ts=NOW + 86_400_000))
-    await service.learn()
+    await service.distill.run()
 
     (entry,) = (await service.list(api.ListRequest())).entries
     why = await service.why(api.RefRequest(ref=entry.memory.id))
@@ -319,12 +319,12 @@ async def test_what_is_added_while_it_is_being_learned_is_one_memory(opened: Ope
     drafts = tuple(said(f"I prefer tea number {n} to coffee in the morning.", ts=NOW + n) for n in range(20))
     async with opened(tmp_path / "first" / "memory.db") as service:
         await ingest(service, *drafts)
-        await service.learn()
+        await service.distill.run()
         contents = sorted(await listed(service))
     async with opened() as service:
         await ingest(service, *drafts)
 
-        await asyncio.gather(service.learn(), *(service.add(MemoryDraft(content=text)) for text in contents))
+        await asyncio.gather(service.distill.run(), *(service.add(MemoryDraft(content=text)) for text in contents))
         await service.settle(api.SettleRequest())
 
         entries = (await service.list(api.ListRequest())).entries
@@ -1067,10 +1067,10 @@ async def test_counts_of_recalls_survive_a_write_that_fails(service: Service) ->
     await service.store.write(lambda tx: tx._run(NO_COUNTS))
 
     with pytest.raises(ScrubjayError):
-        await service.flush_accesses()
+        await service.recall_counts.run()
     await service.recall(api.RecallRequest(query="harbour"))
     await service.store.write(lambda tx: tx._run("drop trigger no_counts"))
-    await service.flush_accesses()
+    await service.recall_counts.run()
 
     assert (await service.store.memory(entry.memory.id)).access_count == 2
 

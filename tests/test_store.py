@@ -718,7 +718,7 @@ async def act(service: Service, verb: str, one: int, two: int) -> None:
         "rename": lambda: service.rename(api.RenameRequest(ref=name, name=names[two % 3])),
         "alias": lambda: service.alias(api.AliasRequest(ref=name, alias=f"also {two}")),
         "unalias": lambda: service.alias(api.AliasRequest(ref=name, alias=f"also {two}", remove=True)),
-        "learn": service.learn,
+        "learn": service.distill.run,
         "slot": lambda: service.set_identity(api.SlotRequest(key=name, value=SENTENCES[two] if two < 4 else "")),
     }
     if verb == "forget":
@@ -979,13 +979,13 @@ async def free_bytes(service: Service) -> int:
 async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, store_path: Path) -> None:
     async with opened() as service:
         ids = await tell(service, *(f"{n} " + "about the harbour " * 2_000 for n in range(150)))
-        await service.maintain()
+        await service.maintain.run()
         large = store_path.stat().st_size
         for event_id in ids[10:]:
             await service.forget(api.ForgetRequest(ref=event_id))
         held = await free_bytes(service)
 
-        await service.maintain()
+        await service.maintain.run()
 
         assert held > large // 2
         assert await free_bytes(service) <= file.SPARE_PAGES * 4096
@@ -1009,7 +1009,7 @@ async def test_writes_go_on_while_the_file_is_made_smaller(service: Service) -> 
         return await outside(sql)
 
     service.store._writer.outside = counted  # type: ignore[method-assign]
-    shrinking = asyncio.create_task(service.maintain())
+    shrinking = asyncio.create_task(service.maintain.run())
     await begun.wait()
     seen = steps
     await tell(service, "in between")

@@ -32,7 +32,6 @@ from scrubjay import __version__
 from scrubjay import settings as options
 from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
-from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.plugins import Workers
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.service import Service
@@ -129,9 +128,8 @@ async def _serve(
                 policy=policy,
                 workers=workers,
             )
-            scheduler = Scheduler(service)
-            scheduler.start()
-            undo.push_async_callback(scheduler.stop)
+            service.scheduler.start()
+            undo.push_async_callback(service.scheduler.stop)
             undo.push_async_callback(workers.close)
             await workers.start()
             # What is here now stays. The collector need not walk over it each time that a large request makes it look

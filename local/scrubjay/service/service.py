@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import hashlib
 import logging
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -29,14 +28,17 @@ import numpy as np
 
 from scrubjay import __version__, api, destination, importers, projects, redaction
 from scrubjay.dates import find_dates
-from scrubjay.distill import Observation, distill, same_memory
-from scrubjay.distill.observe import SOURCE
 from scrubjay.garbage import uncollected
 from scrubjay.importers import export_format, reconcile
 from scrubjay.importers.reading import as_utf8, decoded
 from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
+from scrubjay.jobs.distill import Distill
+from scrubjay.jobs.embed import Embed
+from scrubjay.jobs.maintain import Maintain
+from scrubjay.jobs.recall_counts import RecallCounts
+from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.model_choice import Origin
 from scrubjay.models import catalog, http, installed
 from scrubjay.models.runtime import Models, Named
@@ -62,7 +64,7 @@ from scrubjay.store import (
 from scrubjay.store.rows import EMBEDDED_TYPES
 from scrubjay_io.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared import ops
-from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of, ulid
+from scrubjay_shared.clock import MAX_MILLIS, Hlc, Millis, millis_of
 from scrubjay_shared.errors import (
     ConflictError,
     DeniedError,
@@ -88,7 +90,7 @@ from scrubjay_shared.records import (
     content_hash,
 )
 from scrubjay_shared.scoring import decode_vectors
-from scrubjay_shared.text import analyse, fts_query, query_tokens
+from scrubjay_shared.text import query_tokens
 
 log = logging.getLogger(__name__)
 
@@ -115,10 +117,6 @@ SCANNED = 5_000
 """Documents read from the store at a time while catching up."""
 
 
-NEAR_CHARS = 8
-"""A memory so many times as long as another says more than it. Comparing one of 8 MB with a sentence took 6 s."""
-
-
 class Service:
     """An open store with everything around it. Made by `Service.open`."""
 
@@ -126,9 +124,6 @@ class Service:
         self.store = store
         self.policy = policy
         self.ours: tuple[Path, ...] = ()  # files away from the store that no copy may be written onto
-        self.on_work: Callable[[str], None] = lambda _job: None
-        """Told the name of a job that has something to do; the scheduler listens."""
-        self.jobs: Callable[[], Awaitable[tuple[api.Job, ...]]] = _no_jobs
         self._index = Index()
         self._missed: builtins.list[Changes] | None = None
         self._models = Models(store, policy, named, self._enter_space)
@@ -137,9 +132,7 @@ class Service:
         self._started = now()
         self._space: int | None = None
         self._spread = (0.0, 1.0)
-        self._learning = asyncio.Lock()
         self._indexing = asyncio.Lock()
-        self._stopping = asyncio.Event()
         self._saving = asyncio.Lock()
         self._follower = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index")
         self._followed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -147,8 +140,22 @@ class Service:
         self._erasing = threading.Event()
         self._dropping: set[asyncio.Task[None]] = set()
         self._unsaved = 0
-        self._accessed: dict[str, tuple[int, Millis]] = {}
-        self._learnt = (-1, 0)
+        stopping = asyncio.Event()
+        self.distill = Distill(
+            store,
+            policy,
+            stopping,
+            identity=lambda: self._slots(Layer.IDENTITY, None, None),
+            on_memories=lambda: self.on_work("embed"),
+        )
+        self.embed = Embed(self._models, stopping)
+        self.recall_counts = RecallCounts(store, policy.work)
+        self.maintain = Maintain(store, self._models, stopping, save_index=self._save_index)
+        self.scheduler = Scheduler(
+            (self.distill, self.embed, self.recall_counts, self.maintain), store, policy.work, stopping
+        )
+        self.on_work: Callable[[str], None] = self.scheduler.wake
+        """Told the name of a job that has something to do."""
 
     @classmethod
     async def open(
@@ -221,10 +228,6 @@ class Service:
         service.ours = (settings.config_path, settings.log_path, settings.token_path, *sockets)
         return service
 
-    def stop_working(self) -> None:
-        """Let background work end after the step it is at; what is left is found again when the store is opened."""
-        self._stopping.set()
-
     @property
     def failure(self) -> ScrubjayError | None:
         """Why nothing can be stored any more until this is opened again; None while all is well."""
@@ -234,11 +237,11 @@ class Service:
         """Write what recall counted, close the store, let go of the models. Closing twice is fine."""
         try:
             if self.failure is None:
-                await self.flush_accesses()
+                await self.recall_counts.run()
                 await self._save_index()
             await asyncio.gather(*self._dropping)
         finally:
-            self._accessed = {}  # nothing is left to write them to
+            self.recall_counts.discard()
             try:
                 await self._models.close()
             finally:
@@ -633,10 +636,7 @@ class Service:
         max_tokens = self.policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens
         kept, tokens, left_out = await self._packed(ranking.hits, max_tokens)
         stages["read"] = _lap(lap)
-        for hit in kept:
-            if hit.kind == "memory":
-                count, _ = self._accessed.get(hit.id, (0, now))
-                self._accessed[hit.id] = (count + 1, now)
+        self.recall_counts.add((hit.id for hit in kept if hit.kind == "memory"), now)
         return api.RecallAnswer(
             hits=kept,
             mode=ranking.mode if vector is not None or not hybrid else "lexical",
@@ -772,21 +772,6 @@ class Service:
             elif hit.kind == "memory" and hit.id in memories:
                 found.append(_memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, neighbours))
         return tuple(_cut(hit, most) for hit in found)
-
-    async def flush_accesses(self) -> int:
-        """Write how often memories were recalled since the last time. Returns how many memories that were."""
-        counted, self._accessed = self._accessed, {}
-        if counted:
-            try:
-                await self.store.write(
-                    lambda tx: tx.count_accesses(counted, log_after_ms=self.policy.work.count_log_ms)
-                )
-            except Exception:
-                for memory_id, (count, last) in counted.items():
-                    more, later = self._accessed.get(memory_id, (0, last))
-                    self._accessed[memory_id] = (count + more, later)
-                raise
-        return len(counted)
 
     # --- the layers that are always loaded ----------------------------------------------------------------------------
 
@@ -1033,7 +1018,7 @@ class Service:
 
     async def export(self) -> AsyncGenerator[bytes, None]:
         """Yield the lines of an export: everything that is not derived, as it is at the first line."""
-        await self.flush_accesses()
+        await self.recall_counts.run()
         await self.store.write(Transaction.log_counts)
         async with self.store.snapshot() as snapshot:
             yield export_format.header(self.store.store_id, self._now())
@@ -1101,7 +1086,7 @@ class Service:
             embedded=embedded,
             to_embed=waiting,
             refused=refused,
-            to_learn=await self.to_learn(),
+            to_learn=await self.distill.pending(),
             space=await self._models.space_name(),
             oldest=oldest,
             newest=newest,
@@ -1130,7 +1115,7 @@ class Service:
             model_state=await self._models.state(),
             reranker=(await self._models.chosen_reranker()).name,
             reranker_state=await self._models.reranker_state(),
-            jobs=await self.jobs(),
+            jobs=await self.scheduler.jobs(),
             warnings=tuple(warnings),
         )
 
@@ -1139,171 +1124,13 @@ class Service:
         if request.timeout_ms > 0:
             try:
                 async with asyncio.timeout(request.timeout_ms / 1000):
-                    await self.learn()
-                    await self.embed()
+                    await self.distill.run()
+                    await self.embed.run()
             except TimeoutError:
                 log.info("settle gave up after ms=%d", request.timeout_ms)
-        return api.SettleAnswer(to_learn=await self.to_learn(), to_embed=await self.to_embed())
-
-    # --- learning -----------------------------------------------------------------------------------------------------
-
-    async def learn(self) -> int:
-        """Distil every event that was not yet, session by session. Returns how many memories are new.
-
-        Who adds or forgets meanwhile does not wait: a step that was overtaken is done again.
-        """
-        made = 0
-        names = await self._slots(Layer.IDENTITY, None, None)
-        while not self._stopping.is_set() and (waiting := await self.store.to_learn()):
-            for session_id, _ in waiting:
-                if self._stopping.is_set():
-                    break
-                async with self._learning:
-                    made += await self._learn_session(session_id, names)
-        if made:
-            self.on_work("embed")
-        return made
-
-    async def to_learn(self) -> int:
-        """Return how many events wait to be distilled. Looks only where something was written since the last time."""
-        commits, waiting = self._learnt
-        if commits != self.store.commits:
-            commits = self.store.commits
-            waiting = sum(count for _, count in await self.store.to_learn())
-            self._learnt = (commits, waiting)
-        return waiting
-
-    async def may_learn(self) -> bool:
-        """Say whether events wait to be distilled."""
-        return await self.to_learn() > 0
-
-    async def to_embed(self) -> int:
-        """Return how many texts wait for a vector in the space in use; 0 without a model."""
-        return (await self._models.to_embed())[0]
-
-    async def may_embed(self) -> bool:
-        """Say whether `embed` may have something to do. Costs a few looks, however large the store is."""
-        return await self._models.may_embed()
-
-    async def to_count(self) -> int:
-        """Return how many memories were recalled since that was last written down."""
-        return len(self._accessed)
-
-    async def may_count(self) -> bool:
-        """Say whether memories were recalled since that was last written down."""
-        return bool(self._accessed)
-
-    async def may_maintain(self) -> bool:
-        """Say that there is always something to look after, at the pace of the schedule."""
-        return True
-
-    async def to_maintain(self) -> int:
-        """Return 1: there is always something to look after, at the pace of the schedule."""
-        return 1
-
-    async def maintain(self) -> None:
-        """Keep the file small and quick, and the process too: let an idle model go."""
-        await self._models.unload_idle()
-        await self.store.write(Transaction.tidy)
-        if given := await self.store.shrink(self._stopping.is_set):
-            log.info("gave back pages=%d", given)
-        await self.store.checkpoint(truncate=True)
-        await self._save_index()
-
-    async def _learn_session(self, session_id: str, names: Mapping[str, str]) -> int:
-        """Distil the next events of one session and store what they say, in one transaction.
-
-        Reading takes long and keeps nobody waiting: what was added or forgotten meanwhile is seen when it is written.
-        """
-        began = time.perf_counter()
-        work_policy = self.policy.work
-        events, new, upto = await self.store.session_events(
-            session_id,
-            context=work_policy.learn_context,
-            limit=work_policy.learn_events,
-            chars=self.policy.limits.page_chars,
-        )
-        if not events:
-            return 0
-        found = await asyncio.to_thread(
-            distill,
-            events,
-            new,
-            policy=self.policy.distill,
-            user_name=names.get("human") or names.get("user"),
-            assistant_name=names.get("name"),
-        )
-        by_id = {event.id: event for event in events}
-        pending: dict[str, tuple[Observation, builtins.list[Grip]]] = {}
-        grown: dict[str, builtins.list[Grip]] = {}
-        for observation in found.observations:
-            if self._stopping.is_set():
-                return 0  # nothing of it is written yet: it is read again after the next start
-            known = await self._known(observation, [kept for kept, _ in pending.values()])
-            if isinstance(known, Memory):
-                grown.setdefault(known.id, []).append(_grip(known.id, observation, by_id))
-            elif known is not None:
-                memory_id = _observation_id(known, by_id)
-                pending[memory_id][1].append(_grip(memory_id, observation, by_id))
-            else:
-                memory_id = _observation_id(observation, by_id)
-                pending[memory_id] = (observation, [_grip(memory_id, observation, by_id)])
-
-        def work(tx: Transaction) -> int | None:
-            wanted = {(content_hash(kept.content), kept.scope, kept.resource_id) for kept, _ in pending.values()}
-            added = {(said, scope, resource) for said, scope, resource, _ in tx.said(said for said, _, _ in wanted)}
-            if added & wanted or tx.erased_since(events):
-                return None  # somebody added or forgot something of this while it was read: read it again
-            gone = tx.forgotten([*pending, *grown])
-            writes = [
-                MemoryWrite(memory_id=memory_id, fields=_observed(kept, by_id), grips=tuple(grips))
-                for memory_id, (kept, grips) in pending.items()
-                if memory_id not in gone
-            ]
-            anchored = tx.anchored(grown)
-            writes += [
-                MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
-                for memory_id, grips in grown.items()
-                if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
-            ]
-            if writes:
-                tx.write_memories(writes)
-            tx.learned(session_id, upto)
-            return len(pending.keys() - gone)
-
-        made = await self.store.write(work)
-        if made is None:
-            return 0
-        log.info(
-            "distilled events=%d memories=%d merged=%d ms=%d",
-            len(new),
-            made,
-            len(grown),
-            (time.perf_counter() - began) * 1000,
-        )
-        return made
-
-    async def _known(self, observation: Observation, pending: Sequence[Observation]) -> Memory | Observation | None:
-        """Return the stored memory or the earlier observation that already says this, if any."""
-        earlier = same_memory(observation, pending, self.policy.distill)
-        if earlier is not None:
-            return earlier
-        exact = await self.store.memories_said([content_hash(observation.content)])
-        tokens = list(dict.fromkeys(analyse(observation.content)))[: self.policy.work.near_tokens]
-        like = (
-            await self.store.memories_like(
-                fts_query(tokens), self.policy.work.near_candidates, chars=NEAR_CHARS * len(observation.content)
-            )
-            if tokens
-            else []
-        )
-        return same_memory(observation, [*exact, *like], self.policy.distill)
+        return api.SettleAnswer(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())
 
     # --- embedding ----------------------------------------------------------------------------------------------------
-
-    async def embed(self) -> int:
-        """Embed what waits for a vector. Returns how many texts that were; 0 without a model."""
-        return await self._models.embed(self._stopping)
 
     async def _embed_query(self, text: str) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
         asked, note = await self._models.ask(text)
@@ -1587,10 +1414,6 @@ def _put(index: Index, rows: Sequence[tuple[str, bytes]]) -> None:
         index.set_vectors(owners, *decode_vectors(blobs))
 
 
-async def _no_jobs() -> tuple[api.Job, ...]:
-    return ()
-
-
 # --- forgetting -------------------------------------------------------------------------------------------------------
 
 
@@ -1633,60 +1456,6 @@ def _forgotten(
 
 
 # --- what a memory is made of -----------------------------------------------------------------------------------------
-
-
-def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Field, Any]:
-    """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
-    event = events[observation.event_id_start]
-    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
-    return transfer.present(
-        {
-            Field.CONTENT: observation.content,
-            Field.KIND: Kind.OBSERVATION.value,
-            Field.TYPE: observation.type.value,
-            Field.SCOPE: observation.scope.value,
-            Field.RESOURCE_ID: observation.resource_id,
-            Field.SALIENCE: observation.salience,
-            Field.CONFIDENCE: observation.confidence,
-            Field.TOPIC: observation.topic,
-            Field.TRUST: observation.trust.value,
-            Field.VALID_FROM: observation.valid_from,
-            Field.VALID_TO: observation.valid_to,
-            Field.CREATED_AT: event.ts,
-            Field.METADATA: {key: value for key, value in sorted(where.items()) if value is not None},
-        }
-    )
-
-
-def _observation_id(observation: Observation, events: Mapping[str, Event]) -> str:
-    """Return the id of what is read at a place: the same on every device and on every repetition of a crashed job."""
-    return _id_of(
-        events[observation.event_id_start].ts,
-        observation.event_id_start,
-        observation.event_id_end,
-        observation.span_start,
-        observation.span_end,
-        SOURCE,
-    )
-
-
-def _grip(memory_id: str, observation: Observation, events: Mapping[str, Event]) -> Grip:
-    event = events[observation.event_id_start]
-    return Grip(
-        id=_id_of(event.ts, memory_id, observation.event_id_start, observation.span_start, observation.span_end),
-        memory_id=memory_id,
-        event_id_start=observation.event_id_start,
-        event_id_end=observation.event_id_end,
-        span_start=observation.span_start,
-        span_end=observation.span_end,
-        excerpt=observation.excerpt,
-        source=SOURCE,
-        created_at=event.ts,
-    )
-
-
-def _id_of(ts: Millis, *parts: object) -> str:
-    return ulid(ts, hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:10])
 
 
 def _note_writes(plan: reconcile.Plan, taken: set[str]) -> list[MemoryWrite]:

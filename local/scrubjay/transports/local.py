@@ -29,7 +29,6 @@ from scrubjay.transports import client
 from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
-    from scrubjay.jobs.scheduler import Scheduler
     from scrubjay.service.service import Service
 
 T = TypeVar("T")
@@ -140,7 +139,7 @@ class Opened:
         self._closed = False
         self.portal = Portal()
         try:
-            self.service, self._scheduler = self.portal.run(_open(path, chosen, background=background))
+            self.service = self.portal.run(_open(path, chosen, background=background))
         except BaseException:
             self.portal.close()
             raise
@@ -154,7 +153,7 @@ class Opened:
             self._closed = True
             _opened.discard(self)
             try:
-                self.portal.run(_close(self.service, self._scheduler))
+                self.portal.run(_close(self.service))
             finally:
                 self.portal.close()
 
@@ -344,23 +343,19 @@ def closed() -> ScrubjayError:
     return UnavailableError("this store is closed", hint="open it again")
 
 
-async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> tuple[Service, Scheduler | None]:
+async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> Service:
     # numpy, the index, the scheduler: who goes through the daemon must not wait for them
-    from scrubjay.jobs.scheduler import Scheduler  # noqa: PLC0415
     from scrubjay.service.service import Service  # noqa: PLC0415
 
     service = await Service.configured(chosen, os.environ, path=path)
-    if not background:
-        return service, None
-    scheduler = Scheduler(service)
-    scheduler.start()
-    return service, scheduler
+    if background:
+        service.scheduler.start()
+    return service
 
 
-async def _close(service: Service, scheduler: Scheduler | None) -> None:
+async def _close(service: Service) -> None:
     try:
-        if scheduler is not None:
-            await scheduler.stop()
+        await service.scheduler.stop()
     finally:
         await service.close()
 

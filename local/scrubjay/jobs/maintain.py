@@ -1,0 +1,43 @@
+"""The job that looks after the store's file, the saved index and idle models."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from scrubjay.models.runtime import Models
+from scrubjay.store import Store, Transaction
+
+log = logging.getLogger(__name__)
+
+
+class Maintain:
+    """Keeps the file small and quick, and the process too."""
+
+    name = "maintain"
+
+    def __init__(
+        self, store: Store, models: Models, stopping: asyncio.Event, *, save_index: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._stopping = stopping
+        self._save_index = save_index
+
+    async def due(self) -> bool:
+        """Say that there is always something to look after, at the pace of the schedule."""
+        return True
+
+    async def pending(self) -> int:
+        """Return 1: there is always something to look after, at the pace of the schedule."""
+        return 1
+
+    async def run(self) -> None:
+        """Let an idle model go, merge and shrink the store's file, save the index."""
+        await self._models.unload_idle()
+        await self._store.write(Transaction.tidy)
+        if given := await self._store.shrink(self._stopping.is_set):
+            log.info("gave back pages=%d", given)
+        await self._store.checkpoint(truncate=True)
+        await self._save_index()
