@@ -247,7 +247,7 @@ class Service:
             finally:
                 await self.store.close()
                 await self.indexed()
-                self._follower.shutdown(wait=False)
+                self._follower.shutdown(wait=True)  # it has nothing left to do
 
     # --- events -------------------------------------------------------------------------------------------------------
 
