@@ -188,7 +188,7 @@ class Device:
         for place, op in found:
             self.log.setdefault(place, op)
             if op is not None and not ops.problem(op):
-                ops._apply(self.state, op)  # as `fold` does, but without a copy of the state for each op
+                folding._apply(self.state, op)  # as `fold` does, but without a copy of the state for each op
                 if op.type == OpType.FORGET:
                     forgotten.append(ulid_text(op.body[1]))
         for entity in forgotten:
