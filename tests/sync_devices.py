@@ -24,7 +24,8 @@ from scrubjay_shared.wire import Kdf
 from scrubjay_sync import accounts
 from scrubjay_sync.accounts import Machine
 from scrubjay_sync.cloud import Cloud
-from scrubjay_sync.engine import Engine, Round
+from scrubjay_sync.engine.results import Round
+from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys import RecoveryCode
 from scrubjay_sync.membership import Member, Secrets
 

@@ -127,7 +127,7 @@ async def team(device: Device, space: str = SPACE) -> bytes:
 
 
 def modelled(device: Device) -> None:
-    device.engine._meaning = meaning
+    device.engine.context.meaning = meaning
 
 
 async def write(device: Device, text: str, **more: Any) -> str:
@@ -451,7 +451,7 @@ async def test_ops_that_cannot_be_read_stop_neither_a_push_nor_those_after_them(
         key=b"",
     )
     entries = [(1000, strange), (1001, b"\xc1"), (1002, None), (1003, good)]
-    sent = packing.segments(place, entries, device.engine._hand)
+    sent = packing.segments(place, entries, device.engine.context.signer)
     header = replace(
         sent[0].envelope.header, n_from=lane[0] + 2, n_to=lane[0] + 2, prev=sent[0].envelope.link, body_len=5
     )

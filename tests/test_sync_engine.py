@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -19,6 +20,7 @@ from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.login import LogInRequest
 from scrubjay_sync.api.references import RefRequest
 from scrubjay_sync.api.rounds import SyncRequest
+from scrubjay_sync.engine import outbox
 from scrubjay_sync.operations import devices, login, rounds
 from scrubjay_sync.operations.client import SyncClient
 from sync_devices import AUTH_KEY, KDF, ORIGIN, Handler, Network, World, world_at
@@ -305,7 +307,7 @@ async def test_a_new_epoch_reseals_what_was_not_sent_and_both_go_on(world: World
     one, two = await world.device(), await world.device()
     await world.settle()
     await two.note("sealed under the old epoch")
-    await two.store.write(two.engine._seal)
+    await two.store.write(partial(outbox.seal_next, two.engine.context))
     await accounts.rotate(one.member, one.machine.cloud, entropy=one.machine.entropy)
 
     await world.settle()
@@ -417,7 +419,7 @@ async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> No
     memory = await two.note("to be forgotten later")
     for number in range(70):
         await two.note(f"memory {number}")
-        await two.store.write(two.engine._seal)
+        await two.store.write(partial(outbox.seal_next, two.engine.context))
     await world.settle()
     ends = {
         scope: (lane.n, lane.tip)

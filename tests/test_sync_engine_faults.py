@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +33,8 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.records import Op
 from scrubjay_sync import accounts, packing
 from scrubjay_sync.cloud import checked_origin
-from scrubjay_sync.engine import _Tally
+from scrubjay_sync.engine import apply, outbox
+from scrubjay_sync.engine.results import Tally
 from sync_devices import Device, Handler, World, world_at
 
 pytestmark = pytest.mark.anyio
@@ -90,9 +92,9 @@ async def test_no_flipped_byte_of_an_object_gets_in(pair: tuple[Device, Device])
     for at in range(len(whole.data)):
         damaged = bytearray(whole.data)
         damaged[at] ^= 1 << at % 8
-        tally = _Tally()
+        tally = Tally()
         try:
-            await two.engine._taken(tuple(split(bytes(damaged))), tally, cursor=None)
+            await apply.receive_objects(two.engine.context, tuple(split(bytes(damaged))), tally, cursor=None)
         except MalformedError:
             continue
         if not tally.errors or tally.ops_received:
@@ -138,7 +140,7 @@ Forge = Callable[[packing.Place, Device], list[packing.Opened]]
 
 
 def under_another_key(place: packing.Place, device: Device) -> list[packing.Opened]:
-    return packing.segments(replace(place, key=bytes(32)), [(900, b"op")], device.engine._hand)
+    return packing.segments(replace(place, key=bytes(32)), [(900, b"op")], device.engine.context.signer)
 
 
 def with_an_unknown_flag(place: packing.Place, device: Device) -> list[packing.Opened]:
@@ -154,15 +156,15 @@ def holding_no_ops(place: packing.Place, device: Device) -> list[packing.Opened]
 
 
 def readable_in_a_sealed_scope(place: packing.Place, device: Device) -> list[packing.Opened]:
-    return packing.segments(replace(place, suite=0), [(900, b"op")], device.engine._hand)
+    return packing.segments(replace(place, suite=0), [(900, b"op")], device.engine.context.signer)
 
 
 def of_an_epoch_to_come(place: packing.Place, device: Device) -> list[packing.Opened]:
-    return packing.segments(replace(place, epoch=7), [(900, b"op")], device.engine._hand)
+    return packing.segments(replace(place, epoch=7), [(900, b"op")], device.engine.context.signer)
 
 
 def not_continuing(place: packing.Place, device: Device) -> list[packing.Opened]:
-    return packing.segments(replace(place, prev=bytes(32)), [(900, b"op")], device.engine._hand)
+    return packing.segments(replace(place, prev=bytes(32)), [(900, b"op")], device.engine.context.signer)
 
 
 def signed_by_a_stranger(place: packing.Place, _: Device) -> list[packing.Opened]:
@@ -175,7 +177,7 @@ def _flagged(place: packing.Place, device: Device, flags: int) -> list[packing.O
 
 
 def _object(place: packing.Place, device: Device, header: Any, payload: bytes) -> packing.Opened:
-    hand = device.engine._hand
+    hand = device.engine.context.signer
     return packing.Opened(envelope=sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
 
 
@@ -194,13 +196,15 @@ FORGED: tuple[tuple[Forge, str], ...] = (
 async def test_an_object_that_does_not_hold_stops_its_lane_and_no_other(pair: tuple[Device, Device]) -> None:
     one, two = pair
     home = two.member.home
-    place = await two.store.write(lambda tx: two.engine._next(tx, home))
+    place = await two.store.write(lambda tx: outbox.next_place(two.engine.context, tx, home))
     await two.note("sent at the end")
     await one.note("by the first, meanwhile")
     for forge, code in FORGED:
-        tally = _Tally()
+        tally = Tally()
 
-        await one.engine._taken([each.envelope for each in forge(place, two)], tally, cursor=None)
+        await apply.receive_objects(
+            one.engine.context, [each.envelope for each in forge(place, two)], tally, cursor=None
+        )
 
         assert [code] == [error.code for error in tally.errors] == await one.alarms(), forge.__name__
         assert all(error.hint for error in tally.errors)
@@ -219,8 +223,10 @@ async def test_an_op_of_an_unknown_type_is_kept_and_the_lane_goes_on(pair: tuple
     )
 
     def seal(tx: Any) -> None:
-        place = two.engine._next(tx, home)
-        two.engine._keep_own(tx, home, packing.segments(place, [(900, future)], two.engine._hand))
+        place = outbox.next_place(two.engine.context, tx, home)
+        outbox.keep_own(
+            two.engine.context, tx, home, packing.segments(place, [(900, future)], two.engine.context.signer)
+        )
 
     await two.store.write(seal)
     await two.sync()
@@ -321,8 +327,8 @@ async def test_a_page_handed_out_twice_changes_nothing(pair: tuple[Device, Devic
     await two.sync()
     before = await two.digest(), await replica.lanes(two.store)
 
-    tally = _Tally()
-    await two.engine._taken(objects, tally, cursor=None)
+    tally = Tally()
+    await apply.receive_objects(two.engine.context, objects, tally, cursor=None)
 
     assert tally.errors == []
     assert before == (await two.digest(), await replica.lanes(two.store))
@@ -382,7 +388,12 @@ async def test_a_beacon_that_saw_another_history_is_an_alarm(pair: tuple[Device,
             log_seq=two.member.state.seq,
             log_head=two.member.state.head,
         )
-        two.engine._keep_own(tx, home, [packing.beacon(two.engine._next(tx, home), seen, two.engine._hand)])
+        outbox.keep_own(
+            two.engine.context,
+            tx,
+            home,
+            [packing.beacon(outbox.next_place(two.engine.context, tx, home), seen, two.engine.context.signer)],
+        )
 
     await two.store.write(lie)
     await two.sync()
@@ -407,7 +418,12 @@ async def test_a_beacon_that_saw_more_than_the_server_shows_is_an_alarm(pair: tu
             log_seq=two.member.state.seq,
             log_head=two.member.state.head,
         )
-        two.engine._keep_own(tx, home, [packing.beacon(two.engine._next(tx, home), seen, two.engine._hand)])
+        outbox.keep_own(
+            two.engine.context,
+            tx,
+            home,
+            [packing.beacon(outbox.next_place(two.engine.context, tx, home), seen, two.engine.context.signer)],
+        )
 
     await two.store.write(tell)
     await two.sync()
@@ -476,7 +492,7 @@ async def test_a_proxy_with_a_small_limit_gets_smaller_bodies(pair: tuple[Device
     one, two = pair
     for number in range(8):
         await one.note(f"memory {number}")
-        await one.store.write(one.engine._seal)
+        await one.store.write(partial(outbox.seal_next, one.engine.context))
     sizes = []
 
     async def narrow(request: httpx2.Request, answer: Answer) -> httpx2.Response:

@@ -17,7 +17,8 @@ from pathlib import Path
 from scrubjay.store import Changes, Store
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import RevokedError, ScrubjayError
-from scrubjay_sync.engine import Engine, Round
+from scrubjay_sync.engine.results import Round
+from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.planning import backoff, due
 from scrubjay_sync.policy import SYNC
 

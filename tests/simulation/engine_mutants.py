@@ -16,7 +16,8 @@ from scrubjay_shared.errors import UnavailableError
 from scrubjay_sync import membership, packing, planning
 from scrubjay_sync.accounts import Joining
 from scrubjay_sync.cloud import Cloud
-from scrubjay_sync.engine import Engine
+from scrubjay_sync.engine import apply, forks, pull, push, repair
+from scrubjay_sync.engine.context import Context
 from scrubjay_sync.keys import RootKey
 from scrubjay_sync.membership import Member
 from scrubjay_sync.planning import Verdict
@@ -178,11 +179,11 @@ def _page_skips_one(original: Any) -> Any:
 
 
 def _never_synced_is_synced(original: Any) -> Any:
-    async def settled(self: Engine, *args: Any) -> bool:
-        await original(self, *args)
+    async def settle(context: Context, *args: Any) -> bool:
+        await original(context, *args)
         return True
 
-    return settled
+    return settle
 
 
 def _unsigned_accepted(_original: Any) -> Any:
@@ -214,10 +215,10 @@ def _lane_not_kept(original: Any) -> Any:
 def _crash_tears(original: Any) -> Any:
     """Apply objects and move the lane's end in two transactions."""
 
-    async def applied(self: Engine, accepted: Any, tally: Any, *, cursor: Any, down: bool = False) -> Any:
+    async def apply_objects(context: Context, accepted: Any, tally: Any, *, cursor: Any, down: bool = False) -> Any:
         if accepted and not down:
             ends = [(lane, found[-1].envelope) for lane, found in accepted]
-            await self._store.write(
+            await context.store.write(
                 lambda tx: [
                     replica.put_lane(
                         tx, replace(lane, n=last.header.n_to, tip=last.end, hw_n=last.header.n_to, hw_tip=last.end)
@@ -225,13 +226,13 @@ def _crash_tears(original: Any) -> Any:
                     for lane, last in ends
                 ]
             )
-        return await original(self, accepted, tally, cursor=cursor, down=down)
+        return await original(context, accepted, tally, cursor=cursor, down=down)
 
-    return applied
+    return apply_objects
 
 
 def _unsettled_alarm(original: Any) -> Any:
-    async def alarm(self: Engine, tally: Any, error: Any, subject: str, *, holds: bool = True) -> None:
+    async def alarm(self: Context, tally: Any, error: Any, subject: str, *, holds: bool = True) -> None:
         if error.code != "rolled_back":
             await original(self, tally, error, subject, holds=holds)
 
@@ -241,35 +242,35 @@ def _unsettled_alarm(original: Any) -> Any:
 def _last_of_now(original: Any) -> Any:
     """Count what was written between two reads of a reincarnation as shared with the other copy."""
 
-    async def unshared(self: Engine, common: Any, theirs: Any) -> int:
-        ours = await replica.op_ids(self._store, self._device)
-        found: int = await original(self, common, theirs)
-        return self._store.last_seq if found >= max(ours, default=0) else found
+    async def last_shared(context: Context, common: Any, theirs: Any) -> int:
+        ours = await replica.op_ids(context.store, context.device)
+        found: int = await original(context, common, theirs)
+        return context.store.last_seq if found >= max(ours, default=0) else found
 
-    return unshared
+    return last_shared
 
 
 def _written_meanwhile_is_sealed(original: Any) -> Any:
-    async def pushed(self: Engine, tally: Any) -> None:
-        await original(self, tally)
-        await replica.state(self._store)
-        last = self._store.last_seq
-        await self._store.write(lambda tx: replica.set_state(tx, sealed_seq=last))
+    async def push_all(context: Context, tally: Any) -> None:
+        await original(context, tally)
+        await replica.state(context.store)
+        last = context.store.last_seq
+        await context.store.write(lambda tx: replica.set_state(tx, sealed_seq=last))
 
-    return pushed
+    return push_all
 
 
 def _sealed_again(original: Any) -> Any:
-    async def pushed(self: Engine, tally: Any) -> None:
-        last = self._store.last_seq
-        state = await replica.state(self._store)
+    async def push_all(context: Context, tally: Any) -> None:
+        last = context.store.last_seq
+        state = await replica.state(context.store)
         held = state.sealed_seq if state is not None else 0
-        await original(self, tally)
-        if self._store.last_seq > last:
-            await self._store.write(lambda tx: replica.set_state(tx, sealed_seq=held))
-            await original(self, tally)
+        await original(context, tally)
+        if context.store.last_seq > last:
+            await context.store.write(lambda tx: replica.set_state(tx, sealed_seq=held))
+            await original(context, tally)
 
-    return pushed
+    return push_all
 
 
 def _root_not_wrapped(original: Any) -> Any:
@@ -294,7 +295,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "nothing is healed",
-        (Engine, "_heal", lambda _: _nothing),
+        (repair, "repair_server", lambda _: _nothing),
         faults=_under("rollback", "quiet rollback", "owner lost"),
         first=1,
     ),
@@ -309,7 +310,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "a fork makes no new incarnation",
-        (Engine, "_reincarnate", lambda _: _nothing),
+        (forks, "new_incarnation", lambda _: _nothing),
         faults=_under("restore", "clone"),
     ),
     mutant("the floor moves the store's clock", (Transaction, "_op", _floor_moves_clock), faults=_under("clock")),
@@ -347,15 +348,13 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "a page is cut short, and holes are not read",
         (Cloud, "pull", _page_skips_one),
-        (Engine, "_read_on", lambda _: _nothing),
+        (pull, "read_on", lambda _: _nothing),
         faults=_under("drop"),
     ),
-    mutant(
-        "holes are not read", (Engine, "_read_on", lambda _: _nothing), faults=_under("skipping", "withheld"), first=4
-    ),
+    mutant("holes are not read", (pull, "read_on", lambda _: _nothing), faults=_under("skipping", "withheld"), first=4),
     mutant(
         "synced is said too early",
-        (Engine, "_settled", _never_synced_is_synced),
+        (pull, "settle", _never_synced_is_synced),
         faults=_under("withheld", "fork"),
         first=1,
     ),
@@ -373,11 +372,11 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     mutant("a lane's end is kept one short", (replica, "put_lane", _lane_not_kept), faults=_under("drop")),
     mutant(
         "a lane moves before its ops are in",
-        (Engine, "_applied", _crash_tears),
+        (apply, "apply_objects", _crash_tears),
         faults=_under("write crashes"),
         first=5,
     ),
-    mutant("a rollback is not told", (Engine, "_alarm", _unsettled_alarm), faults=_under("rollback", "quiet rollback")),
+    mutant("a rollback is not told", (Context, "alarm", _unsettled_alarm), faults=_under("rollback", "quiet rollback")),
     mutant(
         "a new root key is wrapped for somebody else",
         (membership, "wraps_after", _root_not_wrapped),
@@ -385,17 +384,17 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "what is written while a round runs is taken for sealed",
-        (Engine, "_pushed", _written_meanwhile_is_sealed),
+        (push, "push_all", _written_meanwhile_is_sealed),
         faults=_under("busy"),
     ),
     mutant(
         "what is written while a round runs has its ops sealed again",
-        (Engine, "_pushed", _sealed_again),
+        (push, "push_all", _sealed_again),
         faults=_under("busy"),
     ),
     mutant(
         "what is written while a new id is taken is taken for shared",
-        (Engine, "_unshared", _last_of_now),
+        (forks, "last_shared", _last_of_now),
         faults=_under("busy", "restore", "clone"),
     ),
 )

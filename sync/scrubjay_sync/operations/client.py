@@ -18,7 +18,8 @@ from scrubjay_sync import accounts, profile
 from scrubjay_sync.accounts import Joining, Machine
 from scrubjay_sync.api.identity import Who
 from scrubjay_sync.cloud import Cloud
-from scrubjay_sync.engine import Engine, Progress, Round
+from scrubjay_sync.engine.results import Progress, Round
+from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys import Entropy
 from scrubjay_sync.membership import Member

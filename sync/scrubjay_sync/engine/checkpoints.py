@@ -1,0 +1,83 @@
+"""Checkpoints: what a device has seen, published for the others to compare with what the server shows them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from scrubjay.store import replica
+from scrubjay.store.replica import Lane
+from scrubjay.store.transaction import Transaction
+from scrubjay_shared import account as account_log
+from scrubjay_shared.errors import (
+    SplitError,
+)
+from scrubjay_sync import packing
+from scrubjay_sync.engine import outbox, push
+from scrubjay_sync.engine.context import Context
+from scrubjay_sync.engine.refusals import VERIFY, short, subject
+from scrubjay_sync.engine.results import Tally
+from scrubjay_sync.packing import Beacon
+from scrubjay_sync.policy import SYNC
+
+log = logging.getLogger(__name__)
+
+
+async def compare(context: Context, device: bytes, beacon: Beacon, tally: Tally) -> None:
+    """Compare what another device has seen with what the server showed us."""
+    lanes = await replica.lanes(context.store)
+    unseen: list[Lane] = []
+    for (scope, owner), (n, tip) in sorted(beacon.heads.items()):
+        lane = lanes.get((scope, owner))
+        if not context.reads(scope):
+            continue
+        known = await replica.link(context.store, scope, owner, n)
+        if known is not None and known != tip:
+            error = SplitError(
+                f"device {short(device)} was shown another lane of {short(owner)} than this one",
+                hint="the server shows different histories: " + VERIFY,
+            )
+            await context.alarm(tally, error, subject(scope, owner))
+        elif n > (lane.hw_n if lane is not None else 0) and owner != context.device:
+            # It has seen more than the server shows us; if that stays so, `_settled` says it.
+            unseen.append(replace(lane or context.empty_lane(scope, owner), hw_n=n, hw_tip=tip))
+    for lane in unseen:
+        await context.put_lane(lane)
+    entries = await replica.log(context.store)
+    if beacon.log_seq >= len(entries):
+        await context.member.refresh(context.cloud)
+        entries = await replica.log(context.store)
+    if beacon.log_seq >= len(entries) or account_log.read(entries[beacon.log_seq]).hash != beacon.log_head:
+        error = SplitError(
+            f"device {short(device)} was shown another account log than this one",
+            hint="the server shows different histories: " + VERIFY,
+        )
+        await context.alarm(tally, error, "log")
+
+
+async def publish(context: Context, tally: Tally) -> None:
+    """Tell the other devices, once a day and once in a thousand objects, what this one has seen."""
+    state = await replica.state(context.store)
+    assert state is not None  # noqa: S101 - a round begins with it
+    home = context.member.home
+    if home not in context.scopes:
+        return
+    lane = await context.own_lane(home)
+    fresh = 0 <= context.now() - state.beacon_at < SYNC.beacon_ms
+    if state.beacon_at and fresh and lane.n - state.beacon_n < SYNC.beacon_places:
+        return
+    lanes = await replica.lanes(context.store)
+    seen = Beacon(
+        at=context.now(),
+        heads={lane_id: (one.n, one.tip) for lane_id, one in lanes.items() if one.n and one.low <= one.n},
+        log_seq=context.member.state.seq,
+        log_head=context.member.state.head,
+    )
+
+    def work(tx: Transaction) -> None:
+        place = outbox.next_place(context, tx, home)
+        outbox.keep_own(context, tx, home, [packing.beacon(place, seen, context.signer)])
+        replica.set_state(tx, beacon_at=seen.at, beacon_n=place.n)
+
+    await context.store.write(work)
+    await push.send_sealed(context, tally)

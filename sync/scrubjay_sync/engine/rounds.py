@@ -1,0 +1,206 @@
+"""Rounds: one look at both sides, and everything that makes them the same again, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from scrubjay.store import Store, replica
+from scrubjay.store.replica import SyncState
+from scrubjay.store.transaction import Transaction
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import (
+    CorruptError,
+    InvalidError,
+    RevokedError,
+    RolledBackError,
+    ScrubjayError,
+    UnavailableError,
+)
+from scrubjay_sync import searching
+from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push
+from scrubjay_sync.engine.context import Context
+from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally
+from scrubjay_sync.engine.status import Status, read_status
+from scrubjay_sync.inspect import Inspection, inspect
+from scrubjay_sync.membership import Member
+from scrubjay_sync.policy import SYNC
+from scrubjay_sync.searching import Meaning
+from scrubjay_sync.verify import Verified, verify
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Replicates one store as one member of an account. One round at a time; safe to cancel or kill at any moment."""
+
+    def __init__(
+        self,
+        store: Store,
+        member: Member,
+        cloud: Cloud,
+        *,
+        now: Callable[[], Millis],
+        entropy: Callable[[int], bytes],
+        sleep: Callable[[float], Awaitable[None]],
+        free_bytes: Callable[[], int],
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        meaning: Meaning | None = None,
+    ) -> None:
+        """See `Context` for the arguments."""
+        self.context = Context(
+            store,
+            member,
+            cloud,
+            now=now,
+            entropy=entropy,
+            sleep=sleep,
+            free_bytes=free_bytes,
+            on_progress=on_progress,
+            meaning=meaning,
+        )
+        self.waiting = False
+        """Whether a round has nothing to do but to wait for news: ending it costs nothing."""
+        self._alone = asyncio.Lock()
+
+    async def sync(self, *, wait_s: float = 0) -> Round:
+        """Run one round. With `wait_s`, and nothing to do, wait that long for news of other devices.
+
+        Raises what ends a round: UnavailableError and TooManyError (with `retry_after`), QuotaError, RevokedError,
+        SplitError when the account log was replaced, what the store raises. Local work is never harmed, and the next
+        round goes on where this one stopped.
+        """
+        async with self._alone:
+            tally = Tally()
+            try:
+                synced = await self._run(tally, wait_s)
+            except ScrubjayError as error:
+                await self._record_error(error)
+                raise
+            await self.context.store.write(
+                lambda tx: replica.set_state(tx, round_at=self.context.now(), error=None, error_at=None)
+            )
+            return tally.result(synced=synced)
+
+    async def status(self) -> Status:
+        """Return where replication stands, from what is stored. Needs no network."""
+        return await read_status(self.context)
+
+    async def acknowledge(self) -> None:
+        """Let go of all alarms: a person has seen them."""
+        await self.context.store.write(replica.acknowledge)
+
+    async def verify(self) -> Verified:
+        """Read every lane again from the server and check it against the account log and what is held here."""
+        async with self._alone:
+            return await verify(self.context.store, self.context.member, self.context.cloud)
+
+    async def inspect(self) -> Inspection:
+        """Fetch exactly what the server holds, and look in it for anything that it should not have."""
+        async with self._alone:
+            return await inspect(self.context.store, self.context.member, self.context.cloud)
+
+    async def _run(self, tally: Tally, wait_s: float) -> bool:
+        for _ in range(SYNC.rounds_again):
+            try:
+                return await self._run_once(tally, wait_s)
+            except RestartRoundError:
+                continue
+        raise UnavailableError(
+            "other devices changed the account during the round, again and again", hint="scrubjay sync tries again"
+        )
+
+    async def _run_once(self, tally: Tally, wait_s: float) -> bool:
+        context = self.context
+        await _follow_account(context, tally)
+        state = await _begin(context)
+        heads = await context.cloud.heads()
+        if context.server_changed(state):
+            state = await comparison.adopt_restored_server(context, state, heads)
+        if state.cursor == "":
+            state = await bootstrap.pin_lanes(context, heads)
+        await comparison.compare_lanes(context, heads, tally)
+        if not context.member.read_only:
+            await push.push_all(context, tally)
+        await bootstrap.backfill(context, tally)
+        if not tally.ops_sent or not await push.skip_own_objects(context):
+            await pull.pull_pages(context, heads, tally, 0)
+        if not context.member.read_only:
+            await checkpoints.publish(context, tally)
+            await packs.pack_lanes(context, tally)
+        await _give_vectors(context, tally)
+        if tally.pages:
+            await packs.trim(context)
+        busy = tally.ops_sent or tally.pages or tally.healed or tally.packed
+        if wait_s and not busy and not tally.errors:
+            self.waiting = True
+            try:
+                await pull.pull_pages(context, heads, tally, wait_s)
+            finally:
+                self.waiting = False
+        return await pull.settle(context, heads, tally)
+
+    async def _record_error(self, error: ScrubjayError) -> None:
+        """Keep what ended a round, for whoever asks; a store that cannot be written says so itself."""
+        alarming = isinstance(error, (CorruptError, RevokedError))
+
+        def keep(tx: Transaction) -> None:
+            replica.set_state(tx, error=error.code, error_at=self.context.now())
+            if alarming:
+                replica.raise_alarm(tx, error.code, "", error.message, error.hint)
+
+        try:
+            await self.context.store.write(keep)
+        except ScrubjayError as also:
+            log.warning("sync could not note its error code=%s because=%s", error.code, also.code)
+
+
+async def _follow_account(context: Context, tally: Tally) -> None:
+    """Take over what the account log says, and answer as the device that the store is."""
+    member = context.member
+    try:
+        await member.refresh(context.cloud)
+    except RolledBackError as error:
+        given = await member.heal(context.cloud)
+        tally.healed += given
+        await context.alarm(tally, error, "log")
+        await member.refresh(context.cloud)
+    context.cloud.use(member.credential)
+
+
+async def _begin(context: Context) -> SyncState:
+    """Begin replication where there is none yet, and bind projects as the account has them bound."""
+
+    def work(tx: Transaction) -> SyncState:
+        replica.begin(tx, context.member.account)
+        replica.note_erased(tx, context.now())
+        state = replica.state_in(tx)
+        assert state is not None  # noqa: S101 - `begin` made it
+        projects = dict(context.member.projects)
+        for binding in replica.bindings_in(tx):
+            if projects.get(binding.project) == binding.scope:
+                del projects[binding.project]
+            else:
+                replica.unbind(tx, binding.project)
+        # Nothing that was not sealed yet lives anywhere: it may still go where its project was bound to.
+        for project, scope in projects.items():
+            replica.bind(tx, project, scope, state.sealed_seq)
+        return state
+
+    state = await context.store.write(work)
+    if state.account != context.member.account:
+        raise InvalidError(
+            "this store replicates another account",
+            hint="scrubjay logout first, or give each account a home of its own (--home)",
+        )
+    return state
+
+
+async def _give_vectors(context: Context, tally: Tally) -> None:
+    """Give searchable scopes the vectors that the server lacks. What it refuses holds up nothing else."""
+    try:
+        await searching.given(context.store, context.member, context.cloud, context.meaning, context.without_vectors)
+    except InvalidError as error:
+        await context.alarm(tally, error, "search", holds=False)
