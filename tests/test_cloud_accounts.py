@@ -24,7 +24,8 @@ from cloud_client import (
     signed_up,
     totp_code,
 )
-from scrubjay_cloud.accounts import create_invite, rows_of
+from scrubjay_cloud.accounts.contents import rows_of
+from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.policy import DEFAULT, Bucket, CloudPolicy, LimitPolicy
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import EntryType, Signer

@@ -16,7 +16,7 @@ import pytest
 
 from cloud_client import Clock, Door, World, keyring, object_hash, opened, second_device, signed_up
 from scrubjay_cloud import database as port
-from scrubjay_cloud.accounts import create_invite
+from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.credentials import totp
 from scrubjay_cloud.database import migrations, sqlite
 from scrubjay_cloud.database.port import Database, Transaction
@@ -83,7 +83,7 @@ async def test_works_of_one_account_run_one_after_another(database: Database) ->
     def add(tx: Transaction) -> int:
         row = tx.row("select v from meta where k = 'count'")
         count = int(row[0]) + 1 if row else 1
-        tx.together(
+        tx.pipeline(
             ("delete from meta where k = ?", [("count",)]),
             ("insert into meta (k, v) values (?, ?)", [("count", str(count)), (f"u{count:03}", "x")]),
         )
@@ -100,7 +100,7 @@ async def test_what_is_looked_up_at_once_finds_each_its_own_and_shares_no_failur
     lookup = "select v from meta where k = ?"
 
     found = await asyncio.gather(
-        *(database.look("select v from nowhere where k = ?" if n == 2 else lookup, (f"l{n}",)) for n in range(6)),
+        *(database.lookup("select v from nowhere where k = ?" if n == 2 else lookup, (f"l{n}",)) for n in range(6)),
         return_exceptions=True,
     )
 
@@ -400,7 +400,7 @@ async def test_connections_that_the_server_ended_are_replaced(postgres: str) -> 
             " where datname = current_database() and pid <> pg_backend_pid()"
         ).fetchone()
 
-    looked = await asyncio.gather(*(found.look("select v from meta where k = ?", ("t0",)) for _ in range(8)))
+    looked = await asyncio.gather(*(found.lookup("select v from meta where k = ?", ("t0",)) for _ in range(8)))
     rows = await asyncio.gather(*(found.read(lambda tx: tx.rows("select 1")) for _ in range(8)))
     await found.write(put("t1", "x"))
     await found.write(put("t2", "x"), account=b"a" * 16)

@@ -72,7 +72,7 @@ async def refused(call: Awaitable[Any]) -> tuple[int, str]:
 
 async def waited_for(world: World) -> None:
     """Until somebody waits for news."""
-    while not len(world.service.wakes):  # noqa: ASYNC110 - the service has no event for a test's sake
+    while not len(world.service.notifier):  # noqa: ASYNC110 - the service has no event for a test's sake
         await asyncio.sleep(0.01)
 
 
@@ -411,7 +411,7 @@ async def test_a_long_poll_without_news_ends_with_the_time(cloud_store: str | Pa
         page = await device.pull(wait=25)
 
         assert (page.objects, page.cursor == page.head) == ([], True)
-        assert len(world.service.wakes) == 0
+        assert len(world.service.notifier) == 0
 
 
 async def test_a_device_revoked_while_it_waits_is_told_so(world: World, device: Device) -> None:

@@ -492,7 +492,7 @@ def test_an_old_sqlite_is_refused_and_check_names_what_to_install(
 ) -> None:
     with pytest.raises(UnavailableError, match=r"SQLite 3\.51\.2 can corrupt"):
         sqlite.refuse_old_sqlite((3, 51, 2))
-    monkeypatch.setattr(sqlite.driver, "sqlite_version_info", (3, 40, 1))
+    monkeypatch.setattr(sqlite, "version_info", (3, 40, 1))
 
     lines = list(check.checked(settings_of(folder), now=NOW))
 

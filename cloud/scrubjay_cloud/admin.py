@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from filelock import FileLock
 
 from scrubjay_cloud import database
-from scrubjay_cloud.accounts import create_invite
+from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.backup import BackedUp, back_up
 from scrubjay_cloud.database import Database, Transaction, sqlite
 from scrubjay_cloud.drill import Drilled, drill

@@ -28,7 +28,7 @@ async def admitted(service: Service, authorization: str, admits: Admits) -> Call
 
 async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Caller:
     """Return who calls with a token of this hash: again, for those who have waited."""
-    row = await service.database.look(_LOOKUP, (digest,))
+    row = await service.database.lookup(_LOOKUP, (digest,))
     if row is None:
         raise UnauthenticatedError(
             "the token is not valid: it was withdrawn, or is of another server",

@@ -112,13 +112,13 @@ def check_nonce(key: bytes, device: bytes, given: bytes, now: Millis, lifetime_m
 
 
 def cursor(key: bytes, account: bytes, gseq: int) -> str:
-    """Return the cursor of a place in an account."""
-    place = gseq.to_bytes(8, "big")
-    return base64.urlsafe_b64encode(place + _cursor_tag(key, account, place)).decode()
+    """Return the cursor of a position (`gseq`) in an account."""
+    position = gseq.to_bytes(8, "big")
+    return base64.urlsafe_b64encode(position + _cursor_tag(key, account, position)).decode()
 
 
-def place(key: bytes, account: bytes, given: str) -> int:
-    """Return the place of a cursor; "" is the beginning. Raises InvalidError when we did not make it."""
+def read_cursor(key: bytes, account: bytes, given: str) -> int:
+    """Return the position (`gseq`) of a cursor; "" is the beginning. Raises InvalidError when we did not make it."""
     if not given:
         return 0
     try:
@@ -130,8 +130,8 @@ def place(key: bytes, account: bytes, given: str) -> int:
     return int.from_bytes(data[:8], "big")
 
 
-def _cursor_tag(key: bytes, account: bytes, place: bytes) -> bytes:
-    return hmac.digest(key, account + place, "sha256")[:_TAG_BYTES]
+def _cursor_tag(key: bytes, account: bytes, position: bytes) -> bytes:
+    return hmac.digest(key, account + position, "sha256")[:_TAG_BYTES]
 
 
 def _foreign_cursor() -> InvalidError:

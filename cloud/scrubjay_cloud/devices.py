@@ -5,7 +5,8 @@ from __future__ import annotations
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from scrubjay_cloud.accounts import audit, check_wrap, store_wrap
+from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
 from scrubjay_cloud.credentials import check_nonce, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
@@ -78,7 +79,7 @@ async def enroll(service: Service, call: Call) -> Answer:
         audit(tx, caller.account, "enroll", now)
 
     await service.database.write(ask)
-    service.wakes.stir(caller.account)
+    service.notifier.wake(caller.account)
     return Answer(
         record=Enrolment(
             id=identity,
@@ -265,7 +266,7 @@ async def shut_out(service: Service, call: Call) -> Answer:
 
     if not await service.database.write(refuse):
         raise NotFoundError("the account has no such device", hint="scrubjay devices list shows them")
-    service.wakes.stir(caller.account)  # if it waits for news, this is some
+    service.notifier.wake(caller.account)  # if it waits for news, this is some
     return Answer()
 
 

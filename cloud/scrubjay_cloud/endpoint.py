@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from scrubjay_cloud.service import Service
+from scrubjay_cloud.service import Service
+from scrubjay_shared.wire import WARNING
 
 
 class Admits(Enum):
@@ -34,7 +34,8 @@ class Takes(Enum):
 class Caller:
     """Who calls: an account, and the device whose token it is; None for a pending token.
 
-    `head` is the hash of the account log's last entry and `gseq` the account's last place, both as of this request.
+    `head` is the hash of the account log's last entry and `gseq` the position of the account's last object, both as of
+    this request.
     """
 
     account: bytes
@@ -46,6 +47,11 @@ class Caller:
     full: bool
     warning: int = 0
     """Share of the quota used in percent, when it is over the threshold; else 0."""
+
+    @property
+    def warnings(self) -> Mapping[str, str]:
+        """The headers that say so."""
+        return {WARNING: str(self.warning)} if self.warning else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,7 @@ class Query:
     required: bool = False
 
 
-Handler = Callable[["Service", Call], Awaitable[Answer]]
+Handler = Callable[[Service, Call], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.limits import Limits
+from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.settings import Settings
-from scrubjay_cloud.wakes import Wakes
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
@@ -38,7 +38,7 @@ class Service:
     secret: bytes
     generation: int
     limits: Limits
-    wakes: Wakes
+    notifier: Notifier
     hashing: asyncio.Semaphore
     ready: bool = True
     _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)
@@ -46,7 +46,7 @@ class Service:
     def stop(self) -> None:
         """Begin to stop: not ready any more, and whoever waits for news is answered at once."""
         self.ready = False
-        self.wakes.close()
+        self.notifier.close()
 
     def derived(self, purpose: str) -> bytes:
         """Return a key for one purpose, made from the server's secret."""

@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 from scrubjay.store import replica
 from scrubjay.store.transaction import Transaction
-from scrubjay_cloud import lanes as cloud_lanes
+from scrubjay_cloud.lanes import push as cloud_push
+from scrubjay_cloud.lanes import store as cloud_store
 from scrubjay_shared import clock, envelope, sealing, segment, wire
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_sync import membership, packing, planning
@@ -334,17 +335,17 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "another object at the same place passes for a copy, and is not compared",
-        (cloud_lanes, "_is_stored", _any_is_stored),
+        (cloud_store, "_is_stored", _any_is_stored),
         (planning, "compare", _verdict_as(Verdict.FORK, Verdict.SAME)),
         faults=_under("restore", "clone"),
     ),
     mutant(
         "what is sealed with an old key is taken",
-        (cloud_lanes, "_push_refusal", _stale_may_push),
+        (cloud_push, "push_refusal", _stale_may_push),
         faults=_under("rotate", "lost answers", "drop"),
         first=2,
     ),
-    mutant("the server takes an object beyond a gap", (cloud_lanes, "_head", _gap_may_push), faults=_under("drop")),
+    mutant("the server takes an object beyond a gap", (cloud_store, "_head", _gap_may_push), faults=_under("drop")),
     mutant(
         "a page is cut short, and holes are not read",
         (Cloud, "pull", _page_skips_one),

@@ -28,7 +28,7 @@ class Transaction(Protocol):
         """`sqlite` or `postgres`, for the statements that differ."""
 
     @property
-    def held(self) -> str:
+    def for_update(self) -> str:
         """What a `select` of one table ends with to hold its rows until the transaction ends; begins with a space."""
 
     def execute(self, sql: str, params: Params = ()) -> int:
@@ -43,7 +43,7 @@ class Transaction(Protocol):
     def many(self, sql: str, params: Iterable[Params]) -> None:
         """Run one statement for each set of values."""
 
-    def together(self, *statements: tuple[str, Iterable[Params]]) -> None:
+    def pipeline(self, *statements: tuple[str, Iterable[Params]]) -> None:
         """Run several statements one after another, each for each of its sets of values, in one round trip."""
 
 
@@ -69,7 +69,7 @@ class Database(Protocol):
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Return `work`'s result on one unchanging view of the database. Raises what it raised."""
 
-    async def look(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Return the first row of one statement that finds a few rows by their keys: a `read` of the least cost."""
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:

@@ -44,7 +44,7 @@ class PostgresTransaction:
     """The port's transaction over a cursor."""
 
     dialect = "postgres"
-    held = " for update"
+    for_update = " for update"
 
     def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
         self._cursor = cursor
@@ -65,7 +65,7 @@ class PostgresTransaction:
         """Run one statement for each set of values, in one round trip."""
         self._cursor.executemany(_marked(sql), list(params))
 
-    def together(self, *statements: tuple[str, Iterable[Params]]) -> None:
+    def pipeline(self, *statements: tuple[str, Iterable[Params]]) -> None:
         """Run several statements, each for each of its sets of values, in one round trip."""
         with self._cursor.connection.pipeline():
             for sql, params in statements:
@@ -174,7 +174,7 @@ class PostgresDatabase:
         self._pool = pool
         self._threads = ThreadPoolExecutor(DEFAULT.pool, thread_name_prefix="cloud-database")
         self._closed = False
-        self._looks = _Batches(self._looked)
+        self._lookups = _Batches(self._looked_up)
         self._writes = _Batches(self._written)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
@@ -182,10 +182,10 @@ class PostgresDatabase:
         self._refuse_closed()
         return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=True)))
 
-    async def look(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Run it outside of any transaction, and with others: one way to the server and back instead of three."""
         self._refuse_closed()
-        found: Row | None = await self._looks.done((sql, params))
+        found: Row | None = await self._lookups.done((sql, params))
         return found
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
@@ -196,8 +196,8 @@ class PostgresDatabase:
         result: T = await self._writes.done(work, account)
         return result
 
-    async def _looked(self, looks: list[tuple[str, Params]]) -> list[Row | None]:
-        return await self._in_thread(lambda: self._attempt(partial(_rows, looks)))
+    async def _looked_up(self, lookups: list[tuple[str, Params]]) -> list[Row | None]:
+        return await self._in_thread(lambda: self._attempt(partial(_rows, lookups)))
 
     async def _written(self, works: list[Callable[[Transaction], Any]]) -> list[Any]:
         def all_of_them(tx: Transaction) -> list[Any]:
@@ -217,7 +217,7 @@ class PostgresDatabase:
         if self._closed:
             return
         self._closed = True
-        await self._looks.finished()
+        await self._lookups.finished()
         await self._writes.finished()
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self._pool.close)
@@ -268,13 +268,13 @@ def _transact(connection: psycopg.Connection[Row], work: Callable[[Transaction],
         return work(PostgresTransaction(stack.enter_context(connection.cursor(binary=True))))
 
 
-def _rows(looks: list[tuple[str, Params]], connection: psycopg.Connection[Row]) -> list[Row | None]:
+def _rows(lookups: list[tuple[str, Params]], connection: psycopg.Connection[Row]) -> list[Row | None]:
     """Return the first row of each of some statements, asked in one go."""
     try:
-        if len(looks) == 1:
-            return [PostgresTransaction(connection.cursor(binary=True)).row(*looks[0])]
+        if len(lookups) == 1:
+            return [PostgresTransaction(connection.cursor(binary=True)).row(*lookups[0])]
         with connection.pipeline():
-            asked = [connection.cursor(binary=True).execute(_marked(sql), params) for sql, params in looks]
+            asked = [connection.cursor(binary=True).execute(_marked(sql), params) for sql, params in lookups]
             return [cursor.fetchone() for cursor in asked]
     except psycopg.OperationalError as error:
         if not connection.closed:

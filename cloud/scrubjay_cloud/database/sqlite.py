@@ -57,7 +57,7 @@ class SqliteTransaction:
     """The port's transaction over a driver's connection."""
 
     dialect = "sqlite"
-    held = ""  # whoever writes holds the whole file
+    for_update = ""  # whoever writes holds the whole file
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -80,7 +80,7 @@ class SqliteTransaction:
         """Run one statement for each set of values."""
         self._connection.executemany(sql, map(_bound, params))
 
-    def together(self, *statements: tuple[str, Iterable[Params]]) -> None:
+    def pipeline(self, *statements: tuple[str, Iterable[Params]]) -> None:
         """Run several statements, each for each of its sets of values."""
         for sql, params in statements:
             self.many(sql, params)
@@ -105,7 +105,7 @@ class SqliteDatabase:
         *,
         writer: Connection,
         readers: list[Connection],
-        looker: Any,
+        lookups: Any,
         meta: Mapping[str, str],
     ) -> None:
         self.meta = meta
@@ -113,7 +113,7 @@ class SqliteDatabase:
         self._lock = lock
         self._writer = writer
         self._readers = readers
-        self._looker = looker
+        self._lookups = lookups
         self._idle: asyncio.Queue[Connection] = asyncio.Queue()
         for reader in readers:
             self._idle.put_nowait(reader)
@@ -129,14 +129,14 @@ class SqliteDatabase:
         finally:
             self._idle.put_nowait(reader)
 
-    async def look(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Run it here: a few pages of the cache take a tenth of what the way to a reader and back does.
 
         It never waits for a lock; where there is one, a reader waits.
         """
         self._refuse_closed()
         with translated(self._path), contextlib.suppress(driver.OperationalError):
-            return SqliteTransaction(self._looker).row(sql, params)
+            return SqliteTransaction(self._lookups).row(sql, params)
         return await self.read(lambda tx: tx.row(sql, params))
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:  # noqa: ARG002 - all share
@@ -167,7 +167,7 @@ class SqliteDatabase:
             return
         self._closed = True
         await self._group.close()
-        self._looker.close()
+        self._lookups.close()
         for connection in (*self._readers, self._writer):
             await connection.close()
         self._lock.release()
@@ -194,7 +194,7 @@ class InlineSqliteDatabase:
         """Run `work` at once."""
         return _in_read(self._connection, work, self._path)
 
-    async def look(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Run it at once."""
         return await self.read(lambda tx: tx.row(sql, params))
 
@@ -244,13 +244,13 @@ async def open_sqlite(
                 await connection
                 opened.append(connection)
             await opened[0].call(_emptying)
-            looker = raw(path, read_only=True)
-            looker.execute("pragma busy_timeout = 0")
+            lookups = raw(path, read_only=True)
+            lookups.execute("pragma busy_timeout = 0")
         except BaseException:
             for connection in opened:
                 await connection.close()
             raise
-        return SqliteDatabase(path, lock, writer=opened[0], readers=opened[1:], looker=looker, meta=meta)
+        return SqliteDatabase(path, lock, writer=opened[0], readers=opened[1:], lookups=lookups, meta=meta)
     except BaseException as error:
         lock.release()
         if isinstance(error, ERRORS):

@@ -1,6 +1,6 @@
-"""Who waits for news of which account. A push of this process wakes them at once; PostgreSQL is asked for the others'.
+"""Who waits for news of which account. A push to this process wakes them at once; PostgreSQL is polled for the others'.
 
-One question a second for all connected accounts, instead of LISTEN: a notifying commit takes a lock on the whole
+One query a second for all connected accounts, instead of LISTEN: a notifying commit takes a lock on the whole
 database, and poolers in transaction mode lose subscriptions.
 """
 
@@ -16,25 +16,25 @@ from functools import partial
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_shared.errors import ScrubjayError
 
-ACCOUNTS_A_QUESTION = 500  # values in one statement
+ACCOUNTS_A_QUERY = 500  # values in one statement
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """One who waits. `gseq` is the newest place heard of since the watch began, -1 for none."""
+    """One who waits. `gseq` is the newest position heard of since the watch began, -1 for none."""
 
     gseq: int = -1
     closing: bool = False
-    stirred: bool = False
+    changed: bool = False
     _future: asyncio.Future[None] | None = field(default=None, repr=False)
 
-    async def beyond(self, gseq: int, seconds: float) -> bool:
-        """Wait until there is more than `gseq`, or something else to look at, for at most so long; say whether so."""
+    async def wait_beyond(self, gseq: int, seconds: float) -> bool:
+        """Wait until the account is beyond `gseq` or something else of it has changed; say whether it did in time."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while self.gseq <= gseq and not self.closing and not self.stirred:
+        while self.gseq <= gseq and not self.closing and not self.changed:
             left = end - loop.time()
             if left <= 0:
                 return False
@@ -45,11 +45,11 @@ class Watch:
             finally:
                 timer.cancel()
                 self._future = None
-        news, self.stirred = self.gseq > gseq or self.stirred, False
+        news, self.changed = self.gseq > gseq or self.changed, False
         return news
 
-    def tell(self, gseq: int) -> None:
-        """Note a place."""
+    def advance(self, gseq: int) -> None:
+        """Note a position."""
         if gseq > self.gseq:
             self.gseq = gseq
             self.wake()
@@ -65,7 +65,7 @@ def _done(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class Wakes:
+class Notifier:
     """All watches of a process."""
 
     def __init__(self, database: Database, *, poll_s: float) -> None:
@@ -93,15 +93,15 @@ class Wakes:
             if not watches:
                 del self._watches[account]
 
-    def told(self, account: bytes, gseq: int) -> None:
-        """Note that an account has something at a place."""
+    def notify(self, account: bytes, gseq: int) -> None:
+        """Wake who waits for an account to be at a position, or beyond."""
         for watch in tuple(self._watches.get(account, ())):
-            watch.tell(gseq)
+            watch.advance(gseq)
 
-    def stir(self, account: bytes) -> None:
+    def wake(self, account: bytes) -> None:
         """Have those who watch an account look again: something other than its objects has changed."""
         for watch in tuple(self._watches.get(account, ())):
-            watch.stirred = True
+            watch.changed = True
             watch.wake()
 
     def close(self) -> None:
@@ -119,14 +119,14 @@ class Wakes:
             await asyncio.sleep(self._poll_s)
             accounts = tuple(self._watches)
             try:
-                for start in range(0, len(accounts), ACCOUNTS_A_QUESTION):
-                    some = accounts[start : start + ACCOUNTS_A_QUESTION]
-                    for account, gseq in await self._database.read(partial(_places, accounts=some)):
-                        self.told(account, gseq)
+                for start in range(0, len(accounts), ACCOUNTS_A_QUERY):
+                    some = accounts[start : start + ACCOUNTS_A_QUERY]
+                    for account, gseq in await self._database.read(partial(_positions, accounts=some)):
+                        self.notify(account, gseq)
             except ScrubjayError as error:  # the database is away: who waits is answered when the time is over
                 log.warning("poll failed code=%s", error.code)
 
 
-def _places(tx: Transaction, *, accounts: tuple[bytes, ...]) -> list[tuple[bytes, int]]:
+def _positions(tx: Transaction, *, accounts: tuple[bytes, ...]) -> list[tuple[bytes, int]]:
     marks = ",".join("?" * len(accounts))
     return [(row[0], row[1]) for row in tx.rows(f"select id, gseq from account where id in ({marks})", accounts)]

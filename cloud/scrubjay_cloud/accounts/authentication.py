@@ -1,0 +1,190 @@
+"""Proving a password, and changing it or the second factor. A password opens no data here."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+import msgspec
+
+from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.admission import PENDING_TOKEN
+from scrubjay_cloud.credentials import (
+    SALT_BYTES,
+    check_auth_key,
+    check_kdf,
+    fake_kdf,
+    folded,
+    password_hash,
+    token_hash,
+    token_text,
+    totp_step,
+)
+from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.service import Service
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import (
+    CredentialsError,
+    InvalidError,
+)
+from scrubjay_shared.wire import (
+    Kdf,
+    Login,
+    Pending,
+    Prelogin,
+    SetPassword,
+    SetTotp,
+)
+
+AUTH_KEY = 1
+"""`auth_method`: a derived key, hashed. Others may come."""
+TOTP_SECRET_BYTES = range(16, 65)
+_WRONG = "user name, password or code is wrong"
+_WRONG_HINT = "check all of them; an account with a second factor needs its code: scrubjay login --totp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Secret:
+    account: bytes
+    digest: bytes
+    salt: bytes
+    totp: bytes | None
+    totp_step: int
+
+
+_SECRET = "select id, auth_hash, auth_salt, totp, totp_step from account"  # noqa: S105 - a statement, no secret
+
+
+def _secret(row: Row | None) -> _Secret | None:
+    if row is None:
+        return None
+    return _Secret(account=row[0], digest=row[1], salt=row[2], totp=row[3], totp_step=row[4])
+
+
+async def prelogin(service: Service, call: Call) -> Answer:
+    """Say how a name derives its key; a name nobody has gets parameters that look like anyone's."""
+    await service.limits.spend("prelogin", call.address, service.policy.limits.prelogin)
+    name = folded(call.query["username"], service.policy)
+    row = await service.database.read(lambda tx: tx.row("select kdf from account where name = ?", (name,)))
+    fake = fake_kdf(service.derived("salt"), name)
+    return Answer(record=Prelogin(kdf=msgspec.msgpack.decode(row[0], type=Kdf) if row else fake))
+
+
+async def login(service: Service, call: Call) -> Answer:
+    """Exchange a password's key for a pending token. Every failure costs and says the same."""
+    given: Login = call.body
+    policy, now = service.policy, service.now()
+    await service.limits.spend("login", call.address, policy.limits.login_address)
+    name = folded(given.username, policy)
+    check_auth_key(given.auth_key)
+    await service.limits.spend("login-name", name.encode(), policy.limits.login_name)
+    found = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
+    step = await _proved(service, found, given.auth_key, given.code, now)
+    if found is None or step is None:
+        raise CredentialsError(_WRONG, hint=_WRONG_HINT)
+    token, expires = token_text(service.entropy(32)), now + policy.pending_ms
+
+    def admit(tx: Transaction) -> None:
+        _use_step(tx, found, step)
+        # Whoever logs in again and again holds a few pending tokens, not thousands.
+        tx.execute(
+            "delete from token where account = ? and device is null and hash not in (select hash from token"
+            " where account = ? and device is null order by expires desc limit ?)",
+            (found.account, found.account, policy.max_tokens - 1),
+        )
+        tx.execute(
+            "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
+            (token_hash(token), found.account, PENDING_TOKEN, expires),
+        )
+        audit(tx, found.account, "login", now)
+
+    await service.database.write(admit)
+    return Answer(record=Pending(account=found.account, token=token, expires=expires))
+
+
+async def _proved(service: Service, found: _Secret | None, auth_key: bytes, code: str, now: Millis) -> int | None:
+    """Return the time step of the second factor's code, 0 without one; None when key or code is wrong."""
+    digest = await hashed(service, auth_key, found.salt if found else bytes(SALT_BYTES))
+    right = hmac.compare_digest(digest, found.digest if found else bytes(32))
+    secret = found.totp if found else None
+    step = totp_step(secret or bytes(20), code, now, found.totp_step if found else 0)
+    if found is None or not right:
+        return None
+    return 0 if secret is None else step
+
+
+def _use_step(tx: Transaction, found: _Secret, step: int) -> None:
+    """Note that a code was used. Raises CredentialsError when another login used it at the same moment."""
+    if step and not tx.execute(
+        "update account set totp_step = ? where id = ? and totp_step < ?", (step, found.account, step)
+    ):
+        raise CredentialsError(_WRONG, hint=_WRONG_HINT)
+
+
+async def hashed(service: Service, auth_key: bytes, salt: bytes) -> bytes:
+    """Return the hash of a password's key, as it is stored. One at a time: each takes memory and a core."""
+    async with service.hashing:
+        digest: bytes = await service.offload(lambda: password_hash(auth_key, salt, service.pepper, service.policy))
+    return digest
+
+
+async def confirmed(service: Service, call: Call, auth_key: bytes) -> _Secret:
+    """Check the password of the account that calls. Raises CredentialsError."""
+    check_auth_key(auth_key)
+    account = call.caller.account
+    await service.limits.spend("password", account, service.policy.limits.login_name)
+    found = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
+    if found is None or not hmac.compare_digest(await hashed(service, auth_key, found.salt), found.digest):
+        raise CredentialsError("the password is wrong", hint="nothing was changed; try again")
+    return found
+
+
+async def set_password(service: Service, call: Call) -> Answer:
+    """Replace salt and key. Tokens that only a password gave are void; devices have keys of their own."""
+    given: SetPassword = call.body
+    check_auth_key(given.new_auth_key)
+    check_kdf(given.new_kdf, service.policy)
+    found = await confirmed(service, call, given.auth_key)
+    salt, now = service.entropy(SALT_BYTES), service.now()
+    digest = await hashed(service, given.new_auth_key, salt)
+
+    def change(tx: Transaction) -> None:
+        tx.execute(
+            "update account set kdf = ?, auth_hash = ?, auth_salt = ? where id = ?",
+            (msgspec.msgpack.encode(given.new_kdf), digest, salt, found.account),
+        )
+        tx.execute("delete from token where account = ? and device is null", (found.account,))
+        audit(tx, found.account, "password", now)
+
+    await service.database.write(change)
+    return Answer()
+
+
+async def set_totp(service: Service, call: Call) -> Answer:
+    """Set or take away the second factor. To set it, a code of the new secret must be given."""
+    given: SetTotp = call.body
+    found = await confirmed(service, call, given.auth_key)
+    now, step = service.now(), 0
+    if given.secret:
+        if len(given.secret) not in TOTP_SECRET_BYTES:
+            raise InvalidError(
+                f"the secret of the second factor must have 16 to 64 bytes, got {len(given.secret)}",
+                hint="20 random bytes are usual",
+            )
+        shown = totp_step(given.secret, given.code, now, 0)
+        if shown is None:
+            raise CredentialsError(
+                "the code is not the one of the new secret",
+                hint="check the clock of the device with the app, and try again",
+            )
+        step = shown
+
+    def change(tx: Transaction) -> None:
+        tx.execute(
+            "update account set totp = ?, totp_step = ? where id = ?", (given.secret or None, step, found.account)
+        )
+        audit(tx, found.account, "totp on" if given.secret else "totp off", now)
+
+    await service.database.write(change)
+    return Answer()

@@ -1,0 +1,185 @@
+"""The account log: read, appended to, and mirrored by the tables that are asked for rights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.accounts.blobs import Blob, check_blob, read_blob, store_blob
+from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
+from scrubjay_cloud.database.port import Transaction
+from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.service import Service, log_entries
+from scrubjay_shared import account as accountlog
+from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import ObjectKind, Suite
+from scrubjay_shared.errors import (
+    DeniedError,
+    InvalidError,
+    LogConflictError,
+    NotFoundError,
+    NotSearchableError,
+)
+from scrubjay_shared.wire import (
+    LogAppend,
+    LogPage,
+)
+
+LOG_PAGE_BYTES = 512 * 1024  # of entries; base64 makes 700 KB of it
+
+
+async def read_log(service: Service, call: Call) -> Answer:
+    """Hand out the entries from a place on, as many as a page holds."""
+    account = call.caller.account
+
+    def work(tx: Transaction) -> LogPage:
+        row = tx.row("select log_seq, log_head from account where id = ?", (account,))
+        if row is None:
+            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+        size = 0
+        entries: list[bytes] = []
+        for entry in log_entries(tx, account, call.query["from"], 4_096):
+            size += len(entry)
+            if entries and size > LOG_PAGE_BYTES:
+                break
+            entries.append(entry)
+        return LogPage(entries=tuple(entries), seq=row[0], head=row[1])
+
+    return Answer(record=await service.database.read(work))
+
+
+async def append_log(service: Service, call: Call) -> Answer:
+    """Append entries that follow `head`, with the wraps and blobs they speak of: all or nothing.
+
+    A pending token may, too: an entry is signed with the account's key, which says more than a token does, and a device
+    that recovers has nothing else yet.
+    """
+    given: LogAppend = call.body
+    caller = call.caller
+    if caller.device is not None and not caller.full:
+        raise DeniedError(
+            "this is a limited device, which may not change the account", hint="use a device that is not limited"
+        )
+    entries = await service.database.read(lambda tx: log_entries(tx, caller.account))
+    if not entries or accountlog.read(entries[-1]).hash != given.head:
+        raise _moved_on()
+    now = service.now()
+    state = await checked_state(service, entries, given, now)
+    blobs = [read_blob(data) for data in given.blobs]
+
+    def append(tx: Transaction) -> None:
+        changed = tx.execute(
+            "update account set log_seq = ?, log_head = ?, keyring = ? where id = ? and log_head = ?",
+            (state.seq, state.head, keyring_hash(state), caller.account, given.head),
+        )
+        if not changed:
+            raise _moved_on()
+        store_log(tx, state, given, blobs, now)
+
+    await service.database.write(append)
+    service.keep(state)
+    service.notifier.wake(caller.account)  # whoever waits learns of it: a new epoch, a new device
+    return Answer(record=LogPage(entries=(), seq=state.seq, head=state.head))
+
+
+def _moved_on() -> LogConflictError:
+    return LogConflictError(
+        "another device has changed the account meanwhile", hint="read the new entries of the log and try again"
+    )
+
+
+async def checked_state(service: Service, before: Sequence[bytes], given: LogAppend, now: Millis) -> AccountState:
+    """Return the state after the new entries, which follow, are signed by whoever may, and keep to the limits."""
+    policy = service.policy
+    if not given.entries:
+        raise InvalidError(
+            "the request appends no entry to the account log", hint="PUT /v1/wraps stores a wrap by itself"
+        )
+    if len(before) + len(given.entries) > policy.max_log_entries:
+        raise InvalidError(
+            f"the account log may have {policy.max_log_entries} entries, and these would be more",
+            hint="ask the server's operator",
+        )
+
+    def replayed() -> AccountState:
+        states = accountlog.extended([], before, now)
+        return accountlog.extended(states, given.entries, now, fresh=True)[-1]
+
+    state: AccountState = await service.offload(replayed)
+    if len(state.active()) > policy.max_devices:
+        raise InvalidError(
+            f"an account may have {policy.max_devices} devices",
+            hint="scrubjay devices revoke takes out one that is not used",
+        )
+    if len(state.scopes) > policy.max_scopes:
+        raise InvalidError(f"an account may make {policy.max_scopes} scopes", hint="use one that exists")
+    for wrap in given.wraps:
+        check_wrap(wrap)
+    if not service.database.searches and any(
+        entry.type == EntryType.SCOPE_CREATE and entry.body.get(2) == Suite.OPEN
+        for entry in map(accountlog.read, given.entries)
+    ):
+        raise NotSearchableError(
+            "this server cannot keep searchable scopes: its PostgreSQL has no pgvector 0.8",
+            hint="its operator installs the extension and restarts the service; sealed scopes work",
+        )
+    return state
+
+
+def keyring_hash(state: AccountState) -> bytes | None:
+    """Return the hash of the keyring that is in force, None before there is one."""
+    return state.keyring[1] if state.keyring else None
+
+
+def store_log(tx: Transaction, state: AccountState, given: LogAppend, blobs: Sequence[Blob], now: Millis) -> None:
+    """Write new entries, and make everything that mirrors the log say the same."""
+    account, read = state.account, [accountlog.read(data) for data in given.entries]
+    tx.many(
+        "insert into account_log (account, seq, hash, entry) values (?, ?, ?, ?)",
+        [(account, entry.seq, entry.hash, entry.data) for entry in read],
+    )
+    for blob in blobs:
+        check_blob(blob, state)
+        store_blob(tx, blob, account, now)
+    keyring = keyring_hash(state)
+    if keyring is not None:
+        if any(entry.type == EntryType.KEYRING_SET for entry in read) and (
+            tx.row("select 1 from blob where account = ? and hash = ?", (account, keyring)) is None
+        ):
+            raise InvalidError("the log names a keyring that was not sent", hint="send it among the blobs")
+        tx.execute(
+            "update blob set replaced_at = ? where account = ? and kind = ? and replaced_at is null and hash <> ?",
+            (now, account, int(ObjectKind.KEYRING), keyring),
+        )
+        # Entries that the recovery code voided: the keyring from before them is in force again.
+        tx.execute("update blob set replaced_at = null where account = ? and hash = ?", (account, keyring))
+    for wrap in given.wraps:
+        store_wrap(tx, account, wrap, replace=True)
+    _mirror_devices(tx, state, now, voided=any(entry.type == EntryType.VOID for entry in read))
+    for entry in read:
+        audit(tx, account, f"log {entry.type}", now)
+
+
+def _mirror_devices(tx: Transaction, state: AccountState, now: Millis, *, voided: bool) -> None:
+    account = state.account
+    if voided:
+        # What was added or revoked since is as if it had never been, but a certified id must not come back unnoticed.
+        tx.execute("delete from device where account = ?", (account,))
+    for device in state.devices.values():
+        tx.execute(
+            "insert into device (account, id, sign_pub, hpke_pub, limited, revoked_at, last_seen)"
+            " values (?, ?, ?, ?, ?, ?, ?) on conflict (account, id) do update set sign_pub = excluded.sign_pub,"
+            " hpke_pub = excluded.hpke_pub, limited = excluded.limited,"
+            " revoked_at = coalesce(device.revoked_at, excluded.revoked_at)",
+            (
+                *(account, device.id, device.sign_pub, device.wrap_pub, int(not device.full)),
+                *(now if device.revoked else None, 0),
+            ),
+        )
+    if voided:
+        tx.execute(
+            "delete from token where account = ? and device is not null and device not in"
+            " (select id from device where account = ?)",
+            (account, account),
+        )

@@ -1,0 +1,61 @@
+"""Objects that stand in no lane, by their hash."""
+
+from __future__ import annotations
+
+from scrubjay_cloud.accounts.blobs import check_blob, read_blob, store_blob
+from scrubjay_cloud.database.port import Transaction
+from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.lanes.read import readable_scopes
+from scrubjay_cloud.service import Service
+from scrubjay_shared.envelope import (
+    ObjectKind,
+)
+from scrubjay_shared.errors import (
+    DeniedError,
+    InvalidError,
+    NotFoundError,
+    QuotaError,
+)
+
+
+async def get_object(service: Service, call: Call) -> Answer:
+    """Hand out an object that stands in no lane."""
+    caller = call.caller
+    row = await service.database.read(
+        lambda tx: tx.row(
+            "select body, scope, kind from blob where account = ? and hash = ?", (caller.account, call.path["hash"])
+        )
+    )
+    if row is None:
+        raise NotFoundError("the server has no such object", hint="read the account log again: it names the newest")
+    if not caller.full and row[2] != ObjectKind.KEYRING and row[1] not in (await readable_scopes(service, call) or ()):
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
+    await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, len(row[0]))
+    return Answer(objects=(row[0],))
+
+
+async def put_object(service: Service, call: Call) -> Answer:
+    """Keep an object under its hash. A keyring comes with the log entry that names it instead."""
+    caller, now = call.caller, service.now()
+    blob = read_blob(call.body)
+    if blob.hash != call.path["hash"]:
+        raise InvalidError(
+            "the SHA-256 of the object is not the one in the path", hint="send the object that the path names"
+        )
+    if blob.kind == ObjectKind.KEYRING:
+        raise InvalidError("a keyring is sent with the log entry that names it", hint="send it with POST /v1/log")
+    check_blob(blob, await service.state(caller.account, caller.head))
+
+    def store(tx: Transaction) -> None:
+        row = tx.row("update account set gseq = gseq where id = ? returning bytes, objects, quota", (caller.account,))
+        if row is None:
+            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+        quota = service.settings.quota_bytes if row[2] is None else row[2]
+        added = store_blob(tx, blob, caller.account, now)
+        if added and (row[0] + added > quota or row[1] >= service.policy.quota_objects):
+            raise QuotaError("the account's storage is used up", hint="ask the server's operator for more")
+
+    await service.database.write(store)
+    return Answer()

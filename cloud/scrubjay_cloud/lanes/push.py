@@ -1,0 +1,101 @@
+"""Objects come in: of the calling device, packs, and what the server has lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from scrubjay_cloud import materialise
+from scrubjay_cloud.database.port import Transaction
+from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.lanes.store import LogMovedError, Store, locked, store_packs, store_runs, write_back
+from scrubjay_cloud.lanes.validate import PACK, Item, Run, items_of, pack_refusal, push_refusal, repair_refusal, runs_of
+from scrubjay_cloud.service import Service
+from scrubjay_shared.account import AccountState, Device
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import (
+    InvalidError,
+    RevokedError,
+    UnavailableError,
+)
+from scrubjay_shared.wire import PushAnswer
+
+INLINE_BYTES = 128 * 1024  # checked on the event loop, in 2 ms at most: two threads that want the GIL take twice that
+ATTEMPTS = 5  # the log moves on between check and transaction: once is rare, five times is a fault
+
+
+async def _stored(
+    service: Service,
+    call: Call,
+    refusal: Callable[[Item, AccountState, Device], str],
+    store: Store,
+    *,
+    packs: bool,
+) -> Answer:
+    """Check a body of objects, store what may be stored in one transaction, and notify who waits."""
+    caller, head = call.caller, call.caller.head
+    body: bytes = call.body
+    assert caller.device is not None  # noqa: S101 - these endpoints admit devices only
+    device = caller.device
+    small = len(body) <= INLINE_BYTES
+    items: list[Item] = []
+    for _ in range(ATTEMPTS):
+        state = await service.state(caller.account, head)
+        me = state.devices.get(device)
+        if me is None or me.revoked:
+            raise RevokedError(
+                "this device was revoked: it syncs no more",
+                hint="scrubjay logout, then scrubjay login asks to be added again",
+            )
+
+        def checked(state: AccountState = state, me: Device = me) -> list[Run]:
+            if not items:
+                items.extend(items_of(body))
+            return runs_of(
+                items,
+                lambda item: refusal(item, state, me),
+                lambda envelope: state.keys_of(*envelope.lane, pack=packs and envelope.header.kind == PACK),
+            )
+
+        now = service.now()
+        # A work may run twice, and it changes the runs: each time it gets its own.
+        runs = checked() if small else await service.offload(checked)
+        if not items:
+            raise InvalidError("the request holds no object", hint="send at least one")
+
+        def work(
+            tx: Transaction, state: AccountState = state, runs: list[Run] = runs, now: Millis = now
+        ) -> tuple[PushAnswer, int, bool]:
+            mine = [run.copy() for run in runs]
+            account = locked(tx, service, caller.account, state.head)
+            before = replace(account)
+            answer = store(tx, account, items, mine, now)
+            if account != before:
+                write_back(tx, account)
+            return answer, account.gseq, account.gseq != before.gseq
+
+        try:
+            answer, gseq, moved = await service.database.write(work, account=caller.account)
+        except LogMovedError as error:
+            head = error.head
+            continue
+        if moved:
+            service.notifier.notify(caller.account, gseq)
+            await materialise.all_caught_up(service, caller.account, {one.scope for one in answer.results}, state)
+        return Answer(record=answer, headers=caller.warnings)
+    raise UnavailableError("the account is being changed", hint="try again in a moment")
+
+
+async def push(service: Service, call: Call) -> Answer:
+    """Take the objects of the calling device that continue its lanes."""
+    return await _stored(service, call, push_refusal, store_runs, packs=False)
+
+
+async def pack(service: Service, call: Call) -> Answer:
+    """Take packs of lanes that the calling device owns or has adopted."""
+    return await _stored(service, call, pack_refusal, store_packs, packs=True)
+
+
+async def repair(service: Service, call: Call) -> Answer:
+    """Take objects of any lane of the account that the server has lost: their signatures say whose they are."""
+    return await _stored(service, call, repair_refusal, store_runs, packs=True)

@@ -1,0 +1,38 @@
+"""Server-sent events: where the account's `gseq` is, whenever it moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from starlette.responses import StreamingResponse
+
+from scrubjay_cloud.admission import admitted_token
+from scrubjay_cloud.endpoint import Admits, Answer, Call
+from scrubjay_cloud.service import Service
+from scrubjay_shared.errors import (
+    DeniedError,
+)
+
+
+async def events(service: Service, call: Call) -> Answer:
+    """Send the account's `gseq`, and again whenever it moves, for as long as the token is valid."""
+    caller = call.caller
+
+    async def lines() -> AsyncIterator[str]:
+        sent, gseq = -1, caller.gseq
+        with service.notifier.watch(caller.account) as watch:
+            while True:
+                if gseq != sent:
+                    sent = gseq
+                    yield f'data: {{"gseq":{gseq}}}\n\n'
+                elif not watch.closing:
+                    yield ":\n\n"
+                await watch.wait_beyond(gseq, service.policy.keepalive_s)
+                if watch.closing:
+                    return
+                try:
+                    gseq = (await admitted_token(service, caller.token, Admits.DEVICE)).gseq
+                except DeniedError:  # expired or revoked: the stream ends, and the next request is told why
+                    return
+
+    return Answer(response=StreamingResponse(lines(), media_type="text/event-stream"))
