@@ -95,14 +95,14 @@ async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(se
         if phase == "start":
             looked.append(info["generation"])
 
-    loaded = service._load_index
+    loaded = service.archives._load_index
 
     async def loading() -> None:
         await loaded()
         during.extend(looked)
 
     during: list[int] = []
-    service._load_index = loading  # type: ignore[method-assign]
+    service.archives._load_index = loading  # type: ignore[method-assign]
     gc.callbacks.append(looking)
     try:
         rebuilt, _ = await asyncio.gather(service.rebuild(api.RebuildRequest()), asyncio.sleep(0))

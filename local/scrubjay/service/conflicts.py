@@ -1,0 +1,85 @@
+"""Conflicts: fields that devices wrote without having seen each other's values, listed and resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+from scrubjay import api
+from scrubjay.importers import reconcile
+from scrubjay.service.references import References, visible
+from scrubjay.store import Disputed, MemoryWrite, Store, Transaction
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, millis_of
+from scrubjay_shared.errors import NotFoundError
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import Memory
+
+
+class Conflicts:
+    """The conflicts of one store. `wake` tells a background job that it has something to do."""
+
+    def __init__(self, store: Store, *, references: References, wake: Callable[[str], None]) -> None:
+        self._store = store
+        self._references = references
+        self._wake = wake
+
+    async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
+        """Return the fields that devices wrote without having seen each other's values, and all these values."""
+        found = [one for one in await self._store.conflicts() if not _is_of_places(one)]
+        memories = await self._store.memories([one.memory_id for one in found])
+        return api.ConflictsAnswer(
+            conflicts=tuple(
+                _conflict(one, memories[one.memory_id])
+                for one in found
+                if one.memory_id in memories and visible(memories[one.memory_id], request.project, request.session_id)
+            )
+        )
+
+    async def resolve(self, request: api.ResolveRequest) -> api.Entry:
+        """Write the version of a field that is right as one that has seen all others; no device lists them again."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        for one in await self._store.conflicts(memory_id):
+            if _field_name(one.field) == request.field:
+                values = {_version_name(stamp): value for stamp, value in one.versions}
+                if request.version is not None and request.version not in values:
+                    break
+                value = one.shown if request.version is None else values[request.version]
+                # A number that this version has no name for is written as it came.
+                write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
+                await self._store.write(partial(Transaction.write_memories, writes=[write]))
+                self._wake("embed")
+                return await self._references.entry(memory_id)
+        raise NotFoundError(
+            f"memory {memory_id} has no such conflict about {request.field[:60]!r}",
+            hint="scrubjay conflicts lists those that are open",
+        )
+
+
+def _field_name(key: int) -> str:
+    return Field(key).name.lower() if key in set(Field) else str(key)
+
+
+def _version_name(stamp: ops.Stamp) -> str:
+    return f"{stamp[0]:x}-{stamp[1][:8]}"
+
+
+def _conflict(found: Disputed, memory: Memory) -> api.Conflict:
+    return api.Conflict(
+        memory_id=memory.id,
+        name=memory.name,
+        field=_field_name(found.field),
+        shown=found.shown,
+        others=tuple(
+            api.Version(version=_version_name(stamp), ts=millis_of(Hlc(stamp[0])), device=stamp[1], value=value)
+            for stamp, value in sorted(found.versions, reverse=True)
+        ),
+    )
+
+
+def _is_of_places(found: Disputed) -> bool:
+    """Say whether two devices merely imported one text from different places: nobody has to decide that."""
+    versions = [found.shown, *(value for _, value in found.versions)]
+    metadata = [each for each in versions if isinstance(each, dict)]
+    return found.field == Field.METADATA and len(metadata) == len(versions) and reconcile.differ_in_places(metadata)

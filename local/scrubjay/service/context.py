@@ -1,0 +1,103 @@
+"""The layers that are always loaded: who the agent is, and what it is at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from scrubjay import api
+from scrubjay.ingest import intake
+from scrubjay.ingest.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
+from scrubjay.policy import MemoryPolicy
+from scrubjay.retrieval import budget
+from scrubjay.service import transfer
+from scrubjay.service.forget import Forgetting
+from scrubjay.service.references import References, visible
+from scrubjay.service.threads import off_loop
+from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay_shared.errors import ConflictError, NotFoundError
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType
+
+
+class Context:
+    """The identity and the active layer of one store. `wake` tells a background job that it has something to do."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        references: References,
+        forgetting: Forgetting,
+        wake: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._references = references
+        self._forgetting = forgetting
+        self._wake = wake
+
+    async def context(self, request: api.ContextRequest) -> api.ContextAnswer:
+        """Return the startup context: who the agent is and what it is at, within their budgets."""
+        identity = await self.slots(Layer.IDENTITY, request.project, request.session_id)
+        active = await self.slots(Layer.ACTIVE, request.project, request.session_id)
+        limits = self._policy.limits
+        made = partial(
+            budget.context,
+            identity,
+            active,
+            identity_tokens=limits.identity_tokens,
+            active_tokens=limits.active_tokens,
+        )
+        found = await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
+        return replace(found, notes=await self._references.notes_on(request.project))
+
+    async def set_identity(self, request: api.SlotRequest) -> api.ContextAnswer:
+        """Set one line of the identity layer."""
+        return await self._set_slot(Layer.IDENTITY, IDENTITY_PREFIX, request)
+
+    async def set_active(self, request: api.SlotRequest) -> api.ContextAnswer:
+        """Set one line of the active layer."""
+        return await self._set_slot(Layer.ACTIVE, ACTIVE_PREFIX, request)
+
+    async def _set_slot(self, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
+        name = prefix + intake.name(self._policy, request.key)
+        if not request.value.strip():
+            held = await self._store.named(name)
+            if not held:
+                raise NotFoundError(
+                    f"the {layer} layer has no line called {request.key!r}", hint="scrubjay context shows its lines"
+                )
+            await self._forgetting.forget(api.ForgetRequest(ref=held[0]))
+            return await self.context(api.ContextRequest())
+        content = await off_loop(len(request.value), lambda: intake.content(self._policy, request.value))
+
+        def work(tx: Transaction) -> None:
+            held = tx.holders([name]).get(name)
+            if held is not None:
+                if tx.fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (held,)):
+                    raise ConflictError(
+                        f"the name {name!r} belongs to memory {held}, which came from a file",
+                        hint=f"scrubjay forget {held} removes that one; then set the line again",
+                    )
+                fields = {Field.CONTENT: content, Field.LAYER: layer.value}
+                tx.write_memories([MemoryWrite(memory_id=held, fields=fields)])
+            else:
+                draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
+                write = MemoryWrite(memory_id=tx.new_id(), fields=transfer.fields_of(draft, tx.now), names=(name,))
+                tx.write_memories([write])
+
+        await self._store.write(work)
+        self._wake("embed")
+        return await self.context(api.ContextRequest())
+
+    async def slots(self, layer: Layer, project: str | None, session_id: str | None) -> dict[str, str]:
+        """Return the lines of a layer that a caller sees, by their keys."""
+        lines: dict[str, str] = {}
+        for memory in await self._store.layer(layer.value):
+            if visible(memory, project, session_id) and memory.superseded_by is None:
+                name = memory.name or memory.id[-6:]
+                lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content
+        return lines

@@ -1,0 +1,137 @@
+"""Events: a batch is redacted, normalised and appended; they are paged through in time order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from scrubjay import api
+from scrubjay.ingest import intake
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service.paging import check_times, clauses, cursor, cursor_text, page_limit
+from scrubjay.service.references import References
+from scrubjay.service.threads import SMALL_CHARS, off_loop
+from scrubjay.store import Store, Transaction
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.records import Event, EventDraft
+
+
+class Events:
+    """The events of one store. `wake` tells a background job that it has something to do."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        references: References,
+        wake: Callable[[str], None],
+        now: Callable[[], Millis],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._references = references
+        self._wake = wake
+        self._now = now
+
+    async def ingest(self, request: api.IngestRequest) -> api.IngestAnswer:
+        """Redact, normalise and append a batch of events; durable when this returns.
+
+        Raises InvalidError naming the first draft that cannot be an event; then none of the batch is stored.
+        """
+        if len(request.events) > self._policy.limits.max_batch:
+            raise TooLargeError(
+                f"a request must have at most {self._policy.limits.max_batch} events, got {len(request.events)}",
+                hint="send them in several requests",
+            )
+        # Metadata is cleaned too, and nobody knows how long it takes before it is.
+        chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in request.events)
+        cleaned = await off_loop(chars, partial(self.cleaned, request.events, intake.Source.PERSON, self._now()))
+        return await self.append([one for one in cleaned if isinstance(one, intake.Clean)], learn=request.learn)
+
+    def cleaned(
+        self, drafts: Sequence[EventDraft], source: intake.Source, now: Millis
+    ) -> list[intake.Clean | InvalidError]:
+        """Return drafts as events. Of an import, one that cannot be an event gives its error, and the others go on."""
+        found: list[intake.Clean | InvalidError] = []
+        for place, draft in enumerate(drafts):
+            try:
+                found.append(
+                    intake.event(draft, place, device=self._store.device, now=now, policy=self._policy, source=source)
+                )
+            except InvalidError as error:
+                if source is intake.Source.PERSON:
+                    raise
+                found.append(error)
+        return found
+
+    async def append(self, cleaned: Sequence[intake.Clean], *, learn: bool) -> api.IngestAnswer:
+        """Append events that were cleaned; one that is there already is counted and not stored again."""
+        redactions: Counter[str] = Counter()
+        skipped: Counter[str] = Counter()
+        wanted: list[Event | None] = []
+        for clean in cleaned:
+            if clean.reason:
+                skipped[clean.reason] += 1
+                wanted.append(None)
+            else:
+                redactions += clean.redactions
+                wanted.append(clean.event)
+
+        def work(tx: Transaction) -> tuple[Sequence[str], int]:
+            known = tx.known_events([event for event in wanted if event is not None])
+            fresh: list[Event] = []
+            ids: list[str] = []
+            for event in wanted:
+                if event is None:
+                    ids.append("")
+                    continue
+                if event.dedupe_key not in known:
+                    known[event.dedupe_key] = event.id or tx.new_id()
+                    fresh.append(replace(event, id=known[event.dedupe_key]))
+                ids.append(known[event.dedupe_key])
+            tx.append_events(fresh, learn=learn)
+            return ids, len(fresh)
+
+        ids, accepted = await self._store.write(work)
+        if accepted:
+            self._wake("learn")
+            self._wake("embed")
+        return api.IngestAnswer(
+            accepted=accepted,
+            duplicates=sum(1 for event in wanted if event is not None) - accepted,
+            ids=tuple(ids),
+            redactions=dict(sorted(redactions.items())),
+            skipped=skipped_of(skipped),
+        )
+
+    async def events(self, request: api.EventsRequest) -> api.EventsAnswer:
+        """Return a page of events in time order."""
+        check_times(request.since, request.until)
+        where, params = clauses(
+            ("session_id = ?", request.session_id),
+            ("(project = ? or project is null)", request.project),
+            ("ts >= ?", request.since),
+            ("ts < ?", request.until),
+        )
+        found, more = await self._store.page_of_events(
+            where,
+            params,
+            after=cursor(request.cursor),
+            limit=page_limit(self._policy, request.limit),
+            chars=self._policy.limits.page_chars,
+        )
+        notes = await self._references.notes_on(request.project)
+        return api.EventsAnswer(events=tuple(found), next=cursor_text(more), notes=notes)
+
+    async def sessions(self, _: api.Nothing) -> api.SessionsAnswer:
+        """Return all sessions, newest first."""
+        return api.SessionsAnswer(sessions=tuple(await self._store.sessions()))
+
+
+def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:
+    """Return the reasons why something was left out, each with how often."""
+    return tuple(api.Skipped(reason=reason, count=count) for reason, count in sorted(reasons.items()) if count)

@@ -1,0 +1,84 @@
+"""Why a memory is believed: where it was read, how it came to be, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scrubjay import api
+from scrubjay.importers import reconcile
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service.references import References, visible_event
+from scrubjay.store import Store
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Kind, Memory, Op
+
+
+class History:
+    """The history of one store's memories."""
+
+    def __init__(self, store: Store, policy: MemoryPolicy, *, references: References) -> None:
+        self._store = store
+        self._policy = policy
+        self._references = references
+
+    async def why(self, request: api.RefRequest) -> api.WhyAnswer:
+        """Return the passages a memory was read from, with their events, and everything that happened to it."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        grips = (await self._store.grips([memory_id])).get(memory_id, ())
+        sources: list[api.Source] = []
+        for grip in grips:
+            chars = max(grip.span_end, self._policy.limits.hit_chars)
+            run = await self._store.run_of_events(grip.event_id_start, grip.event_id_end, chars=chars)
+            seen = tuple(event for event in run if visible_event(event, request.project, request.session_id))
+            sources.append(api.Source(grip=grip, events=seen))
+        entry = await self._references.entry(memory_id)
+        history = tuple(_change(row) for row in await self._store.history(memory_id))
+        return api.WhyAnswer(
+            entry=entry,
+            origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
+            sources=tuple(sources),
+            history=history,
+        )
+
+
+_CHANGES: dict[int, str] = {
+    OpType.MEMORY: "write",
+    OpType.CLAIM: "name",
+    OpType.UNCLAIM: "unname",
+    OpType.COUNT: "recalled",
+    OpType.GRIP: "source",
+    OpType.FORGET: "forget",
+}
+
+
+def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
+    op, op_type, device, seq = row
+    fields: tuple[str, ...] = ()
+    if op is not None and op_type == OpType.MEMORY:
+        fields = tuple(key.name.lower() for key in ops.fields_of(op))
+    return api.Change(
+        ts=Millis(0) if op is None else millis_of(Hlc(op.hlc)),
+        device=device,
+        seq=seq,
+        change=_CHANGES.get(op_type, str(op_type)),
+        fields=fields,
+    )
+
+
+def _origin(memory: Memory, history: Sequence[api.Change], *, learned: bool, device: str) -> api.Origin:
+    """Return how a memory came to be. Its first op says when and where; words that were erased leave none."""
+    found = reconcile.places(memory.metadata)
+    first = next((change for change in history if change.ts), None)
+    return api.Origin(
+        how="learned" if learned or memory.kind is Kind.OBSERVATION else "imported" if found else "added",
+        by=memory.trust.value,
+        ts=memory.created_at if first is None else first.ts,
+        device="" if first is None else first.device,
+        here=first is not None and first.device == device,
+        places=tuple(
+            api.Place(file=str(place.get("path") or place.get("source") or ""), heading=str(place.get("heading", "")))
+            for place in found
+        ),
+    )

@@ -1,0 +1,263 @@
+"""Import: a file's bytes become events and memories, or an export is put back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from scrubjay import api, importers, redaction
+from scrubjay.importers import export_format, reconcile
+from scrubjay.importers.reading import as_utf8, decoded
+from scrubjay.ingest import intake
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service import transfer
+from scrubjay.service.events import Events, skipped_of
+from scrubjay.service.memories import Memories
+from scrubjay.service.threads import kept_from_collector
+from scrubjay.store import MemoryWrite, Store
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import EventDraft, MemoryDraft, content_hash
+
+
+class Imports:
+    """Takes files into one store. `wake` tells a background job that it has something to do."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        events: Events,
+        memories: Memories,
+        wake: Callable[[str], None],
+        now: Callable[[], Millis],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._events = events
+        self._memories = memories
+        self._wake = wake
+        self._now = now
+
+    async def load(self, request: api.ImportRequest) -> api.ImportAnswer:
+        """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated.
+
+        What a file says of itself counts for no more than an import. An export that the person restores is their own
+        act: its layers and its trust count as they stand in it.
+        """
+        if request.format in {None, export_format.FORMAT} and await asyncio.to_thread(
+            export_format.is_export, request.data
+        ):
+            return await self._import_export(request)
+        if request.restore:
+            raise InvalidError(
+                f"{request.name} is not a scrubjay export, and only an export can be restored",
+                hint="import it without --restore; scrubjay restore puts back a backup",
+            )
+        parsed = await asyncio.to_thread(kept_from_collector, partial(_parsed, request, self._policy))
+        skipped: Counter[str] = Counter(dict(parsed.skipped))
+        changed: Counter[str] = Counter()
+        if request.dry_run:
+            return api.ImportAnswer(
+                format=parsed.format.value,
+                events=len(parsed.events),
+                memories=len(parsed.memories),
+                duplicates=0,
+                skipped=skipped_of(skipped),
+            )
+        events = memories = duplicates = 0
+        redactions: Counter[str] = Counter()
+        for drafted in batches(parsed.events, self._policy.work.import_batch):
+            batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
+            cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
+            wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
+            skipped["refused"] += len(cleaned) - len(wanted)
+            answer = await self._events.append(wanted, learn=True)
+            events += answer.accepted
+            duplicates += answer.duplicates
+            redactions.update(answer.redactions)
+            skipped.update({line.reason: line.count for line in answer.skipped})
+        for drafts in batches(parsed.memories, self._policy.work.import_batch):
+            plan, created, said, lowered = await self._import_notes(drafts)
+            memories += created + plan.updated
+            duplicates += plan.same + len(plan.fresh) - created
+            skipped.update(said)
+            changed.update(lowered)
+        return api.ImportAnswer(
+            format=parsed.format.value,
+            events=events,
+            memories=memories,
+            duplicates=duplicates,
+            redactions=dict(sorted(redactions.items())),
+            renamed=skipped.pop("renamed", 0),
+            aliases_taken=skipped.pop("aliases_taken", 0),
+            skipped=skipped_of(skipped),
+            changed=skipped_of(changed),
+        )
+
+    async def _import_notes(
+        self, drafts: Sequence[MemoryDraft]
+    ) -> tuple[reconcile.Plan, int, Counter[str], Counter[str]]:
+        """Store the notes of a file. Returns what was decided, how many are new, what is to be said, and was lowered.
+
+        A file puts nothing into a memory that is trusted more than a file.
+        """
+        said: Counter[str] = Counter()
+        lowered: Counter[str] = Counter()
+
+        def clean() -> tuple[list[MemoryDraft], set[str]]:
+            cleaned: list[MemoryDraft] = []
+            for draft in drafts:
+                try:
+                    cleaned.append(intake.memory(draft, self._policy, intake.Source.IMPORT))
+                except InvalidError:
+                    said["refused" if draft.content.strip() else "empty"] += 1
+                else:
+                    lowered.update(intake.changes(draft, cleaned[-1]))
+            return cleaned, {content_hash(draft.content) for draft in cleaned}
+
+        cleaned, hashes = await asyncio.to_thread(clean)
+        known = await self._store.from_sources([draft.metadata["source_key"] for draft in cleaned])
+        hashes -= {memory.content_hash for memory in known}
+        equal = await self._store.memories_said(hashes) if hashes else ()
+        below = [[memory for memory in found if not intake.is_above_import(memory.trust)] for found in (known, equal)]
+        plan = await asyncio.to_thread(reconcile.planned, cleaned, *below)
+        said["rewritten_here"] += plan.rewritten
+        candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
+        candidates += [name for _, names in plan.named for name in names]
+        taken = await self._store.taken(candidates) if candidates else set()
+        fresh: list[MemoryDraft] = []
+        for draft in plan.fresh:
+            named, renamed, lost = reconcile.with_free_names(draft, taken)
+            fresh.append(named)
+            said["renamed"] += renamed
+            said["aliases_taken"] += lost
+        changed = _note_writes(plan, taken)
+        if changed:
+            await self._store.write(lambda tx: tx.write_memories(changed))
+            self._wake("embed")
+        added = await self._memories.add_all(fresh) if fresh else []
+        return plan, sum(1 for _, new in added if new), said, lowered
+
+    async def _under_earlier_keys(
+        self, drafts: tuple[EventDraft, ...], earlier: Mapping[str, str]
+    ) -> tuple[EventDraft, ...]:
+        """Return the drafts, those under the key of an earlier version that are here under it for the same project."""
+        if not earlier:
+            return drafts
+        keys = [earlier.get(draft.dedupe_key or "", "") for draft in drafts]
+        here = await self._store.deduped(keys)
+        return tuple(
+            replace(draft, dedupe_key=key) if (key, draft.project) in here else draft
+            for draft, key in zip(drafts, keys, strict=True)
+        )
+
+    async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
+        reading = partial(export_format.read, intake.valid(request.name), request.data)
+        file = await asyncio.to_thread(kept_from_collector, reading)
+        tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
+        if request.dry_run:
+            tally.events = sum(line.event is not None for line in file.lines)
+            tally.memories = sum(line.memory is not None for line in file.lines)
+        elif request.restore and file.version > 1 and await self._store.write(transfer.takes_log):
+            await self._restore_log(file, tally)
+        else:
+            await self._import_records(file, tally, intake.Source.RESTORE if request.restore else intake.Source.IMPORT)
+        self._wake("embed")
+        return api.ImportAnswer(
+            format=export_format.FORMAT,
+            events=tally.events,
+            memories=tally.memories,
+            duplicates=tally.duplicates,
+            redactions=dict(sorted(tally.redactions.items())),
+            skipped=skipped_of(tally.skipped),
+            changed=skipped_of(tally.changed),
+        )
+
+    async def _import_records(self, file: export_format.Export, tally: transfer.Tally, source: intake.Source) -> None:
+        """Store the events and memories of an export, one by one as drafts."""
+        size = self._policy.work.import_batch
+        for batch in batches([line.event for line in file.lines if line.event is not None], size):
+            ready = await asyncio.to_thread(
+                transfer.events_of,
+                batch,
+                tally,
+                source=source,
+                device=self._store.device,
+                now=self._now(),
+                policy=self._policy,
+            )
+            there, new = await self._store.write(partial(transfer.append_events, ready=ready))
+            tally.there.update(there)
+            tally.events += new
+            tally.duplicates += len(ready) - new
+        if source is intake.Source.RESTORE:
+            await self._store.write(partial(transfer.forget_copies, records=file.lines, events=False))
+        for group in batches([line.memory for line in file.lines if line.memory is not None], size):
+            memories = await asyncio.to_thread(transfer.memories_of, group, tally, source=source, policy=self._policy)
+            writing = partial(transfer.write_memories, group=memories, source=source, there=tally.there)
+            new, skipped, changed = await self._store.write(writing)
+            tally.memories += new
+            tally.duplicates += len(memories) - new - skipped["forgotten"]
+            tally.skipped += skipped
+            tally.changed += changed
+
+    async def _restore_log(self, file: export_format.Export, tally: transfer.Tally) -> None:
+        """Take in the log of an export, as sync takes in those of other devices."""
+        before = await self._store.counts()
+        await self._store.write(partial(transfer.forget_copies, records=file.lines, events=True))
+        for device, run in transfer.runs(file.lines):
+            taking = partial(transfer.restore_run, device=device, run=run, own=device == self._store.device)
+            tally.skipped += await self._store.write(taking)
+        after = await self._store.counts()
+        tally.events = max(after["events"] - before["events"], 0)
+        kinds = ("memories", "identity_keys", "active_keys")
+        tally.memories = max(sum(after[kind] - before[kind] for kind in kinds), 0)
+        records = sum(line.event is not None or line.memory is not None for line in file.lines)
+        tally.duplicates = max(records - tally.events - tally.memories, 0)
+
+
+def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> importers.Parsed:
+    """Return what a file holds. Of notes, what must not be stored is taken out before they are cut into sections.
+
+    A private passage, or a key of several lines, may run over a heading: no section by itself would show it.
+    """
+    name = intake.identifier(request.name, policy.redact)  # before it is cut into folders: "//" shows a password
+    place = None if request.place is None else intake.identifier(request.place, policy.redact)
+    parse = partial(importers.parse, name, only=request.only, project=request.project, place=place)
+    parsed = parse(data=request.data, format=request.format)
+    if parsed.format not in {importers.SourceFormat.MARKDOWN, importers.SourceFormat.TEXT}:
+        return parsed
+    text = decoded(as_utf8(name, request.data, whole=True), errors="replace")
+    cleaned = redaction.clean(text, policy.redact).text
+    if not cleaned.strip():
+        return replace(parsed, events=(), memories=(), skipped=(("private", 1),))
+    return parsed if cleaned == text else parse(data=cleaned.encode("utf-8"), format=parsed.format.value)
+
+
+def _note_writes(plan: reconcile.Plan, taken: set[str]) -> list[MemoryWrite]:
+    """Return the writes to memories that an import found there already. Names that are free go to them."""
+    writes: dict[str, MemoryWrite] = {}
+    for change in plan.changes:
+        fields: dict[Field, Any] = {Field.METADATA: change.metadata}
+        if change.content is not None:
+            fields[Field.CONTENT] = change.content
+        writes[change.memory_id] = MemoryWrite(memory_id=change.memory_id, fields=fields)
+    for memory_id, names in plan.named:
+        free = tuple(name for name in names if name not in taken)
+        taken.update(free)
+        if free:
+            earlier = writes.get(memory_id, MemoryWrite(memory_id=memory_id, fields={}))
+            writes[memory_id] = replace(earlier, names=(*earlier.names, *free))
+    return list(writes.values())
+
+
+def batches(items: Sequence[Any], size: int) -> Iterable[tuple[Any, ...]]:
+    """Return items in batches of at most `size`."""
+    return (tuple(items[at : at + size]) for at in range(0, len(items), size))

@@ -1,0 +1,170 @@
+"""Memories: stored, listed, read, rewritten, named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scrubjay import api
+from scrubjay.ingest import intake
+from scrubjay.models.runtime import Models
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service import transfer
+from scrubjay.service.paging import check_times, clauses, cursor, cursor_text, page_limit
+from scrubjay.service.references import References
+from scrubjay.service.threads import off_loop
+from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import MemoryDraft, content_hash
+
+
+class Memories:
+    """The memories of one store. `wake` tells a background job that it has something to do."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        models: Models,
+        references: References,
+        wake: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._models = models
+        self._references = references
+        self._wake = wake
+
+    async def add(self, request: MemoryDraft) -> api.Entry:
+        """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
+        cleaned = await off_loop(
+            len(request.content), lambda: intake.memory(request, self._policy, intake.Source.PERSON)
+        )
+        ((memory_id, created),) = await self.add_all([cleaned])
+        return await self._references.entry(memory_id, created=created)
+
+    async def add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
+        """Store drafts that were cleaned. Returns the id of each and whether it is new."""
+        embedded = await self._models.vectors_now([draft.content for draft in drafts])
+
+        def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
+            hashes = [content_hash(draft.content) for draft in drafts]
+            known = {(said, scope, resource): found for said, scope, resource, found in tx.said(hashes)}
+            answers: list[tuple[str, bool]] = []
+            writes: dict[str, MemoryWrite] = {}
+            placed: list[tuple[str, str, bytes]] = []
+            for place, (draft, said) in enumerate(zip(drafts, hashes, strict=True)):
+                key = (said, draft.scope.value, draft.resource_id)
+                found = known.get(key)
+                names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
+                if found is None:
+                    found = known[key] = tx.new_id(draft.created_at)
+                    writes[found] = MemoryWrite(memory_id=found, fields=transfer.fields_of(draft, tx.now), names=names)
+                    answers.append((found, True))
+                    if embedded is not None:
+                        placed.append((found, said, embedded[1][place]))
+                    continue
+                answers.append((found, False))
+                if names:
+                    earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
+                    fields = dict(earlier.fields)
+                    if draft.name is not None and not tx.is_named(found) and Field.NAME not in fields:
+                        fields[Field.NAME] = draft.name
+                    writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
+            tx.write_memories(list(writes.values()))
+            if embedded is not None:
+                tx.put_vectors(embedded[0], placed)
+            return answers
+
+        answers = await self._store.write(work)
+        if embedded is None and any(created for _, created in answers):
+            self._wake("embed")
+        return answers
+
+    async def page(self, request: api.ListRequest) -> api.ListAnswer:
+        """Return a page of memories, newest first."""
+        check_times(request.since, request.until)
+        where, params = clauses(
+            ("m.type = ?", request.type),
+            ("m.kind = ?", request.kind),
+            ("m.layer = ?", request.layer),
+            ("m.scope = ?", request.scope),
+            ("m.created_at >= ?", request.since),
+            ("m.created_at < ?", request.until),
+        )
+        if request.project is not None or request.session_id is not None:
+            where += " and (m.scope = 'user' or m.resource_id in (?, ?))"
+            params += (request.project, request.session_id)
+        found, more = await self._store.page_of_memories(
+            where,
+            params,
+            after=cursor(request.cursor),
+            limit=page_limit(self._policy, request.limit),
+            chars=self._policy.limits.page_chars,
+        )
+        names = await self._store.aliases([memory.id for memory in found])
+        return api.ListAnswer(
+            entries=tuple(
+                api.Entry(memory=memory, aliases=tuple(alias.name for alias in names.get(memory.id, ())))
+                for memory in found
+            ),
+            next=cursor_text(more),
+            notes=await self._references.notes_on(request.project),
+        )
+
+    async def get(self, request: api.RefRequest) -> api.Entry:
+        """Return one memory."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        return await self._references.entry(memory_id)
+
+    async def update(self, request: api.UpdateRequest) -> api.Entry:
+        """Write new values for some fields of a memory. Raises InvalidError when none is given."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        intake.check_salience(request.salience)
+        fields: dict[Field, Any] = {}
+        if request.content is not None:
+            content = request.content
+            fields[Field.CONTENT] = await off_loop(len(content), lambda: intake.content(self._policy, content))
+        if request.type is not None:
+            fields[Field.TYPE] = request.type.value
+        if request.salience is not None:
+            fields[Field.SALIENCE] = float(request.salience)
+        if request.topic is not None:
+            fields[Field.TOPIC] = intake.topic(self._policy, request.topic)
+        if request.layer is not None:
+            intake.check_layer(request.layer, (await self._store.memory(memory_id)).trust)
+            fields[Field.LAYER] = request.layer.value
+        if request.metadata is not None:
+            metadata = request.metadata
+            cleaned = await asyncio.to_thread(lambda: intake.metadata(metadata, "memory", self._policy))
+            fields[Field.METADATA] = cleaned.value
+        if not fields:
+            raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
+        write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
+        await self._store.write(lambda tx: tx.write_memories([write]))
+        if Field.CONTENT in fields:
+            self._wake("embed")
+        return await self._references.entry(memory_id)
+
+    async def rename(self, request: api.RenameRequest) -> api.Entry:
+        """Give a memory another canonical name; the old one stays as an alias."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        name = intake.name(self._policy, request.name)
+        write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
+        await self._store.write(lambda tx: tx.write_memories([write]))
+        return await self._references.entry(memory_id)
+
+    async def alias(self, request: api.AliasRequest) -> api.Entry:
+        """Bind an additional name, or with `remove` take it away."""
+        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        name = intake.name(self._policy, request.alias)
+        if request.remove:
+            await self._store.write(lambda tx: tx.unclaim(memory_id, name))
+        else:
+            write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
+            await self._store.write(lambda tx: tx.write_memories([write]))
+        return await self._references.entry(memory_id)

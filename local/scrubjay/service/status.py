@@ -1,0 +1,136 @@
+"""How the store and this process are: counts, sizes, models, jobs, warnings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from scrubjay import __version__, api
+from scrubjay.models import catalog, installed
+from scrubjay.models.runtime import Models
+from scrubjay.store import Store, sqlite_version
+from scrubjay_io.sqlite import SAFE_VERSION, version_info
+from scrubjay_shared.clock import Millis
+
+
+class Status:
+    """Looks at one store and what runs around it. `space` returns the number of the embedding space in use."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        models: Models,
+        models_dir: Path,
+        space: Callable[[], int | None],
+        to_learn: Callable[[], Awaitable[int]],
+        jobs: Callable[[], Awaitable[tuple[api.Job, ...]]],
+        started: Millis,
+    ) -> None:
+        self._store = store
+        self._models = models
+        self._models_dir = models_dir
+        self._space = space
+        self._to_learn = to_learn
+        self._jobs = jobs
+        self._started = started
+
+    async def stats(self, _: api.Nothing) -> api.StatsAnswer:
+        """Return counts and sizes."""
+        counts = await self._store.counts()
+        oldest, newest = await self._store.bounds()
+        space = self._space()
+        embedded = 0 if space is None else await self._store.embedded(space)
+        waiting, refused = await self._models.to_embed()
+        return api.StatsAnswer(
+            memories=counts["memories"],
+            events=counts["events"],
+            sessions=counts["sessions"],
+            aliases=counts["aliases"],
+            grips=counts["grips"],
+            ops=counts["ops"],
+            identity_keys=counts["identity_keys"],
+            active_keys=counts["active_keys"],
+            by_type=await self._store.grouped("type"),
+            by_kind=await self._store.grouped("kind"),
+            file_bytes=self._store.path.stat().st_size,
+            schema_version=self._store.schema_version,
+            embedded=embedded,
+            to_embed=waiting,
+            refused=refused,
+            to_learn=await self._to_learn(),
+            space=await self._models.space_name(),
+            oldest=oldest,
+            newest=newest,
+        )
+
+    async def status(self, _: api.Nothing) -> api.StatusAnswer:
+        """Return how this process is."""
+        warnings = []
+        if self._store.failure is not None:
+            warnings.append(f"{self._store.failure.message}: {self._store.failure.hint}")
+        if version_info < SAFE_VERSION:
+            warnings.append(
+                f"SQLite {sqlite_version} is older than 3.51.3: safe with one writer, which scrubjay is;"
+                " upgrade when you can"
+            )
+        warnings += await self._models.warnings()
+        return api.StatusAnswer(
+            version=__version__,
+            pid=os.getpid(),
+            started=self._started,
+            file=str(self._store.path),
+            sqlite_version=sqlite_version,
+            schema_version=self._store.schema_version,
+            device=self._store.device,
+            model=(await self._models.chosen()).name,
+            model_state=await self._models.state(),
+            reranker=(await self._models.chosen_reranker()).name,
+            reranker_state=await self._models.reranker_state(),
+            jobs=await self._jobs(),
+            warnings=tuple(warnings),
+        )
+
+    async def models(self, _: api.Nothing) -> api.ModelsAnswer:
+        """Return the models that can be used and how far embedding has come."""
+        choices = (await self._models.chosen(), await self._models.chosen_reranker())
+        chosen = tuple(choice.name for choice in choices)
+        found = await asyncio.to_thread(installed.installed, self._models_dir, in_use=chosen)
+        waiting, refused = await self._models.to_embed()
+        space = self._space()
+        met = (self._models.embedder.error, self._models.reranker.error)
+        errors = {name: error.message for name, error in zip(chosen, met, strict=True) if error is not None}
+        return api.ModelsAnswer(
+            models=tuple(
+                api.ModelState(
+                    name=model.name,
+                    kind=model.kind.value,
+                    state=model.state.value,
+                    bytes=model.size,
+                    licence=model.licence,
+                    in_use=model.in_use,
+                    error=errors.get(model.name),
+                )
+                for model in found
+            ),
+            space=await self._models.space_name(),
+            embedded=0 if space is None else await self._store.embedded(space),
+            to_embed=waiting,
+            refused=refused,
+            notes=tuple(choice.remark for choice in choices if choice.remark),
+        )
+
+    async def use_model(self, request: api.ModelRequest) -> api.ModelsAnswer:
+        """Embed or rerank with another model from now on. Recall goes on, lexically until its vectors are there.
+
+        What the model is for says its kind; `request.reranker` says it where the name is "none". The vectors of the
+        model before stay in the file, so that going back costs nothing. Raises what loading the model raises, and
+        changes nothing then.
+        """
+        if request.reranker or request.name in catalog.RERANKERS:
+            await self._models.use_reranker(request.name)
+        else:
+            await self._models.use(request.name)
+        return await self.models(api.Nothing())
