@@ -392,6 +392,22 @@ def op(data: bytes) -> tuple[int, int, bytes, int, dict[int, Any]]:
     return found[0], found[1], found[2], found[3], found[4]
 
 
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def cause(body: dict[int, Any]) -> str | None:
+    """What wrote the op of a body (5.3); anything else under that key counts as nothing."""
+    value = body.get(0)
+    if not isinstance(value, str):
+        return None
+    kind, colon, place = value.partition(":")
+    if not colon or not 1 <= len(kind) <= 32 or len(place) != 26 or place[0] not in "01234567":
+        return None
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    fine = kind[0] in letters and all(one in letters + "_" for one in kind) and all(one in CROCKFORD for one in place)
+    return value if fine else None
+
+
 # --- the account log (7) ----------------------------------------------------------------------------------------------
 
 
@@ -637,8 +653,6 @@ def _origin_add(log: Log, body: dict[int, Any], _seq: int) -> None:
 
 
 # --- what is derived and shown (8) ------------------------------------------------------------------------------------
-
-CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def recovery_secret(typed: str) -> bytes:

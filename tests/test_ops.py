@@ -251,6 +251,40 @@ def test_every_op_survives_the_wire(history: list[Op]) -> None:
         assert ops.fold([again]) == ops.fold([op])
 
 
+causes = st.builds(
+    lambda kind, at, entropy: f"{kind}:{ulid(Millis(at), entropy)}",
+    st.from_regex(r"[a-z][a-z_]{0,31}", fullmatch=True),
+    st.integers(0, NOW),
+    st.binary(min_size=10, max_size=10),
+)
+under_key_0 = st.one_of(causes, st.none(), st.integers(), st.binary(max_size=40), st.text(max_size=40))
+
+
+@given(histories(), st.lists(under_key_0, min_size=1, max_size=4), st.integers(0, 40))
+def test_causes_change_nothing_of_what_a_history_shows(history: list[Op], said: list[Any], place: int) -> None:
+    told = [replace(op, body={**op.body, ops.CAUSE: said[at % len(said)]}) for at, op in enumerate(history)]
+
+    assert [ops.problem(op) for op in told] == [ops.problem(op) for op in history]
+    assert ops.fold(told) == ops.fold(history)
+    assert ops.merge(ops.fold(told[:place]), ops.fold(history[place:])) == ops.fold(history)
+    assert ops.view(ops.fold(told)) == ops.view(ops.fold(history))
+
+
+@given(histories(), causes, causes)
+def test_a_cause_survives_the_wire_and_a_change_of_hands(history: list[Op], cause: str, other: str) -> None:
+    for op in history:
+        told = replace(op, body=ops.caused(ops.caused(op.body, other), cause))
+
+        again = ops.decode(ops.encode(told), device=op.device, seq=op.seq)
+
+        assert ops.cause_of(again) == cause
+        assert list(again.body)[-1] == ops.CAUSE
+        assert ops.encode(again) == ops.encode(told)
+        assert ops.cause_of(ops.readdressed(again, DEVICES[2], 1, ops.stamps_of(again))) == cause
+        assert ops.cause_of(ops.adopted(again, DEVICES[2], 1)) == cause
+        assert ops.caused(op.body, None) is op.body
+
+
 @settings(max_examples=300)
 @given(st.binary(max_size=80))
 def test_bytes_that_are_no_op_are_refused_as_damage(data: bytes) -> None:
@@ -354,8 +388,9 @@ def test_blanking_is_a_union_that_keeps_the_length(text: str, spans: list[tuple[
     assert once == "".join("░" if at in covered else char for at, char in enumerate(text))
 
 
-def test_an_op_of_a_later_version_folds_to_nothing_and_is_kept() -> None:
-    later = replace(edit(Replica(DEVICES[0], 0), "x"), type=99)
+@pytest.mark.parametrize("what", [{"type": 99}, {"version": 2}, {"version": 0}], ids=str)
+def test_an_op_of_a_type_or_version_that_is_not_known_folds_to_nothing_and_is_kept(what: dict[str, int]) -> None:
+    later = replace(edit(Replica(DEVICES[0], 0), "x"), **what)
 
     assert ops.fold([later]) == ops.State()
     assert ops.decode(ops.encode(later), device=later.device, seq=later.seq) == later

@@ -51,7 +51,9 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, OPS, MERGES = (make.committed(f"{name}.json") for name in ("objects", "account", "ops", "merge"))
+OBJECTS, ACCOUNT, OPS, CAUSES, MERGES = (
+    make.committed(f"{name}.json") for name in ("objects", "account", "ops", "causes", "merge")
+)
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
 ALL_OBJECTS = [*OBJECTS["objects"], *OBJECTS["compressed"]]
@@ -324,6 +326,30 @@ def test_both_decoders_read_an_op_as_its_vector_says(one: dict[str, Any]) -> Non
     assert one["body"] == make.plain(first.body)
     assert ops.encode(first) == data
     assert one["applies"] == (ops.problem(first) == "")
+
+
+@pytest.mark.parametrize("one", CAUSES["ops"], ids=names(CAUSES["ops"]))
+def test_both_decoders_read_a_cause_as_its_vector_says(one: dict[str, Any]) -> None:
+    data = bytes.fromhex(one["bytes"])
+    first = ops.decode(data, device=CAUSES["device"], seq=one["seq"])
+    other = second.op(data)
+
+    assert one["cause"] == ops.cause_of(first) == second.cause(other[4])
+    assert (first.type, first.version, first.op_id, first.hlc, first.body) == other
+    assert ops.encode(first) == data
+    assert one["applies"] == (ops.problem(first) == "")
+
+
+@pytest.mark.parametrize("one", CAUSES["ops"], ids=names(CAUSES["ops"]))
+def test_an_op_with_a_cause_says_what_it_would_without(one: dict[str, Any]) -> None:
+    plain = {found["name"]: found for found in OPS["ops"]}.get(one["same_as"])
+    read = ops.decode(bytes.fromhex(one["bytes"]), device=CAUSES["device"], seq=one["seq"])
+
+    if plain is None:
+        assert ops.fold([read]) == ops.State()
+    else:
+        same = ops.decode(bytes.fromhex(plain["bytes"]), device=OPS["device"], seq=plain["seq"])
+        assert ops.fold([read]) == ops.fold([same]) != ops.State()
 
 
 @pytest.mark.parametrize(

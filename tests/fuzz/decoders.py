@@ -246,7 +246,11 @@ def _take_account(data: bytes) -> str:
 
 # --- ops --------------------------------------------------------------------------------------------------------------
 
-_OPS = [(one.device, one.seq, ops.encode(one)) for _, one in make.every_op()]
+_OPS = [
+    (one.device, one.seq, ops.encode(replace(one, body=ops.caused(one.body, cause))))
+    for _, one in make.every_op()
+    for cause in (None, make.CAUSE)
+]
 _OP_TREES = [as_tree(second.unpacked(data)) for _, _, data in _OPS]
 _DEVICES = (make.DEVICE.hex(), make.OTHER.hex())
 
@@ -277,6 +281,8 @@ def _take_ops(data: bytes) -> str:
             theirs[0] == "" and repr(theirs[1]) != repr((read.type, read.version, read.op_id, read.hlc, read.body))
         ):
             raise DisagreementError("an op reads otherwise there")
+        if theirs[0] == "" and second.cause(theirs[1][4]) != ops.cause_of(read):
+            raise DisagreementError("an op has another cause there")
         if ops.problem(read):
             codes.add("kept")
         else:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,53 @@ def made_ops() -> Made:
             )
         ],
         "ulids": [{"text": text, "bytes": clock.ulid_bytes(text).hex()} for text in IDS],
+    }
+
+
+CAUSE = f"import:{IDS[5]}"
+
+
+def made_causes() -> Made:
+    """Return ops of every type with a cause, ops under whose key 0 something else stands, and one of a later version.
+
+    Each says what it would without: `same_as` is the name of the op of ops.json that folds to the same.
+    """
+    told = [
+        (name, f"{name}, with a cause", replace(one, body=ops.caused(one.body, CAUSE)))
+        for name, one in every_op()
+        if one.version == ops.VERSION
+    ]
+    name, plain_op = every_op()[2]
+    wrong: list[tuple[str, Any]] = [
+        ("a number", 7),
+        ("nil", None),
+        ("a map", {1: CAUSE}),
+        ("bytes", CAUSE.encode()),
+        ("a text without a colon", "import"),
+        ("a kind with a capital", CAUSE.capitalize()),
+        ("a kind of 33 letters", "i" * 33 + CAUSE[6:]),
+        ("no kind", CAUSE[6:]),
+        ("an id with a letter too few", CAUSE[:-1]),
+        ("an id with a U", CAUSE[:-1] + "U"),
+        ("an id of 130 bits", "import:8" + CAUSE[8:]),
+        ("a line end", CAUSE + "\n"),
+    ]
+    told += [(name, f"no cause: {why}", replace(plain_op, body={**plain_op.body, 0: value})) for why, value in wrong]
+    told.append((name, "a cause that stands first", replace(plain_op, body={0: CAUSE, **plain_op.body})))
+    told.append(("", "a version that is not known yet", replace(plain_op, version=2)))
+    return {
+        "device": DEVICE.hex(),
+        "ops": [
+            {
+                "name": name,
+                "same_as": same_as,
+                "seq": one.seq,
+                "bytes": ops.encode(one).hex(),
+                "cause": ops.cause_of(one),
+                "applies": ops.problem(one) == "",
+            }
+            for same_as, name, one in told
+        ],
     }
 
 
@@ -1019,6 +1067,7 @@ def wrapped(wrap: wire.Wrap) -> Made:
 
 FILES: dict[str, Callable[[], Made]] = {
     "ops.json": made_ops,
+    "causes.json": made_causes,
     "merge.json": made_merges,
     "objects.json": made_objects,
     "account.json": made_account,

@@ -12,14 +12,15 @@ and idempotent, so that any two replicas holding the same ops show the same view
 * the trust of an event is at most what its role allows (`records.TRUST_OF`);
 * names are a set of claims; the smallest live stamp holds a name, the others show as `name~2`, `name~3`;
 * counters are a running total per device, merged by the greater;
-* `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans.
+* `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans;
+* an op may name its cause, the run or request that wrote it. No part of the fold looks at it.
 
 The encoding is `[type, version, op_id, hlc, body]` in MessagePack (docs/protocol.md, 5). Types and fields are only ever
-added; an op that `problem` refuses (of an unknown type, or not well formed) is kept and folds to nothing.
+added; an op that `problem` refuses (of an unknown type or version, or not well formed) is kept and folds to nothing.
 
 By module, from the outside in: `views` (what a state shows), `names` (who holds which), `state` (the fold), `encoding`
 (bytes), `validity` (what can be applied), `readdress` (an op changes hands), `bodies` (made and read), `registers`
-(versions and conflicts), `blanks`, `stamps`, `schema` (the numbers). Readers import all of it from here.
+(versions and conflicts), `causes`, `blanks`, `stamps`, `schema` (the numbers). Readers import all of it from here.
 """
 
 from scrubjay_shared.ops.blanks import BLANK_CHARACTER, blanked
@@ -45,6 +46,7 @@ from scrubjay_shared.ops.bodies import (
     unclaim_body,
     with_blanks,
 )
+from scrubjay_shared.ops.causes import cause_in, cause_of, caused, is_cause
 from scrubjay_shared.ops.encoding import (
     decode,
     encode,
@@ -58,7 +60,7 @@ from scrubjay_shared.ops.encoding import (
 from scrubjay_shared.ops.names import holders, live_claims
 from scrubjay_shared.ops.readdress import adopted, readdressed
 from scrubjay_shared.ops.registers import Version, open_conflicts, to_settle, unseen, winner
-from scrubjay_shared.ops.schema import ENTITY, Counter, Field, OpType, Wire
+from scrubjay_shared.ops.schema import CAUSE, ENTITY, VERSION, Counter, Field, OpType, Wire
 from scrubjay_shared.ops.stamps import MAX_HLC, Stamp
 from scrubjay_shared.ops.state import State, apply, first_event, first_grip, fold, merge
 from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, problem, wire_problem
@@ -66,9 +68,11 @@ from scrubjay_shared.ops.views import View, view
 
 __all__ = [
     "BLANK_CHARACTER",
+    "CAUSE",
     "ENTITY",
     "MAX_HLC",
     "MAX_JSON_DEPTH",
+    "VERSION",
     "Counter",
     "Field",
     "OpType",
@@ -81,6 +85,9 @@ __all__ = [
     "apply",
     "blank_body",
     "blanked",
+    "cause_in",
+    "cause_of",
+    "caused",
     "claim_body",
     "count_body",
     "counted",
@@ -100,6 +107,7 @@ __all__ = [
     "grip_body",
     "grip_of",
     "holders",
+    "is_cause",
     "is_repeatable",
     "live_claims",
     "memory_body",

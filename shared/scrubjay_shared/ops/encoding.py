@@ -9,7 +9,7 @@ import msgspec
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops.bodies import event_body, trust_of
-from scrubjay_shared.ops.schema import OpType, Wire
+from scrubjay_shared.ops.schema import VERSION, OpType, Wire
 from scrubjay_shared.records import Event, Op
 
 _encoder = msgspec.msgpack.Encoder()
@@ -55,7 +55,7 @@ def op_of(wire: Wire, *, device: str, seq: int) -> Op:
 
 
 def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
-    """Whether the bytes of an op of type EVENT are those that `encode_event` gives again of the event's row.
+    """Whether the bytes of an op of type EVENT are those that `encode_event_body` gives again of the event's row.
 
     `metadata` is what the row gives back of the body's, None where the body has none.
     """
@@ -68,7 +68,7 @@ def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
         if not metadata:
             return False
         body = {**body, 12: metadata}
-    return _encoder.encode((op_type, 1, op_id, hlc, body)) == data
+    return _encoder.encode((op_type, VERSION, op_id, hlc, body)) == data
 
 
 _PLAIN = frozenset(
@@ -87,7 +87,7 @@ def encode_event(event: Event, op_id: bytes = b"", hlc: int = 0) -> bytes:
 
 def encode_event_body(body: dict[int, Any], op_id: bytes, hlc: int) -> bytes:
     """Return the bytes of the op that appended an event, made again from what `event_body` gives of it."""
-    return _encoder.encode((_EVENT, 1, op_id, hlc, body))
+    return _encoder.encode((_EVENT, VERSION, op_id, hlc, body))
 
 
 _EVENT = int(OpType.EVENT)

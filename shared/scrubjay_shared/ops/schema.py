@@ -12,7 +12,7 @@ Wire = tuple[int, int, bytes, int, dict[int, Any]]
 """What the bytes of an op say: (type, version, op id, hlc, body). Its device and seq stand outside them."""
 
 VERSION = 1
-"""Of the body of every type so far."""
+"""Of the body of every type so far. One of another version says something that this one would misread."""
 
 
 class OpType(IntEnum):
@@ -55,7 +55,8 @@ class Counter(IntEnum):
     ACCESS = 1
 
 
-# Keys of bodies, by op type. 1 is always the entity the op is about.
+# Keys of bodies, by op type. 0 is always the op's cause, 1 the entity it is about.
+CAUSE = 0
 ENTITY = 1
 FIELDS, BASES, ALSO = 2, 3, 4
 OWNER = 2

@@ -19,6 +19,7 @@ from scrubjay_shared.ops.schema import (
     SEEN,
     SPANS,
     TOTAL,
+    VERSION,
     Field,
     OpType,
     Wire,
@@ -41,10 +42,12 @@ def problem(op: Op) -> str:
 
 def wire_problem(wire: Wire) -> str:
     """Return what `problem` says of an op as it was read."""
-    op_type, _, _, hlc, body = wire
+    op_type, version, _, hlc, body = wire
     check = _CHECKS.get(op_type)
     if check is None:
         return f"type {op_type} is of a newer version"
+    if version != VERSION:
+        return f"version {version} of type {op_type} is not known here"
     if not 0 < hlc <= MAX_HLC:
         return "its time is out of range"
     try:
