@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from scrubjay import api
-from scrubjay.cli import main, parser, reference, render, times
+from scrubjay.cli import arguments, extensions, main, parser, reference, times
 from scrubjay.cli.errors import of_os_error
+from scrubjay.cli.render import hits, words
+from scrubjay.cli.table import COMMANDS
 from scrubjay_shared import errors, records
 from scrubjay_shared.clock import Millis
 
@@ -105,7 +107,7 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     ],
 )
 def test_the_words_of_the_line_are_the_words_of_the_records(name: str, members: Any) -> None:
-    assert getattr(parser, name) == tuple(member.value for member in members)
+    assert getattr(arguments, name) == tuple(member.value for member in members)
 
 
 def test_docs_cli_md_is_what_the_parser_and_the_records_say() -> None:
@@ -116,15 +118,13 @@ def test_docs_cli_md_is_what_the_parser_and_the_records_say() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "command", [command.name for command in parser.COMMANDS if command.name not in parser.EXTENSIONS]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_its_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main([command, "--help"])
 
     shown = capsys.readouterr().out
     assert code == 0
-    assert parser.BY_NAME[command].example in shown
+    assert COMMANDS[command].example in shown
     assert "--json" in shown
 
 
@@ -132,7 +132,8 @@ def test_help_lists_every_command_and_every_exit_code(capsys: pytest.CaptureFixt
     assert main(["--help"]) == 0
 
     shown = capsys.readouterr().out
-    assert all(f"  {command.name:<12} {command.summary}" in shown for command in parser.COMMANDS)
+    assert all(f"  {name:<12} {summary}" in shown for name, summary in parser.summaries())
+    assert {"sync", "bench"} < {name for name, _ in parser.summaries()}
     assert all(
         f"{kind.exit_code} {kind.code}".replace("_", " ") in shown for kind in errors.ScrubjayError.__subclasses__()
     )
@@ -267,7 +268,7 @@ def test_until_a_day_holds_the_whole_of_it() -> None:
 
 @given(st.text())
 def test_what_is_shown_cannot_drive_the_terminal(text: str) -> None:
-    shown = render.clean(text)
+    shown = words.clean(text)
 
     assert len(shown) == len(text)
     assert all(character in "\n\t" or character.isprintable() or ord(character) >= 0xA0 for character in shown)
@@ -276,7 +277,7 @@ def test_what_is_shown_cannot_drive_the_terminal(text: str) -> None:
 
 @given(st.text(min_size=1), st.integers(min_value=2, max_value=50))
 def test_one_line_is_one_line_of_at_most_that_length(text: str, limit: int) -> None:
-    shown = render.one_line(text, limit)
+    shown = words.one_line(text, limit)
 
     assert len(shown) <= limit
     assert "\n" not in shown
@@ -286,7 +287,7 @@ def test_one_line_is_one_line_of_at_most_that_length(text: str, limit: int) -> N
     ("count", "shown"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (34_131_000, "34.1 MB"), (5 * 10**12, "5.0 TB")]
 )
 def test_sizes_are_powers_of_ten(count: int, shown: str) -> None:
-    assert render.size(count) == shown
+    assert words.size(count) == shown
 
 
 def hit(**fields: Any) -> api.Hit:
@@ -321,7 +322,7 @@ def shown(what: Any) -> str:
 def test_a_hit_shows_rank_words_day_type_and_who_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Stockholm")
     time.tzset()
-    lines = shown(render.hit(hit(), 1, why=True)).splitlines()
+    lines = shown(hits.hit(hit(), 1, why=True)).splitlines()
     monkeypatch.undo()
     time.tzset()
 
@@ -377,12 +378,12 @@ def test_importing_scrubjay_loads_nothing() -> None:
     assert ended.stderr.strip() == "['scrubjay']"
 
 
-@pytest.mark.parametrize("name", parser.SHELLS)
+@pytest.mark.parametrize("name", arguments.SHELLS)
 def test_completion_knows_every_command_and_the_verbs_of_sync(shell: Shell, name: str) -> None:
     code, out, err = shell.run("completion", name)
 
     assert (code, err) == (0, "")
-    assert all(command.name in out for command in parser.COMMANDS)
+    assert all(name in out for name in (*COMMANDS, *extensions.names()))
     assert all(verb in out for verb in ("inspect", "approve", "revoke"))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from scrubjay.cli import demo
+from scrubjay.cli.commands import demo
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 ROOT = Path(__file__).parent.parent

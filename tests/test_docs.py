@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from scrubjay import settings
-from scrubjay.cli import docs, render
+from scrubjay.cli.commands import docs
+from scrubjay.cli.render import words
 from scrubjay.models import catalog
 from scrubjay.settings import OPTIONS
 
@@ -91,7 +92,7 @@ def test_the_guide_gives_the_size_of_the_models_that_the_manifest_gives() -> Non
 
     download, disk = catalog.download_size(names), sum(catalog.find(name).size for name in names)
 
-    assert f"one download of {render.size(download)}, which takes {render.size(disk)} on disk" in guide
+    assert f"one download of {words.size(download)}, which takes {words.size(disk)} on disk" in guide
 
 
 @pytest.mark.parametrize("name", sorted(docs.PAGES))

@@ -20,7 +20,8 @@ import pytest
 
 from claude_tree import PLANTED, claude_home, two_projects_with_the_same_headings
 from scrubjay import api
-from scrubjay.cli import main, parser, reasons
+from scrubjay.cli import arguments, main, parser, reasons
+from scrubjay.cli.table import COMMANDS
 from scrubjay.importers import SourceFormat, parse
 from scrubjay.importers.reading import digest
 from scrubjay.service.service import Service
@@ -632,13 +633,15 @@ def test_forget_says_nothing_of_copies_where_there_are_none(shell: Shell) -> Non
 
 
 def test_help_names_no_document_that_is_not_installed() -> None:
-    said = "".join(parser.of_command(command).format_help() for command in parser.COMMANDS) + parser.top().format_help()
+    said = (
+        "".join(parser.of_command(command).format_help() for command in COMMANDS.values()) + parser.top().format_help()
+    )
 
     assert re.findall(r"[\w./-]+\.md\b", said) == []
 
 
 def test_the_formats_of_the_line_are_those_that_are_read() -> None:
-    assert sorted(parser.FORMATS) == sorted([*SourceFormat, "scrubjay"])
+    assert sorted(arguments.FORMATS) == sorted([*SourceFormat, "scrubjay"])
 
 
 # Two devices.

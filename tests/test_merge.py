@@ -29,7 +29,8 @@ from rich.console import Console
 
 from quick_disk import quick_folder
 from scrubjay import api
-from scrubjay.cli import main, render
+from scrubjay.cli import main
+from scrubjay.cli.render import conflicts
 from scrubjay.index.index import Index
 from scrubjay.policy import DEFAULT
 from scrubjay.retrieval.recall import Filters, Query, rank
@@ -1263,7 +1264,7 @@ def test_the_command_line_lists_conflicts_and_settles_them(
     assert (found["memory_id"], found["field"], values) == (memory_id, "content", {"ours", "theirs\x1b[2J"})
     answer = api.ConflictsAnswer(conflicts=(msgspec.convert(found, api.Conflict),))
     console = Console(file=io.StringIO(), width=200)
-    console.print(render.conflicts(answer, {}))
+    console.print(conflicts.conflicts(answer, {}))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert found["others"][0]["version"] in printed
     assert "\x1b" not in printed

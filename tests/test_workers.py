@@ -24,7 +24,10 @@ PACKAGES = {
     "late": 'async def start(service, settings):\n    raise ValueError("the secret of Mog")',
     "sync": 'raise ImportError("libssl.so.3: cannot open shared object file")',
 }
-"""Modules that cannot be used, by the name under which each announces a worker and commands."""
+"""Modules that cannot be used, by the name under which each announces a worker and a command."""
+
+COMMANDS = {"sync": "login"}
+"""The commands that are called otherwise than the package that announces them."""
 
 
 @pytest.fixture
@@ -36,7 +39,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 1\n")
         (info / "entry_points.txt").write_text(
-            f"[scrubjay.workers]\n{name} = {name}_package:start\n[scrubjay.commands]\n{name} = {name}_package:start\n"
+            f"[scrubjay.workers]\n{name} = {name}_package:start\n"
+            f"[scrubjay.commands]\n{COMMANDS.get(name, name)} = {name}_package:COMMAND\n"
         )
         (site / f"{name}_package.py").write_text(code + "\n")
     named = {"SCRUBJAY_HOME": str(tmp_path / "home"), "SCRUBJAY_PORT": "0", "SCRUBJAY_MODEL": "none"}

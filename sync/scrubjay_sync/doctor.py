@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from scrubjay.cli.doctor import Check, fail, ok, version_of, warn
-from scrubjay.cli.render import counted
+from scrubjay.cli.check import Check, fail, ok, warn
+from scrubjay.cli.checks import version_of
+from scrubjay.cli.render.words import counted
 from scrubjay.cli.times import moment
 from scrubjay.store import migrations
 from scrubjay_shared.clock import Millis

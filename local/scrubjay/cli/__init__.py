@@ -1,6 +1,6 @@
 """The `scrubjay` command: reads the line, runs the command, and turns what goes wrong into two lines and an exit code.
 
-Commands live in the modules beside this one and are loaded when called, because start-up is part of the interface.
+A command is a module of `scrubjay.cli.commands`, loaded when it is called, because start-up is part of the interface.
 """
 
 from __future__ import annotations
@@ -59,10 +59,12 @@ def _run(arguments: list[str]) -> int:
 
 
 def _command(line: Namespace) -> int:
-    from scrubjay.cli.parser import BY_NAME  # noqa: PLC0415
+    from scrubjay.cli.table import COMMANDS  # noqa: PLC0415  # as above
 
-    module, _, function = BY_NAME[line.command].target.partition(":")
-    run = getattr(import_module(f"scrubjay.{module}"), function)
+    if line.command in COMMANDS:
+        run = import_module(COMMANDS[line.command].module).run
+    else:
+        from scrubjay.cli.extensions import run  # noqa: PLC0415  # as above
     code = run(line)
     return code if isinstance(code, int) else 0
 

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-class Later:
+class LazyModule:
     """Stands for a module until something of it is wanted."""
 
     def __init__(self, name: str) -> None:

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from scrubjay.cli.lazy import Later
+from scrubjay.cli.lazy import LazyModule
+from scrubjay.cli.render.words import clean
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rich import console, progress, text
     from rich.console import Console, RenderableType
     from rich.progress import Progress
 
-    from scrubjay.cli import render
 else:
-    console, progress, text = Later("rich.console"), Later("rich.progress"), Later("rich.text")
-    render = Later("scrubjay.cli.render")
+    console, progress, text = LazyModule("rich.console"), LazyModule("rich.progress"), LazyModule("rich.text")
 
 
 PIPE_WIDTH = 160
@@ -48,7 +47,7 @@ class Output:
             return
         shown = people()
         if isinstance(shown, str):
-            shown = text.Text(render.clean(shown))
+            shown = text.Text(clean(shown))
         # A line of ours stays one line: who pipes it wants to cut it up, and terminals wrap by themselves.
         console_, soft = terminal(), isinstance(shown, text.Text)
         if sys.stdout.isatty():
@@ -63,7 +62,18 @@ class Output:
     def remark(self, words: str) -> None:
         """Say something that is not the result, on stderr; nothing when quiet."""
         if not self.quiet and words:
-            remarks().print(render.clean(words), style="dim", markup=False, soft_wrap=True)
+            remarks().print(clean(words), style="dim", markup=False, soft_wrap=True)
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """Say what stands in an answer's `notes`, where the answer itself is not JSON that holds them."""
+        if not self.json:
+            for note in notes:
+                self.remark(note)
+
+    def more(self, cursor: str | None) -> None:
+        """Say how to see the next page, if there is one."""
+        if cursor is not None and not self.json:
+            self.remark(f"there are more: add --cursor {cursor} to see the next page")
 
     def progress(self) -> Progress:
         """Return a progress bar on stderr; it shows only to people, and not when quiet."""

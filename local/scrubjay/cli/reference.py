@@ -11,10 +11,12 @@ import sys
 import typing
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 from scrubjay import api
-from scrubjay.cli import INTERRUPTED, daemon, doctor, files, models, parser
+from scrubjay.cli import INTERRUPTED, arguments, extensions, reports
+from scrubjay.cli.table import COMMANDS, Command
 from scrubjay_shared import errors
 
 HEAD = """\
@@ -51,34 +53,44 @@ An error is two lines on stderr, what is wrong and what to do about it. With JSO
 """
 
 SHARED = ("form", "data_dir", "home", "quiet")
-PAGES = {"sync": "sync-cli.md", "bench": "benchmarks.md"}
-"""Where the commands of other packages are written down, by the extra that brings them."""
 SILENT = "nothing: it is text either way"
 
 
 def document() -> str:
     """Return the whole of docs/cli.md."""
-    return "\n".join([HEAD, *_options(), *(_section(command) for command in parser.COMMANDS), *_exits(), *_records()])
+    return "\n".join(
+        [
+            HEAD,
+            *_options(),
+            *map(_section, COMMANDS.values()),
+            *map(_elsewhere, extensions.names()),
+            *_exits(),
+            *_records(),
+        ]
+    )
 
 
 def _options() -> Iterator[str]:
     shared = argparse.ArgumentParser(add_help=False)
-    parser.shared(shared, top=True)
+    arguments.shared(shared, top=True)
     rows = table(shared._actions)  # noqa: SLF001  # argparse offers no other way to walk a parser
     yield f"## Options of every command\n\nThey stand before the command or after it.\n\n{rows}\n\n## Commands\n"
 
 
-def _section(command: parser.Command) -> str:
-    if command.name in parser.EXTENSIONS:
-        page = PAGES[parser.EXTENSIONS[command.name]]
-        return f"### {command.name}\n\n{command.summary[0].upper()}{command.summary[1:]}: see [{page}]({page}).\n"
+def _section(command: Command) -> str:
     of = argparse.ArgumentParser(prog=f"scrubjay {command.name}", add_help=False)
-    command.configure(of)
+    import_module(command.module).configure(of)
     parts = [f"### {command.name}", f"{command.summary[0].upper()}{command.summary[1:]}.", usage(of)]
     parts.extend(part for part in (table(own(of)), *verbs_of(of)) if part)
     parts.append(f"Example: `{command.example}`")
     parts.append(f"JSON: {f'[`{command.answer}`](#records)' if command.answer else SILENT}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _elsewhere(name: str) -> str:
+    """Return the section of a command of another package."""
+    summary, page = extensions.summary(name), extensions.of(name).page
+    return f"### {name}\n\n{summary[0].upper()}{summary[1:]}: see [{page}]({page}).\n"
 
 
 def verbs_of(of: argparse.ArgumentParser) -> Iterator[str]:
@@ -157,11 +169,8 @@ def kinds(of: Sequence[type[errors.ScrubjayError]]) -> list[str]:
 
 def _records() -> Iterator[str]:
     """Yield every record that a command prints, and those that these hold."""
-    named = {command.answer for command in parser.COMMANDS if command.answer}
-    homes: tuple[Any, ...] = (api, files, models, daemon, doctor)
-    yield from records_of(
-        [next(getattr(home, name) for home in homes if hasattr(home, name)) for name in sorted(named)]
-    )
+    names = sorted({command.answer for command in COMMANDS.values() if command.answer})
+    yield from records_of([getattr(api if hasattr(api, name) else reports, name) for name in names])
 
 
 def records_of(printed: Sequence[type[Any]]) -> Iterator[str]:

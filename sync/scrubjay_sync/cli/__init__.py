@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from scrubjay.cli import invocation
+from scrubjay.cli.arguments import Help, Parser, shared
 from scrubjay.cli.output import Output
-from scrubjay.cli.parser import Help, Parser, shared
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.prompts import Prompts
 from scrubjay_sync.cli.rendering import BETA

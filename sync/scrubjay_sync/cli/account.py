@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from scrubjay.cli import render
+from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
-from scrubjay.cli.parser import Parser, text
 from scrubjay_sync import keys, profile
 from scrubjay_sync.api.account import DeleteRequest, PasswordRequest, TotpRequest
 from scrubjay_sync.api.login import KdfResponse, ServerRequest
@@ -57,7 +57,7 @@ def run(command: Command) -> None:
                 command.prompts.must_mean(DELETES.format(origin=found.origin), found.username, command.line.confirm)
                 gone = transport.call("account_delete", DeleteRequest(auth_key=_proof(command, kdf, found)))
             words = (
-                f"the account is deleted with {render.counted(gone.objects, 'object')};"
+                f"the account is deleted with {render.words.counted(gone.objects, 'object')};"
                 f" nothing of it is left at {found.origin}"
             )
             command.out.answer(gone, lambda: words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scrubjay.cli.parser import Help, Parser, shared
+from scrubjay.cli.arguments import Help, Parser, shared
 
 if TYPE_CHECKING:
     import argparse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
-from scrubjay.cli.parser import Parser, text
 from scrubjay_shared.errors import (
     ConflictError,
     DeniedError,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
-from scrubjay.cli.parser import Parser, text
 from scrubjay_shared.errors import (
     AnotherAccountError,
     ConflictError,

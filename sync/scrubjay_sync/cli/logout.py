@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrubjay.cli import render
-from scrubjay.cli.parser import Parser
+from scrubjay.cli.arguments import Parser
 from scrubjay_shared.errors import (
     DeniedError,
 )
@@ -37,8 +37,8 @@ def run(command: Command) -> None:
                 )
             if status.pending_ops:
                 force = command.prompts.means_it(
-                    f"{render.counted(status.pending_ops, 'change')} of this device did not reach the server. What is"
-                    " not sent stays here, and goes with the next login. Log out?"
+                    f"{render.words.counted(status.pending_ops, 'change')} of this device did not reach the server."
+                    " What is not sent stays here, and goes with the next login. Log out?"
                 )
                 if not force:
                     raise DeniedError(
@@ -52,5 +52,7 @@ def run(command: Command) -> None:
             "\nthe account still lists this device: run scrubjay devices revoke on another one, or after the next login"
         )
     if answer.unsent:
-        words += f"\n{render.counted(answer.unsent, 'change')} never reached the server: sent after the next login"
+        words += (
+            f"\n{render.words.counted(answer.unsent, 'change')} never reached the server: sent after the next login"
+        )
     command.out.answer(answer, lambda: words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from scrubjay.cli.parser import Parser
+from scrubjay.cli.arguments import Parser
 from scrubjay_shared.errors import (
     DeniedError,
     NotFoundError,

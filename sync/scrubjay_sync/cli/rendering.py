@@ -34,7 +34,7 @@ class SignedUp:
 def identity_line(who: Who) -> str:
     """Return the line that every command ends with: which account, where, as which device."""
     name = f"{who.username} ({who.account[:8]})" if who.username else who.account[:8]
-    return render.clean(f"{name} at {who.origin}, {who.device_name} ({who.device[:8]})")
+    return render.words.clean(f"{name} at {who.origin}, {who.device_name} ({who.device[:8]})")
 
 
 def say_done(command: Command, answer: Any, words: str) -> None:
@@ -48,7 +48,7 @@ def table(who: Who, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Re
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(render.clean(cell)) for cell in row))
+        table.add_row(*(Text(render.words.clean(cell)) for cell in row))
     return Group(table, Text(identity_line(who)))
 
 
@@ -59,14 +59,14 @@ def when(at: int | None) -> str:
 
 def fault_lines(faults: Sequence[Fault]) -> list[str]:
     """Return two lines for each fault: what happened, and what to do."""
-    return [render.clean(f"! {one.message}\n  {one.hint}") for one in faults]
+    return [render.words.clean(f"! {one.message}\n  {one.hint}") for one in faults]
 
 
 def renamed_lines(found: Sequence[Renamed]) -> list[str]:
     """Return a line for each memory whose name another one had first: it shows under another."""
     return [
-        render.clean(f"! two memories were named {one.claimed}; the later one is shown as {one.name}")
+        render.words.clean(f"! two memories were named {one.claimed}; the later one is shown as {one.name}")
         + "\n  "
-        + render.clean(f"scrubjay rename {one.name} NEW gives it a name of its own")
+        + render.words.clean(f"scrubjay rename {one.name} NEW gives it a name of its own")
         for one in found
     ]

@@ -80,13 +80,13 @@ def show_round(answer: SyncResponse) -> Text:
     """Return what a round did, as lines."""
     parts = [
         "in sync" if answer.synced else "not in sync yet",
-        f"sent {render.counted(answer.ops_sent, 'change')}",
-        f"received {render.counted(answer.ops_received, 'change')}",
+        f"sent {render.words.counted(answer.ops_sent, 'change')}",
+        f"received {render.words.counted(answer.ops_received, 'change')}",
     ]
     if answer.conflicts:
-        parts.append(f"{render.counted(answer.conflicts, 'conflict')} (scrubjay conflicts)")
+        parts.append(f"{render.words.counted(answer.conflicts, 'conflict')} (scrubjay conflicts)")
     if answer.healed:
-        parts.append(f"gave {render.counted(answer.healed, 'object')} back to the server")
+        parts.append(f"gave {render.words.counted(answer.healed, 'object')} back to the server")
     if answer.reincarnated:
         parts.append("this store is a new device now, because a copy of it wrote under the old id")
     lines = [", ".join(parts), *fault_lines(answer.faults), *renamed_lines(answer.renamed), identity_line(answer.who)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrubjay.cli import render
-from scrubjay.cli.parser import Parser, text
+from scrubjay.cli.arguments import Parser, text
 from scrubjay_sync.api.references import RefRequest, one_of
 from scrubjay_sync.api.scopes import MODES, FindRequest, FoundResponse, ScopeCreateRequest, ScopesResponse
 from scrubjay_sync.cli.arguments import subcommands
@@ -82,7 +82,9 @@ def scopes(command: Command) -> None:
         scope = one_of(line.ref, known, "scope", "sync scopes list")
         command.prompts.must_mean(SHREDS.format(name=known[scope]), line.ref, line.confirm)
         gone = command.call("scope_delete", RefRequest(ref=scope))
-        command.out.answer(gone, lambda: f"deleted {render.counted(gone.objects, 'object')}\n{identity_line(gone.who)}")
+        command.out.answer(
+            gone, lambda: f"deleted {render.words.counted(gone.objects, 'object')}\n{identity_line(gone.who)}"
+        )
         return
     else:
         answer = command.call("scopes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from scrubjay.cli import render
+from scrubjay.cli.render import layout
 from scrubjay_sync.api.rounds import QuietRequest, StatusResponse
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import fault_lines, renamed_lines, say_done, when
@@ -22,7 +23,7 @@ def show_status(found: StatusResponse) -> Text:
         ("account", f"{found.who.username or '-'} ({found.who.account[:8]}) at {found.who.origin}"),
         ("device", f"{found.who.device_name} ({found.who.device[:8]})" + (", limited" if found.limited else "")),
         ("keys", f"in {found.who.keys}"),
-        ("waiting", render.counted(found.pending_ops, "change") if found.pending_ops else "nothing"),
+        ("waiting", render.words.counted(found.pending_ops, "change") if found.pending_ops else "nothing"),
         ("last sync", when(found.last_round)),
         ("last verified", when(found.verified_at)),
         ("devices", str(found.devices)),
@@ -44,7 +45,7 @@ def show_status(found: StatusResponse) -> Text:
         )
         for lane in found.lanes
     ]
-    shown = render.pairs([(name, render.clean(value)) for name, value in rows])
+    shown = layout.pairs([(name, render.words.clean(value)) for name, value in rows])
     lines = [*fault_lines(found.faults), *renamed_lines(found.renamed)]
     if found.code_unverified:
         lines.append(

@@ -29,7 +29,7 @@ def verify(command: Command) -> int:
 
 def _show_verified(answer: VerifyResponse) -> Text:
     lines = [
-        f"{lane.scope} / {lane.device}: {render.counted(lane.places, 'place')}, {render.size(lane.bytes)}: "
+        f"{lane.scope} / {lane.device}: {render.words.counted(lane.places, 'place')}, {render.words.size(lane.bytes)}: "
         + (lane.error or "whole")
         for lane in answer.lanes
     ]
@@ -43,7 +43,7 @@ def _show_verified(answer: VerifyResponse) -> Text:
         "Compare them on your other devices. Other words there: run scrubjay sync on both and compare again; if they"
         " still differ, the server tells your devices different things."
     )
-    return Text(render.clean("\n".join([*lines, identity_line(answer.who)])))
+    return Text(render.words.clean("\n".join([*lines, identity_line(answer.who)])))
 
 
 def _compare(command: Command) -> int:
@@ -56,7 +56,7 @@ def _compare(command: Command) -> int:
             hint="run scrubjay sync export-heads > FILE on the other device",
         ) from error
     answer = command.call("compare", CompareRequest(heads=theirs))
-    words = f"{render.counted(answer.same, 'place')} compared, all the same on both devices"
+    words = f"{render.words.counted(answer.same, 'place')} compared, all the same on both devices"
     if answer.unknown:
         words += f"; {answer.unknown} more not read here yet (run scrubjay sync, then compare again)"
     command.out.answer(answer, lambda: f"{words}\n{identity_line(answer.who)}")
@@ -67,11 +67,13 @@ def inspect(command: Command) -> int:
     """Look in what the server holds for readable words of this store."""
     answer: InspectResponse = command.call("inspect")
     words = [
-        f"the server holds {render.counted(answer.objects, 'object')} ({render.size(answer.bytes)})",
-        f"looked in them for {answer.grams} pieces of {render.counted(answer.texts, 'text')} of this store",
+        f"the server holds {render.words.counted(answer.objects, 'object')} ({render.words.size(answer.bytes)})",
+        f"looked in them for {answer.grams} pieces of {render.words.counted(answer.texts, 'text')} of this store",
     ]
     if answer.readable:
-        words.append(f"{render.counted(answer.readable, 'object')} are of searchable scopes, which the server can read")
+        words.append(
+            f"{render.words.counted(answer.readable, 'object')} are of searchable scopes, which the server can read"
+        )
     words += [f"! {one}" for one in answer.findings] or ["found nothing that the server can read"]
     command.out.answer(answer, lambda: "\n".join([*words, identity_line(answer.who)]))
     return 0 if answer.blind else CorruptError.exit_code

@@ -1,53 +1,53 @@
-"""`scrubjay daemon`: starts, stops and watches the daemon, or is it."""
+"""`scrubjay daemon`: start, stop and watch the daemon, or be it."""
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from scrubjay import api
-from scrubjay.cli import invocation
-from scrubjay.cli.lazy import Later
+from scrubjay.cli import invocation, render
+from scrubjay.cli.arguments import Parser, add_verb, count, shared
+from scrubjay.cli.daemon_state import report_of
 from scrubjay.cli.output import Output, write_bytes
+from scrubjay.cli.reports import DaemonReport
 from scrubjay.daemon import control
-from scrubjay_shared.errors import ConflictError, UnavailableError
+from scrubjay_shared.errors import (
+    ConflictError,
+    UnavailableError,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from scrubjay.cli import render
-    from scrubjay.daemon.control import Health, Started
+    from scrubjay.daemon.control import Started
     from scrubjay.settings import Settings
-else:
-    render = Later("scrubjay.cli.render")
+
 
 FOLLOW_S = 0.5
 """Between two looks at a log that is followed: soon enough to read along, too seldom to be felt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonReport:
-    """How the daemon is: running, stopped, stale (it was killed or crashed) or silent (it runs and does not answer).
+def configure(parser: Parser) -> None:
+    """Take what to do about the daemon."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    for name, summary in (
+        ("start", "start it in the background; says so when it runs already"),
+        ("stop", "let it finish what it is doing, and end"),
+        ("restart", "stop it where it runs, and start it: with the version that is installed now"),
+        ("status", "show whether it runs, its model and its jobs"),
+        ("logs", "show the end of its log"),
+        ("run", "run in the foreground, for a service supervisor"),
+    ):
+        verb = add_verb(verbs, name, summary)
+        if name == "logs":
+            verb.add_argument("-n", "--lines", type=count, default=50, help="the last N lines (50)")
+            verb.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
+        shared(verb, top=False)
 
-    `already` is true when the state asked for held before; `killed` when stopping had to be forced. `status` is what
-    the daemon says of itself while it runs.
-    """
 
-    state: str
-    pid: int | None = None
-    address: str | None = None
-    socket: str | None = None
-    already: bool = False
-    killed: bool = False
-    status: api.StatusAnswer | None = None
-
-
-def daemon(line: Namespace) -> int:
+def run(line: Namespace) -> int:
     """Start, stop or watch the daemon."""
     chosen = invocation.settings_of(line)
     out = Output.of(line)
@@ -63,7 +63,7 @@ def daemon(line: Namespace) -> int:
         case "logs":
             return _logs(chosen, line)
         case _:
-            return _run(chosen)
+            return _in_foreground(chosen)
 
 
 def _started(started: Started, out: Output) -> int:
@@ -97,22 +97,12 @@ def _status(chosen: Settings, out: Output) -> int:
     """Show how the daemon is; the exit code says it too: 0 when it serves, 6 when it does not."""
     health = control.status(chosen)
     report = report_of(health)
-    out.answer(report, lambda: render.status(report.status) if report.status is not None else _absent(report, chosen))
+    out.answer(
+        report, lambda: render.state.status(report.status) if report.status is not None else _absent(report, chosen)
+    )
     if report.state == "running" and not out.quiet:
         invocation.say_version(health.daemon)
     return 0 if report.state == "running" else UnavailableError.exit_code
-
-
-def report_of(health: Health) -> DaemonReport:
-    """Return what is known of a daemon from outside, in the words of the command line."""
-    running = health.daemon
-    return DaemonReport(
-        state=health.state.value,
-        pid=None if running is None else running.pid,
-        address=None if running is None else f"http://{running.host}:{running.port}",
-        socket=None if running is None else running.socket,
-        status=None if health.answer is None else msgspec.convert(health.answer, api.StatusAnswer),
-    )
 
 
 def _absent(report: DaemonReport, chosen: Settings) -> str:
@@ -127,7 +117,7 @@ def _absent(report: DaemonReport, chosen: Settings) -> str:
 def _logs(chosen: Settings, line: Namespace) -> int:
     """Show the log's last lines; they are text for people and programs alike, so `--json` changes nothing here."""
     for each in control.logs(chosen, line.lines):
-        sys.stdout.write(render.clean(each) + "\n")
+        sys.stdout.write(render.words.clean(each) + "\n")
     sys.stdout.flush()
     if line.follow:
         _follow(chosen.log_path)
@@ -148,7 +138,7 @@ def _follow(path: Path) -> None:
             position = size
 
 
-def _run(chosen: Settings) -> int:
+def _in_foreground(chosen: Settings) -> int:
     from scrubjay.daemon.process import run  # noqa: PLC0415  # the web server; asking after a daemon needs none
 
     other = run(chosen, foreground=True)

@@ -23,7 +23,7 @@ HEAD_BYTES = 1 << 16
 NO_FILE = "stdin"
 
 
-class Found(NamedTuple):
+class ImportFile(NamedTuple):
     """A file to import: its name relative to what was given, its path (None is stdin).
 
     `reason` says why a file that lies in a folder is not read; it is empty for one that is.
@@ -43,7 +43,7 @@ class Found(NamedTuple):
         return f"stdin:{hashlib.sha256(data).hexdigest()}" if self.path is None else str(self.path.resolve())
 
 
-def files(given: Iterable[str], *, named_format: bool) -> Iterator[Found]:
+def files(given: Iterable[str], *, named_format: bool) -> Iterator[ImportFile]:
     """Yield the files that are meant. Raises NotFoundError for a pattern that matches nothing.
 
     With `named_format` the person said how to read them, and JSON of an unknown kind is left for that to refuse.
@@ -51,7 +51,7 @@ def files(given: Iterable[str], *, named_format: bool) -> Iterator[Found]:
     for word in given:
         path = Path(word).expanduser()
         if word == "-":
-            yield Found(NO_FILE, None)
+            yield ImportFile(NO_FILE, None)
         elif path.exists() or not glob.has_magic(word):
             yield from _at(path, named_format=named_format)
         else:
@@ -65,10 +65,10 @@ def files(given: Iterable[str], *, named_format: bool) -> Iterator[Found]:
                 yield from _at(Path(match), named_format=named_format)
 
 
-def _at(path: Path, *, named_format: bool) -> Iterator[Found]:
+def _at(path: Path, *, named_format: bool) -> Iterator[ImportFile]:
     """Yield a file, or what a folder holds, in a fixed order. Hidden files and folders inside it are left alone."""
     if not path.is_dir():
-        yield Found(path.name, path)
+        yield ImportFile(path.name, path)
         return
     homes: set[Path] = set()
     projects: set[Path] = set()
@@ -85,9 +85,9 @@ def _at(path: Path, *, named_format: bool) -> Iterator[Found]:
             if name.startswith(".") or not file.is_file():
                 continue
             reason = _of_an_agent(file, homes, projects) or _unread(file, named_format=named_format)
-            yield Found(file.relative_to(path).as_posix(), file, reason)
+            yield ImportFile(file.relative_to(path).as_posix(), file, reason)
     for folder in closed:
-        yield Found(folder.name, folder, "unreadable_folder")
+        yield ImportFile(folder.name, folder, "unreadable_folder")
 
 
 def _of_an_agent(file: Path, homes: set[Path], projects: set[Path]) -> str:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import sys
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
+
+from scrubjay.cli.arguments import text
 from scrubjay.cli.output import Output
-from scrubjay_shared.errors import NotFoundError
+from scrubjay_shared.errors import (
+    NotFoundError,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from importlib.resources.abc import Traversable
 
-    from rich.console import RenderableType
+    from scrubjay.cli.arguments import Parser
+
 
 PAGES = {
     "guide": "how scrubjay works, what it promises, and its settings",
@@ -31,7 +37,14 @@ PAGES = {
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)(?:\.\./|docs/)*([\w-]+)\.md(#[\w-]+)?\)")
 
 
-def docs(line: Namespace) -> None:
+def configure(parser: Parser) -> None:
+    """Take which document is wanted, if any."""
+    parser.add_argument(
+        "page", nargs="?", type=text, metavar="PAGE", help="the document to read (without it: the list of all)"
+    )
+
+
+def run(line: Namespace) -> None:
     """Print a document, or list what there is."""
     out = Output.of(line)
     if line.page is None:
@@ -51,7 +64,7 @@ def page(name: str) -> str:
     packaged: Traversable = resources.files("scrubjay").joinpath("docs", f"{name}.md")
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
-    return (Path(__file__).parents[3] / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    return (Path(__file__).parents[4] / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def linked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`scrubjay doctor`: looks at everything, changes nothing, and says what to do about what is wrong."""
+"""What `scrubjay doctor` looks at. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from scrubjay import settings as options
-from scrubjay.cli import invocation, render
-from scrubjay.cli.daemon import report_of
-from scrubjay.cli.models import choices
-from scrubjay.cli.output import Output
+from scrubjay.cli import render
+from scrubjay.cli.check import Check, fail, ok, warn
+from scrubjay.cli.daemon_state import report_of
+from scrubjay.cli.model_files import choices
 from scrubjay.daemon import control
 from scrubjay.model_choice import Choice
 from scrubjay.models import catalog, installed
 from scrubjay.settings import Settings
 from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
 from scrubjay.store import check as damage
+from scrubjay.store.damage import Watch
 from scrubjay.transports.client import skew
 from scrubjay_io.sqlite import SAFE_VERSION, version, version_info
-from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
+from scrubjay_shared.errors import CorruptError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from scrubjay.settings import Settings
 
-    from rich.progress import Progress
 
-    from scrubjay.store.damage import Watch
 EXTENSIONS = "scrubjay.checks"
 """The entry point group in which other packages announce checks: functions from settings to what they found."""
+
 
 LOW_SPACE_BYTES = 500_000_000
 """Free space below which a warning is due: a migration and a backup each need room for one more copy of the store."""
 
+
 NO_SPACE_BYTES = 50_000_000
 """Free space below which writing will fail soon: less than the write-ahead log may grow to."""
+
 
 NETWORK_SYSTEMS = frozenset(
     (
@@ -65,66 +65,12 @@ NETWORK_SYSTEMS = frozenset(
 """File systems whose locks or shared memory SQLite's write-ahead log cannot rely on (sqlite.org/wal.html, point 2)."""
 
 
-class State(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing looked at: what was found, and what to do when that is not well. `code` is the error it stands for."""
-
-    name: str
-    state: State
-    found: str
-    todo: str = ""
-    code: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorReport:
-    """All checks; `healthy` when none failed."""
-
-    healthy: bool
-    checks: tuple[Check, ...]
-
-
-def doctor(line: Namespace) -> int:
-    """Check everything. Exits 0 when nothing failed, 7 when the store is damaged, 6 for anything else."""
-    out = Output.of(line)
-    chosen = invocation.settings_of(line)
-    with out.progress() as bar:
-        checks = tuple(examined(chosen, watching(bar) if line.deep else None))
-    failed = [check for check in checks if check.state is State.FAIL]
-    report = DoctorReport(healthy=not failed, checks=checks)
-    out.answer(report, lambda: render.examined(report))
-    return max((check.code for check in failed), default=0)
-
-
 def examined(chosen: Settings, watch: Watch | None = None) -> Iterator[Check]:
     """Yield what each of `CHECKS` found, in that order, then with `watch` what `contents` did."""
     for check in CHECKS:
         yield from check(chosen)
     if watch is not None:
         yield from contents(chosen, watch)
-
-
-def ok(name: str, found: str) -> Check:
-    """Return a check that ended well."""
-    return Check(name=name, state=State.OK, found=found)
-
-
-def warn(name: str, found: str, todo: str) -> Check:
-    """Return a check that found something to mind."""
-    return Check(name=name, state=State.WARN, found=found, todo=todo)
-
-
-def fail(name: str, found: str, todo: str, error: type[ScrubjayError] = UnavailableError) -> Check:
-    """Return a check that failed."""
-    return Check(name=name, state=State.FAIL, found=found, todo=todo, code=error.exit_code)
 
 
 def folders(chosen: Settings) -> Iterator[Check]:
@@ -154,11 +100,11 @@ def disk(chosen: Settings) -> Iterator[Check]:
     free = shutil.disk_usage(place).free
     size = chosen.store_path.stat().st_size if chosen.store_path.exists() else 0
     if free < max(NO_SPACE_BYTES, size // 10):
-        yield fail("disk space", f"{render.size(free)} free", "free some space: writing will fail soon")
+        yield fail("disk space", f"{render.words.size(free)} free", "free some space: writing will fail soon")
     elif free < max(LOW_SPACE_BYTES, 2 * size):
-        yield warn("disk space", f"{render.size(free)} free", "free some space before a backup or an upgrade")
+        yield warn("disk space", f"{render.words.size(free)} free", "free some space before a backup or an upgrade")
     else:
-        yield ok("disk space", f"{render.size(free)} free")
+        yield ok("disk space", f"{render.words.size(free)} free")
     system = file_system(place)
     if system in NETWORK_SYSTEMS:
         yield warn(
@@ -208,7 +154,7 @@ def store(chosen: Settings) -> Iterator[Check]:
         todo = "scrubjay rebuild makes the index again" if derived else "scrubjay restore FILE brings back a backup"
         yield fail("integrity", f"{wrong[0]}{more}", todo, CorruptError)
         return
-    yield ok("integrity", f"tables and full-text index whole, {render.size(path.stat().st_size)}")
+    yield ok("integrity", f"tables and full-text index whole, {render.words.size(path.stat().st_size)}")
     newest, found = migrations()[-1].version, version_of(path)
     if found > newest:
         yield fail("schema", f"{found}, written by a newer scrubjay", "upgrade scrubjay")
@@ -220,6 +166,7 @@ def store(chosen: Settings) -> Iterator[Check]:
 
 TOLD = 3
 """How many of the damaged things are named: enough to see what kind they are of."""
+
 
 _TODO = {
     Remedy.RESTORE: "scrubjay restore FILE brings back a backup from before; nothing else holds it",
@@ -252,16 +199,6 @@ def contents(chosen: Settings, watch: Watch) -> Iterator[Check]:
         yield ok("contents", "every row is as it was written, and what is derived is as its ops say")
 
 
-def watching(bar: Progress) -> Watch:
-    """Return what shows on a progress bar how far `contents` is."""
-    task = bar.add_task("checking", total=None)
-
-    def watch(what: str, done: int, total: int) -> None:
-        bar.update(task, description=f"checking {what}", completed=done, total=total or None)
-
-    return watch
-
-
 def version_of(path: Path) -> int:
     """Return a store's schema version, from the header of the file (sqlite.org/fileformat.html, offset 60)."""
     with path.open("rb") as file:
@@ -274,7 +211,7 @@ def model(chosen: Settings) -> Iterator[Check]:
     name = choice.name
     yield from named_twice("model", choice)
     if refused := refused_in(chosen.store_path):
-        yield warn("model", render.refused(refused), f"scrubjay models use {name} tries them again")
+        yield warn("model", render.state.refused(refused), f"scrubjay models use {name} tries them again")
     if name == options.NO_MODEL:
         yield ok("model", f"none, because {choice.because}: recall by words only")
         return
@@ -313,7 +250,7 @@ def files(what: str, name: str, chosen: Settings, known: Mapping[str, catalog.Mo
         return absent
     if found.state is installed.ModelState.DAMAGED:
         return fail(what, f"{name} is {found.state.value}", f"scrubjay models pull {name}")
-    return ok(what, f"{name}, whole, {render.size(found.size)}")
+    return ok(what, f"{name}, whole, {render.words.size(found.size)}")
 
 
 def daemon(chosen: Settings) -> Iterator[Check]:

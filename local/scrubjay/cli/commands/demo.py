@@ -22,7 +22,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from scrubjay import api, settings
-from scrubjay.cli import files, invocation, output, render, times
+from scrubjay.cli import draining, invocation, output, times
+from scrubjay.cli.arguments import Parser, text
+from scrubjay.cli.render import hits, layout, words
 from scrubjay.daemon import control
 from scrubjay.transports import client
 from scrubjay.transports import local as doors
@@ -76,7 +78,14 @@ class Conversation:
     file: api.ImportRequest | None = None
 
 
-def demo(line: Namespace) -> int:
+def configure(parser: Parser) -> None:
+    """Take which conversation to show."""
+    parser.add_argument("--locomo", metavar="FILE", help="a LoCoMo file instead of the conversation that ships with it")
+    parser.add_argument("--only", type=text, metavar="ID", help="which conversation of that file (the first)")
+    parser.add_argument("--keep", action="store_true", help="keep the folder, to look around in it")
+
+
+def run(line: Namespace) -> int:
     """Show it. Everything is removed at the end, also after a failure or Ctrl-C, unless told to keep it."""
     told = Console(highlight=False, emoji=False)
     conversation = of_locomo(Path(line.locomo), line.only) if line.locomo else sample()
@@ -89,7 +98,7 @@ def demo(line: Namespace) -> int:
             stopped = control.stop(chosen)
     finally:
         if line.keep:
-            told.print(render.dim(f"kept: scrubjay --home {folder} stats"), soft_wrap=True)
+            told.print(layout.dim(f"kept: scrubjay --home {folder} stats"), soft_wrap=True)
         else:
             shutil.rmtree(folder)
     if stopped.daemon is None or stopped.killed:
@@ -193,7 +202,7 @@ def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> dic
     if conversation.file is not None:
         line_of |= {event.id: str(event.metadata.get("dia_id", "")) for event in _all_events(door)}
     stats: api.StatsAnswer = door.call("stats", api.Nothing())
-    said = f"{render.counted(stats.events, 'message')} in {render.counted(stats.sessions, 'session')}"
+    said = f"{words.counted(stats.events, 'message')} in {words.counted(stats.sessions, 'session')}"
     if stats.oldest is not None and stats.newest is not None:
         said += f", {times.day(stats.oldest)} – {times.day(stats.newest)}"
     told.print(_step(2, "A conversation goes in", took))
@@ -217,7 +226,7 @@ def _all_events(door: doors.Door) -> Iterator[Event]:
 
 def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
     began = time.perf_counter()
-    left = files.settled(door, output.Output(json=False, quiet=False))
+    left = draining.settled(door, output.Output(json=False, quiet=False))
     if left.to_learn or left.to_embed:
         raise UnavailableError(
             f"after ten minutes there are still {left.to_learn} events to learn from, {left.to_embed} texts to embed",
@@ -231,7 +240,7 @@ def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
         )
     types = ", ".join(f"{number} {name}" for name, number in sorted(stats.by_type.items(), key=lambda kv: -kv[1]))
     told.print(_step(3, "It learns, without a language model", f"{_seconds(began)}"))
-    told.print(_under(Text(f"{render.counted(stats.memories, 'memory', 'memories')}: {types}")))
+    told.print(_under(Text(f"{words.counted(stats.memories, 'memory', 'memories')}: {types}")))
     if stats.space is None:
         absent = f"the embedding model {chosen.model} is not installed: recall by words only (scrubjay models pull)"
         told.print(_under(Text(absent, style="yellow")))
@@ -248,7 +257,7 @@ def _learned(told: Console, door: doors.Door) -> None:
             continue
         answer: api.WhyAnswer = door.call("why", api.RefRequest(ref=best.memory.id))
         told.print()
-        head = Text(f"{type_.value}  ", style="green").append(render.one_line(best.memory.content, 300), style="bold")
+        head = Text(f"{type_.value}  ", style="green").append(words.one_line(best.memory.content, 300), style="bold")
         told.print(_under(head))
         for source in answer.sources[:1]:
             event = source.events[0]
@@ -260,7 +269,7 @@ def _learned(told: Console, door: doors.Door) -> None:
                 speaker=event.speaker,
                 text=source.grip.excerpt,
             )
-            told.print(_under(Text("↳ ", style="dim").append_text(render.quote(said))))
+            told.print(_under(Text("↳ ", style="dim").append_text(hits.quote(said))))
     told.print()
 
 
@@ -279,10 +288,10 @@ def _ask(told: Console, door: doors.Door, questions: Sequence[Question], line_of
         told.print()
         told.print(_under(Text(question.text, style="bold magenta").append(f"   {took:.0f} ms", style="dim not bold")))
         for rank, hit in enumerate(answer.hits[: 1 if right is None else right + 1]):
-            told.print(_under(render.hit(hit, rank + 1, note="✓ answers it" if rank == right else "")))
+            told.print(_under(hits.hit(hit, rank + 1, note="✓ answers it" if rank == right else "")))
         if right is None:
             told.print(
-                _under(Padding(render.dim(f"not found; the answer: {render.clean(question.answer)}"), (0, 0, 0, 4)))
+                _under(Padding(layout.dim(f"not found; the answer: {words.clean(question.answer)}"), (0, 0, 0, 4)))
             )
     told.print()
     told.print(_under(Text(f"{proved} of {len(questions)} found among the first {HITS}", style="dim")))

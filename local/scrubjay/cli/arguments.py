@@ -1,0 +1,188 @@
+"""What commands take: types of arguments, groups of options that several share, and the parser that raises our errors.
+
+Imports nothing but argparse: `scrubjay --help` must not wait for the libraries that only commands need. For the same
+reason the closed sets are spelled out here; a test compares them with the enums they repeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+TYPES = ("decision", "preference", "insight", "goal", "fact", "long_term", "daily", "belief", "self", "social")
+KINDS = ("note", "archive", "stored", "observation")
+LAYERS = ("identity", "active", "surfaced", "archive")
+SCOPES = ("session", "project", "user")
+MODES = ("hybrid", "keyword", "weighted")
+CANDIDATES = ("memory", "event")
+FORMATS = ("claude-code", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. argparse would load the archive formats (through shutil) to find that out."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        try:
+            columns = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (ValueError, OSError):
+            columns = 100
+        super().__init__(prog, width=min(columns, 120) - 2, **options)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises our errors."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InvalidError, where argparse would print the usage and end the process."""
+        raise invalid(message, hint=f"{self.prog} --help shows what it takes")
+
+
+def invalid(message: str, *, hint: str) -> Exception:
+    """Return the error for a command line that cannot be read."""
+    from scrubjay_shared.errors import InvalidError  # noqa: PLC0415  # it needs `typing`: see TYPE_CHECKING
+
+    return InvalidError(message, hint=hint)
+
+
+# Argument types. argparse calls them by name in its messages, so they are named for what a person typed.
+
+
+def text(value: str) -> str:
+    """Return a text argument, refused when the terminal's bytes were not UTF-8 (they arrive as lone surrogates)."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"must be valid UTF-8, but its character {error.start + 1} is not") from error
+    return value
+
+
+def project(value: str) -> str:
+    """Return the name of a project as imports store it: one that is written as a path becomes a whole path."""
+    name = text(value).strip()
+    if name.startswith(("~", "/", "./", "../")) or name in {".", ".."}:
+        return os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111  # pathlib would cost a tenth of the start
+    name = name.rstrip("/")
+    if not name:
+        raise argparse.ArgumentTypeError("the name of a project must not be empty")
+    return name
+
+
+def share(value: str) -> float:
+    """Return a number from 0 to 1. NaN and infinities are refused."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {value!r}")
+    return number
+
+
+def count(value: str) -> int:
+    """Return a whole number of at least 1 that SQLite can hold."""
+    number = whole(value)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, got {value!r}")
+    return number
+
+
+def whole(value: str) -> int:
+    """Return a whole number of at least 0 that SQLite can hold."""
+    try:
+        number = int(value) if len(value) < 20 else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, got {value!r}")
+    return number
+
+
+def pair(value: str) -> tuple[str, str]:
+    """Return the two sides of KEY=VALUE."""
+    key, equals, rest = text(value).partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"must be written as KEY=VALUE, got {value!r}")
+    return key.strip(), rest
+
+
+# Groups of arguments.
+
+
+def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
+    """Add the options that stand before or after the command. After it, an absent one must not undo one before."""
+    default: Any = None if top else argparse.SUPPRESS
+    off: Any = False if top else argparse.SUPPRESS
+    group = parser.add_argument_group("options of every command")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument(
+        "--json",
+        dest="form",
+        action="store_const",
+        const="json",
+        default=default,
+        help="write JSON (the default when the output is not a terminal)",
+    )
+    form.add_argument(
+        "--text",
+        dest="form",
+        action="store_const",
+        const="text",
+        default=default,
+        help="write for people, also into a pipe",
+    )
+    group.add_argument("--data-dir", metavar="DIR", default=default, help="the folder of the store (SCRUBJAY_DATA_DIR)")
+    group.add_argument(
+        "--home",
+        metavar="DIR",
+        default=default,
+        help="a folder for everything: store, settings, logs, models (SCRUBJAY_HOME)",
+    )
+    group.add_argument("-q", "--quiet", action="store_true", default=off, help="no progress, no remarks; errors only")
+
+
+def caller(parser: Parser) -> None:
+    """Add who is asking."""
+    parser.add_argument(
+        "--project", type=project, metavar="ID", help="act for this project: see its memories and yours"
+    )
+    parser.add_argument("--session", type=text, metavar="ID", help="act for this session of the project")
+
+
+def period(parser: Parser) -> None:
+    """Add the bounds in time."""
+    parser.add_argument(
+        "--since",
+        type=text,
+        metavar="WHEN",
+        help='only from this time on: 2026-11-21, 2026-11-21T14:30, yesterday, "7 days ago"',
+    )
+    parser.add_argument(
+        "--until", type=text, metavar="WHEN", help="only up to this time, which is included; written in the same way"
+    )
+
+
+def paging(parser: Parser, limit: int, what: str) -> None:
+    """Add the size of a page, and where it starts."""
+    parser.add_argument("-n", "--limit", type=count, default=limit, help=f"at most this many {what} ({limit})")
+    parser.add_argument("--cursor", type=text, help="where the page before ended: its `next`")
+
+
+def reference(parser: Parser) -> None:
+    """Add the memory that is meant."""
+    parser.add_argument("ref", type=text, metavar="REF", help="id, its first 6 or more characters, name, or alias")
+
+
+def overwriting(parser: Parser) -> None:
+    """Add what to do about a file that is there."""
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there; never a file of the store")
+
+
+def add_verb(verbs: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    """Add a verb of a command, and return its parser."""
+    added: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    return added

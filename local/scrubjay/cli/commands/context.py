@@ -1,0 +1,54 @@
+"""`scrubjay context`: show or set what an agent loads at its start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrubjay import api
+from scrubjay.cli import invocation, render
+from scrubjay.cli.arguments import caller, pair
+from scrubjay.cli.output import Output
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from scrubjay.cli.arguments import Parser
+
+
+def configure(parser: Parser) -> None:
+    """Take lines to set before the context is shown."""
+    parser.add_argument(
+        "--identity",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="KEY=VALUE",
+        help="set a line about who you are; KEY= removes it",
+    )
+    parser.add_argument(
+        "--active",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="KEY=VALUE",
+        help="set a line about what you are working on; KEY= removes it",
+    )
+    caller(parser)
+
+
+def run(line: Namespace) -> None:
+    """Show what an agent loads at its start, after setting what was asked for."""
+    out = Output.of(line)
+    with invocation.store(line) as door:
+        for verb, pairs in (("set_identity", line.identity), ("set_active", line.active)):
+            for key, value in pairs:
+                door.call(verb, api.SlotRequest(key=key, value=value))
+        answer: api.ContextAnswer = door.call(
+            "context", api.ContextRequest(project=line.project, session_id=line.session)
+        )
+    out.answer(answer, lambda: render.events.context(answer))
+    out.notes(answer.notes)
+    if not out.json:
+        out.remark(
+            render.words.counted(answer.tokens, "token") + (f" · cut: {', '.join(answer.cut)}" if answer.cut else "")
+        )

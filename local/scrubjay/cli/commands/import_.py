@@ -1,0 +1,183 @@
+"""`scrubjay import`: learn from transcripts, conversations and notes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrubjay import api
+from scrubjay.cli import invocation, reasons, render
+from scrubjay.cli.always_loaded import always_loaded
+from scrubjay.cli.arguments import FORMATS, project, text
+from scrubjay.cli.draining import finish
+from scrubjay.cli.errors import of_os_error
+from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
+from scrubjay.cli.output import Output
+from scrubjay.cli.reports import Failed, ImportReport
+from scrubjay.cli.totals import Totals
+from scrubjay.importers.export_format import is_export
+from scrubjay.policy import DEFAULT
+from scrubjay_shared.errors import (
+    BY_CODE,
+    InvalidError,
+    NotFoundError,
+    ScrubjayError,
+    TooLargeError,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from scrubjay.cli.arguments import Parser
+    from scrubjay.transports.local import Door
+
+
+def configure(parser: Parser) -> None:
+    """Take files, and how to read them."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, folders or patterns; - reads stdin")
+    parser.add_argument(
+        "--format", type=text, help=f"how to read them, where scrubjay cannot tell: {', '.join(FORMATS)}"
+    )
+    parser.add_argument("--only", type=text, metavar="ID", help="one conversation of a file that holds several")
+    parser.add_argument("--project", type=project, metavar="ID", help="what is imported belongs to this project")
+    parser.add_argument(
+        "--restore", action="store_true", help="FILE is an export of your own: put its layers and trust back as well"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
+    parser.add_argument("--wait", action="store_true", help="return when all is learned and embedded")
+
+
+def run(line: Namespace) -> int:
+    """Learn from files, one after another. One that fails does not stop the rest, and shows in the exit code."""
+    out = Output.of(line)
+    if line.restore and (
+        wrong := [word for word in line.paths if word != "-" and not Path(word).expanduser().is_file()]
+    ):
+        raise InvalidError(
+            f"--restore takes files, and {wrong[0]} is not a file",
+            hint="name the export itself: scrubjay import --restore FILE; what a folder holds may be anybody's",
+        )
+    loaded = None
+    found = list(files(line.paths, named_format=line.format is not None))
+    totals = Totals()
+    failed: list[Failed] = []
+    for file in found:
+        if file.reason:
+            totals.skipped[file.reason] += 1
+    wanted = [file for file in found if not file.reason]
+    if not wanted:
+        raise _nothing_found(line.paths, totals)
+    with invocation.store(line, background=not line.dry_run) as door, out.progress() as bar:
+        task = bar.add_task("importing", total=len(wanted))
+        try:
+            for file in wanted:
+                if (error := _imported(door, line, file, totals)) is not None:
+                    failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
+                bar.update(task, advance=1)
+            bar.stop()
+            if not line.dry_run:
+                finish(door, out, wanted=line.wait)
+                loaded = always_loaded(door) if line.restore else None
+        except KeyboardInterrupt:
+            bar.stop()
+            out.remark(_stopped(totals, len(failed), len(wanted), dry_run=line.dry_run))
+            raise
+    report = ImportReport(
+        files=totals.files,
+        events=totals.events,
+        memories=totals.memories,
+        duplicates=totals.duplicates,
+        formats=dict(totals.formats),
+        redactions=dict(totals.redactions),
+        skipped=totals.reasons(),
+        failed=tuple(failed),
+        dry_run=line.dry_run,
+        renamed=totals.renamed,
+        aliases_taken=totals.aliases_taken,
+        changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
+        always_loaded=loaded,
+    )
+    if len(failed) == len(wanted) == 1:
+        raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
+    out.answer(report, lambda: render.transfer.imported(report))
+    return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _nothing_found(given: Iterable[str], totals: Totals) -> NotFoundError:
+    """Return the error of an import that found no file to read, with what it did find."""
+    found = "; ".join(reasons.said(totals.reasons()))
+    return NotFoundError(
+        f"{' and '.join(map(repr, given))} holds nothing to import: {f'left out {found}' if found else 'no files'}",
+        hint=f"out of a folder, an import picks up {', '.join(READ_SUFFIXES)}; any other file can be named",
+    )
+
+
+def _stopped(totals: Totals, failed: int, wanted: int, *, dry_run: bool) -> str:
+    """Return how far an import came that was interrupted, and what to do."""
+    done = totals.files + failed
+    if dry_run:
+        return f"stopped after {done:,} of {render.words.counted(wanted, 'file')}; a dry run stores nothing"
+    files_ = render.words.counted(wanted, "file")
+    if done == wanted:
+        return f"stopped while learning: {files_} imported; the next command goes on learning"
+    events = render.words.counted(totals.events, "event")
+    memories = render.words.counted(totals.memories, "memory", "memories")
+    return (
+        f"stopped after {done:,} of {files_}: {events} and {memories} stored; "
+        "the same command again goes on where this one stopped"
+    )
+
+
+def _imported(door: Door, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
+    """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised."""
+    try:
+        data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
+        for piece in _pieces(door, file.name, data):
+            request = api.ImportRequest(
+                name=file.name,
+                data=piece,
+                format=line.format,
+                only=line.only,
+                project=line.project,
+                dry_run=line.dry_run,
+                place=file.place(data),
+                restore=line.restore,
+            )
+            totals.add(door.call("import_", request))
+    except (InvalidError, NotFoundError) as error:
+        return error
+    except OSError as error:
+        return of_os_error(error)
+    totals.files += 1
+    return None
+
+
+def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
+    """Yield the file whole, or an export of ours in pieces that the daemon's door is wide enough for.
+
+    Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
+    """
+    widest = DEFAULT.limits.max_import_bytes
+    if door.through != "daemon" or len(data) <= widest:
+        yield data
+        return
+    if not is_export(data):
+        raise TooLargeError(
+            f"{name} is larger than the {widest >> 20} MiB that the daemon takes at once",
+            hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
+        )
+    head_end = data.index(b"\n") + 1
+    head, start = data[:head_end], head_end
+    while start < len(data):
+        end = min(start + widest - head_end, len(data))
+        if end < len(data):
+            end = data.rfind(b"\n", start, end) + 1
+            if end == 0:
+                raise TooLargeError(
+                    f"{name} holds a record of more than {widest >> 20} MiB, which the daemon does not take",
+                    hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
+                )
+        yield head + data[start:end]
+        start = end

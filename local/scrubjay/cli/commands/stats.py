@@ -1,0 +1,26 @@
+"""`scrubjay stats`: show counts and sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrubjay import api
+from scrubjay.cli import invocation, render
+from scrubjay.cli.output import Output
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from scrubjay.cli.arguments import Parser
+
+
+def configure(_parser: Parser) -> None:
+    """Take no arguments."""
+
+
+def run(line: Namespace) -> None:
+    """Show counts and sizes."""
+    out = Output.of(line)
+    with invocation.store(line) as door:
+        answer: api.StatsAnswer = door.call("stats", api.Nothing())
+    out.answer(answer, lambda: render.state.stats(answer))

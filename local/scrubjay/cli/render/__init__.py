@@ -1,0 +1,20 @@
+"""Results as people read them: short ids, local days, no banner. Decides nothing, and fetches nothing.
+
+An area is imported when something of it is shown: what draws on terminals must not delay programs, which read JSON.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrubjay.cli.render import conflicts, events, hits, layout, memories, state, transfer
+else:
+    from scrubjay.cli.lazy import LazyModule
+
+    conflicts, events, hits, layout, memories, state, transfer = (
+        LazyModule(f"{__name__}.{area}")
+        for area in ("conflicts", "events", "hits", "layout", "memories", "state", "transfer")
+    )
+
+from scrubjay.cli.render import words
+
+__all__ = ["conflicts", "events", "hits", "layout", "memories", "state", "transfer", "words"]

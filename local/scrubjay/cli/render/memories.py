@@ -1,0 +1,181 @@
+"""Memories: one, a page of them, where one comes from, what was forgotten."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from scrubjay.api import (
+    Entry,
+    ForgetAnswer,
+    Place,
+    Source,
+    WhyAnswer,
+)
+from scrubjay.cli import times
+from scrubjay.cli.render.layout import dim, pairs, table_of
+from scrubjay.cli.render.words import clean, counted, one_line, short
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Memory
+
+TABLE_WIDTH = 90
+"""Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
+
+COPIES = 10
+"""Copies of the store that `forget` names; who has more has a folder of them to look into."""
+
+
+def entry(found: Entry) -> Text:
+    """Return a memory with all that is known about it."""
+    memory = found.memory
+    belongs = memory.scope.value + (f" {memory.resource_id}" if memory.resource_id else "")
+    rows = (
+        ("id", memory.id),
+        ("name", memory.name or ""),
+        ("aliases", ", ".join(found.aliases)),
+        ("type", f"{memory.type.value} · {memory.kind.value}"),
+        ("topic", memory.topic or ""),
+        ("scope", belongs),
+        ("layer", memory.layer.value),
+        ("salience", f"{memory.salience:.2f}"),
+        ("confidence", f"{memory.confidence:.2f}"),
+        ("trust", memory.trust.value),
+        ("held", _held(memory)),
+        ("created", times.moment(memory.created_at)),
+        ("updated", times.moment(memory.updated_at) if memory.updated_at != memory.created_at else ""),
+        ("superseded by", memory.superseded_by or ""),
+        ("recalled", counted(memory.access_count, "time") if memory.access_count else ""),
+    )
+    return Text(clean(memory.content) + "\n", style="bold").append_text(pairs(rows))
+
+
+def _held(memory: Memory) -> str:
+    if memory.valid_from is None and memory.valid_to is None:
+        return ""
+    start = times.day(memory.valid_from) if memory.valid_from is not None else "…"
+    end = times.day(_last(memory.valid_to)) if memory.valid_to is not None else "…"
+    return start if start == end else f"{start} – {end}"
+
+
+def _last(end: Millis) -> Millis:
+    return type(end)(end - 1)
+
+
+def changed(what: str, found: Entry) -> Text:
+    """Return one line about a memory that was just written."""
+    memory = found.memory
+    line = Text(f"{what} ", style="green")
+    line.append(short(memory.id), style="dim")
+    if memory.name:
+        line.append(f" {one_line(memory.name, 60)}", style="bold")
+    line.append(f"  {memory.type.value}: ", style="dim")
+    line.append(one_line(memory.content, 100))
+    return line
+
+
+def entries(found: Sequence[Entry]) -> RenderableType:
+    """Return memories: a line each, or two where the window is narrow."""
+    return _Entries(found) if found else Text("no memories")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Memories as a table where it fits; in a narrow window the words stand below, so that no name is cut."""
+
+    found: Sequence[Entry]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        wide = options.max_width >= TABLE_WIDTH
+        table = table_of("id", "date", "type", "memory")
+        for each in self.found:
+            memory = each.memory
+            said = Text(f"{one_line(memory.name, 200)}  ", style="bold") if memory.name else Text()
+            said.append(one_line(memory.content, 300), style="not bold")
+            about = (short(memory.id), f"{times.local(memory.created_at):%Y-%m-%d}", memory.type.value)
+            if wide:
+                table.add_row(Text(about[0], style="dim"), *about[1:], said)
+            else:
+                yield dim(*about)
+                room = max(options.max_width * 2, len(memory.name or "") + options.max_width)
+                yield Padding(Text(one_line(said.plain, room)), (0, 0, 0, 2))
+        if wide:
+            yield table
+
+
+def why(answer: WhyAnswer) -> RenderableType:
+    """Return where a memory comes from, and what happened to it. All times are of this machine's clock."""
+    parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
+    parts.extend(source(each) for each in answer.sources)
+    parts.extend(Text(f"  {clean(line)}") for line in origin(answer))
+    parts.append(Text("\nhistory", style="bold"))
+    for change in answer.history:
+        fields = f" ({', '.join(change.fields)})" if change.fields else ""
+        line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
+        parts.append(Text(line).append(f"  {short(change.device)} #{change.seq}", style="dim"))
+    return Group(*parts)
+
+
+def origin(answer: WhyAnswer) -> list[str]:
+    """Return where a memory comes from that was not read from talk, a line each: from which files, or who added it."""
+    found = answer.origin
+    when = f"on {times.moment(found.ts)}" + (
+        ", on this device" if found.here else f", on device {short(found.device)}" if found.device else ""
+    )
+    if found.how == "imported":
+        first, *rest = found.places
+        return [f"{_place(first)}, imported {when}", *(f"the same words: {_place(other)}" for other in rest)]
+    if found.how == "learned":
+        return [] if answer.sources else ["talk that is not in this store, or was forgotten"]
+    who = {"user": "you", "agent": "an agent", "import": "an import"}.get(found.by, "a text that is not trusted")
+    return [f"no talk and no file: {who} added it {when}"]
+
+
+def _place(place: Place) -> str:
+    file = "a text from stdin" if place.file.startswith("stdin") else place.file
+    return f"{file}, under “{place.heading}”" if place.heading else file
+
+
+def source(found: Source) -> RenderableType:
+    """Return a passage in its events, the words that count marked."""
+    grip = found.grip
+    parts: list[RenderableType] = []
+    position = 0
+    for event in found.events:
+        line = Text(f"{event.speaker}: ", style="cyan")
+        shown = Text(clean(event.text), style="dim")
+        start, end = grip.span_start - position, grip.span_end - position
+        if end > 0 and start < len(event.text):
+            shown.stylize("not dim bold", max(start, 0), min(end, len(event.text)))
+        position += len(event.text) + 1
+        when = f"  {times.moment(event.ts)} · {short(event.id)}"
+        parts.append(Padding(line.append_text(shown).append(when, style="dim"), (0, 0, 0, 2)))
+    if not found.events:
+        parts.append(Padding(Text(f"“{clean(grip.excerpt)}”"), (0, 0, 0, 2)))
+    parts.append(Padding(dim(f"by {clean(grip.source)}"), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def forgotten(answer: ForgetAnswer) -> Text:
+    """Return what is gone, and the copies that may still hold it."""
+    parts = [counted(len(answer.forgotten), "memory", "memories")]
+    if answer.events:
+        parts.append(counted(len(answer.events), "event"))
+    if answer.sources:
+        parts.append(counted(answer.sources, "passage") + " blanked")
+    gone = Text("forgotten: " + ", ".join(parts), style="green")
+    if not answer.copies:
+        return gone
+    few = answer.copies[:COPIES]
+    more = [f"  and {len(answer.copies) - len(few):,} more beside these"] if len(answer.copies) > len(few) else []
+    told = f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words. To delete:"
+    delete = "del" if os.name == "nt" else "rm"
+    return Text("\n").join(
+        [gone, Text(told), *(Text(f"  {delete} {shlex.quote(clean(path))}") for path in few), *map(Text, more)]
+    )

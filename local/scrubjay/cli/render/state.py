@@ -1,0 +1,120 @@
+"""The state of the store, of the models, of the daemon, of the installation."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from scrubjay.api import (
+    ModelsAnswer,
+    StatsAnswer,
+    StatusAnswer,
+)
+from scrubjay.cli import times
+from scrubjay.cli.render.layout import dim, pairs, table_of
+from scrubjay.cli.render.words import clean, counted, one_line, size
+from scrubjay.cli.reports import DoctorReport, InitReport
+
+
+def stats(found: StatsAnswer) -> Text:
+    """Return counts and sizes."""
+    types = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_type.items(), key=lambda kv: -kv[1]))
+    kinds = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_kind.items(), key=lambda kv: -kv[1]))
+    period = ""
+    if found.oldest is not None and found.newest is not None:
+        period = f"{times.day(found.oldest)} – {times.day(found.newest)}"
+    waiting = [counted(found.to_learn, "event") + " to learn from" if found.to_learn else ""]
+    waiting.append(f"{found.to_embed:,} to embed" if found.to_embed else "")
+    rows = (
+        ("memories", f"{found.memories:,}" + (f" ({types})" if types else "")),
+        ("kinds", kinds),
+        ("events", f"{found.events:,} in {counted(found.sessions, 'session')}"),
+        ("period", period),
+        ("sources", counted(found.grips, "grip")),
+        ("aliases", f"{found.aliases:,}"),
+        ("layers", f"{found.identity_keys:,} identity, {found.active_keys:,} active"),
+        ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
+        ("waiting", ", ".join(part for part in waiting if part)),
+        ("refused", refused(found.refused)),
+        ("ops", f"{found.ops:,}"),
+        ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
+    )
+    return pairs(rows)
+
+
+def models(found: ModelsAnswer) -> RenderableType:
+    """Return the models, a line each, and how far embedding has come."""
+    table = table_of("", "model", "kind", "state", "on disk", "licence")
+    for model in found.models:
+        state = Text(model.state, style="red" if model.error else "")
+        if model.error:
+            state.append(f": {one_line(model.error, 100)}")
+        table.add_row("●" if model.in_use else "", model.name, model.kind, state, size(model.bytes), model.licence)
+    total = found.embedded + found.to_embed
+    far = f"{found.embedded:,} of {total:,} embedded" if found.space else "recall by words only"
+    return Group(table, dim(far, found.space or "", refused(found.refused)), *(Text(note) for note in found.notes))
+
+
+def refused(texts: int) -> str:
+    """Return how many texts the model refused; "" for none."""
+    return f"the model refused {counted(texts, 'text')}, found by their words alone" if texts else ""
+
+
+def status(found: StatusAnswer) -> RenderableType:
+    """Return how the daemon is, and its jobs."""
+    head = pairs(
+        (
+            ("running", f"process {found.pid} since {times.moment(found.started)}, scrubjay {found.version}"),
+            ("file", found.file),
+            ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
+            ("model", f"{found.model}: {found.model_state}"),
+            ("reranker", f"{found.reranker}: {found.reranker_state}"),
+            *(("warning", warning) for warning in found.warnings),
+        )
+    )
+    jobs = table_of("job", "state", "runs", "failed", "last", "took", "pending")
+    for job in found.jobs:
+        last = times.moment(job.last_start) if job.last_start is not None else "never"
+        took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
+        state = "running" if job.running else (one_line(job.last_error, 60) if job.last_error else "idle")
+        jobs.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
+    return Group(head, jobs) if found.jobs else head
+
+
+def initialised(report: InitReport) -> Text:
+    """Return what is in place, and what to do next."""
+    model = {
+        "ready": f"{report.model}, ready",
+        "none": "none: recall by words only",
+        "remote": f"{report.model}, on its server",
+    }.get(
+        report.model_state, f"{report.model} is {report.model_state}: recall by words only, until scrubjay models pull"
+    )
+    reranker = {"ready": f"{report.reranker}, ready", "none": "none"}.get(
+        report.reranker_state, f"{report.reranker} is {report.reranker_state}: scrubjay models pull"
+    )
+    store = f"{report.file} ({counted(report.memories, 'memory', 'memories')})"
+    done = pairs((("store", store), ("model", model), ("reranker", reranker)))
+    after = (
+        ("scrubjay daemon start", "learn in the background, answer in milliseconds"),
+        ("scrubjay import ~/.claude/projects", "learn from what was said already"),
+        ('scrubjay recall "…"', "ask"),
+    )
+    lines = [Text.assemble((f"{command:<36}", "bold"), (what, "dim")) for command, what in after]
+    return Text("\n").join([done, Text(), Text("next", style="dim"), *lines])
+
+
+def examined(report: DoctorReport) -> RenderableType:
+    """Return the checks, a line each, and what to do under those that need it."""
+    marks = {"ok": Text("ok", style="green"), "warn": Text("warn", style="yellow"), "fail": Text("fail", style="red")}
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in report.checks:
+        found = Text(clean(check.found))
+        if check.todo:
+            found.append(f"\n→ {clean(check.todo)}", style="bold")
+        table.add_row(marks[check.state.value], Text(check.name), found)
+    return table

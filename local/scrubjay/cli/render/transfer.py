@@ -1,0 +1,86 @@
+"""What came in from files or from a backup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from scrubjay.api import (
+    Skipped,
+)
+from scrubjay.cli import reasons
+from scrubjay.cli.render.layout import dim
+from scrubjay.cli.render.words import clean, counted
+from scrubjay.cli.reports import AlwaysLoaded, ImportReport, RestoreReport
+
+
+def taken(
+    events_: int, memories: int, duplicates: int, redactions: Mapping[str, int], skipped: Iterable[Skipped]
+) -> str:
+    """Return what came in and what did not, in words."""
+    parts = [counted(events_, "event")] if events_ or not memories else []
+    if memories:
+        parts.append(counted(memories, "memory", "memories"))
+    if duplicates:
+        parts.append(f"{duplicates:,} already there")
+    if hidden := sum(redactions.values()):
+        parts.append(f"{counted(hidden, 'secret')} hidden ({', '.join(sorted(redactions))})")
+    parts.extend(f"left out: {line}" for line in reasons.said(skipped))
+    return " · ".join(parts)
+
+
+_LOWERED = {
+    "trust": "trusted as an import, whatever the file says",
+    "layer": "put into the archive: a file cannot say what is loaded always",
+    "kind": "kept as stored, not as learned: what they were read from is not here",
+    "name": "without a name that only you can give to a line that is loaded always",
+}
+
+
+def restored(report: RestoreReport) -> RenderableType:
+    """Return what was put back, where the old store is, and what agents are given from now on."""
+    parts: list[RenderableType] = [Text(f"restored {report.file} from {report.source}")]
+    if report.kept:
+        parts.append(Text(f"the old file: {report.kept}"))
+    return Group(*parts, always_loaded(report.always_loaded))
+
+
+def always_loaded(loaded: AlwaysLoaded) -> RenderableType:
+    """Return every line that agents are given in each session."""
+    count = len(loaded.identity) + len(loaded.active)
+    if not count:
+        return Text("no line is loaded always")
+    lines = [f"  {clean(name)}: {clean(text)}" for name, text in (*loaded.identity.items(), *loaded.active.items())]
+    return Text("\n".join([f"agents are always given {counted(count, 'line')}:", *lines]))
+
+
+def imported(report: ImportReport) -> RenderableType:
+    """Return what an import took, what it left out and why, and the files that gave nothing."""
+    head = "would take" if report.dry_run else "took"
+    formats = ", ".join(f"{count} {name}" for name, count in sorted(report.formats.items()))
+    said = taken(report.events, report.memories, report.duplicates, report.redactions, ())
+    parts: list[RenderableType] = [Text(f"{head} {said}")]
+    if formats:
+        parts.append(dim(f"from {counted(report.files, 'file')}: {formats}"))
+    if report.renamed:
+        theirs = "its name was taken, and got" if report.renamed == 1 else "their names were taken, and got"
+        parts.append(Text(f"{counted(report.renamed, 'note')}: {theirs} the file's path added"))
+    if report.aliases_taken:
+        have = "belongs to another memory and was" if report.aliases_taken == 1 else "belong to other memories and were"
+        parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
+    if report.skipped:
+        parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
+    parts.extend(Text(f"{each.count:,} {_LOWERED.get(each.reason, clean(each.reason))}") for each in report.changed)
+    if report.changed and not report.dry_run and "scrubjay" in report.formats:
+        parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))
+    if report.always_loaded is not None:
+        parts.append(always_loaded(report.always_loaded))
+    parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
+    return Group(*parts)
+
+
+def _of_file(path: str, message: str) -> str:
+    """Return an error's message with its file before it, where it does not begin with that."""
+    return message if message.startswith(path) else f"{path}: {message}"

@@ -1,0 +1,122 @@
+"""What commands print as JSON where it is not a record of the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrubjay import api
+from scrubjay.cli.check import Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitReport:
+    """What is in place now. The states are those of the models in use: ready, absent, damaged, remote or none."""
+
+    data_dir: str
+    models_dir: str
+    config: str
+    file: str
+    memories: int
+    model: str
+    model_state: str
+    reranker: str
+    reranker_state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """What became of all events. `line` counts those read."""
+
+    lines: int
+    accepted: int
+    duplicates: int
+    redactions: dict[str, int]
+    skipped: tuple[api.Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A file that could not be imported, and why."""
+
+    path: str
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysLoaded:
+    """Every line that agents are given in each session, by key: after something was put back, a person should know."""
+
+    identity: dict[str, str]
+    active: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import took, over all files. `formats` counts files by format; `failed` are those that gave nothing.
+
+    `changed` counts what records said of themselves and a file cannot say: how far they are trusted, that they are
+    loaded always. `always_loaded` is there after `--restore`.
+    """
+
+    files: int
+    events: int
+    memories: int
+    duplicates: int
+    formats: dict[str, int]
+    redactions: dict[str, int]
+    skipped: tuple[api.Skipped, ...]
+    failed: tuple[Failed, ...]
+    dry_run: bool
+    renamed: int = 0
+    aliases_taken: int = 0
+    changed: tuple[api.Skipped, ...] = ()
+    always_loaded: AlwaysLoaded | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written, and where: printed when the export itself goes to a file."""
+
+    path: str
+    lines: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReport:
+    """The store's file, what it was restored from, and where the old one is kept (null when there was none).
+
+    `always_loaded` are the lines that agents are given from now on.
+    """
+
+    file: str
+    source: str
+    kept: str | None
+    always_loaded: AlwaysLoaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonReport:
+    """How the daemon is: running, stopped, stale (it was killed or crashed) or silent (it runs and does not answer).
+
+    `already` is true when the state asked for held before; `killed` when stopping had to be forced. `status` is what
+    the daemon says of itself while it runs.
+    """
+
+    state: str
+    pid: int | None = None
+    address: str | None = None
+    socket: str | None = None
+    already: bool = False
+    killed: bool = False
+    status: api.StatusAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """All checks; `healthy` when none failed."""
+
+    healthy: bool
+    checks: tuple[Check, ...]

@@ -1,0 +1,89 @@
+"""The table of the commands: what help says of each, so that help need not import them."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from keyword import iskeyword
+
+
+class Command(namedtuple("Command", ("name", "summary", "answer", "example"))):  # noqa: PYI024  # typing would cost a tenth of the start
+    """A command. `answer` names the record that it prints as JSON, "" where it prints text either way."""
+
+    __slots__ = ()
+
+    @property
+    def module(self) -> str:
+        """The name of its module, which has `configure` and `run`."""
+        taken = iskeyword(self.name) or self.name == "list"
+        return f"scrubjay.cli.commands.{self.name}{'_' if taken else ''}"
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("demo", "see it work: a real daemon, a sample conversation, five questions", "", "scrubjay demo"),
+        Command("init", "make the folders, and fetch the models", "InitReport", "scrubjay init --no-model"),
+        Command(
+            "add",
+            "remember something",
+            "Entry",
+            'scrubjay add "We chose PostgreSQL for its exclusion constraints" --type decision --name database',
+        ),
+        Command(
+            "recall",
+            "ask a question",
+            "RecallAnswer",
+            'scrubjay recall "which database did we choose?" --since "30 days ago" --why',
+        ),
+        Command("get", "show one memory", "Entry", "scrubjay get database"),
+        Command("list", "page through memories, newest first", "ListAnswer", "scrubjay list --type goal"),
+        Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),
+        Command("alias", "give a memory one more name", "Entry", "scrubjay alias database postgres"),
+        Command("rename", "give a memory another name", "Entry", "scrubjay rename database storage"),
+        Command("forget", "erase a memory, and the words it was read from", "ForgetAnswer", "scrubjay forget database"),
+        Command("why", "show where a memory comes from", "WhyAnswer", "scrubjay why database"),
+        Command(
+            "conflicts",
+            "list what two devices changed in the same memory without knowing of each other",
+            "ConflictsAnswer",
+            "scrubjay conflicts --keep database content shown",
+        ),
+        Command(
+            "context",
+            "show or set what an agent loads at its start",
+            "ContextAnswer",
+            'scrubjay context --identity name=Maya --active task="the booking beta"',
+        ),
+        Command("events", "page through what was said", "EventsAnswer", "scrubjay events --since today"),
+        Command("sessions", "list the sessions", "SessionsAnswer", "scrubjay sessions"),
+        Command(
+            "ingest", "take in events, one JSON object per line", "IngestReport", "scrubjay ingest events.jsonl --wait"
+        ),
+        Command(
+            "import",
+            "learn from transcripts, conversations and notes",
+            "ImportReport",
+            "scrubjay import ~/.claude/projects --dry-run",
+        ),
+        Command(
+            "export", "write everything out, one JSON record per line", "ExportReport", "scrubjay export all.ndjson"
+        ),
+        Command("backup", "copy the store while it is in use, and check the copy", "PathAnswer", "scrubjay backup"),
+        Command(
+            "restore", "put a backup in place of the store", "RestoreReport", "scrubjay restore scrubjay-2026-11-21.db"
+        ),
+        Command("rebuild", "derive everything again from events and ops", "RebuildAnswer", "scrubjay rebuild"),
+        Command("models", "list, fetch and choose models", "ModelsAnswer", "scrubjay models pull"),
+        Command("daemon", "start, stop and watch the daemon", "StatusAnswer", "scrubjay daemon start"),
+        Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
+        Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
+        Command("stats", "show counts and sizes", "StatsAnswer", "scrubjay stats"),
+        Command(
+            "completion",
+            "print a completion script for a shell",
+            "",
+            "scrubjay completion bash > ~/.local/share/bash-completion/completions/scrubjay",
+        ),
+    )
+}
+"""Every command of this package by its name, in the order of help."""
