@@ -18,7 +18,7 @@ from cloud_client import Clock, Door, World, keyring, object_hash, opened, secon
 from scrubjay_cloud import database as port
 from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.credentials import totp
-from scrubjay_cloud.database import migrations, sqlite
+from scrubjay_cloud.database import migrations, sqlite_file
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.policy import DAY_MS, CloudPolicy
 from scrubjay_cloud.retention import Swept, sweep
@@ -269,10 +269,10 @@ async def test_a_database_of_a_newer_version_is_left_alone(cloud_store: str | Pa
 @pytest.mark.parametrize(("version", "fine"), [((3, 51, 2), False), ((3, 40, 1), False), ((3, 51, 3), True)])
 def test_an_sqlite_that_can_corrupt_its_log_is_refused(version: tuple[int, ...], fine: bool) -> None:  # noqa: FBT001
     if fine:
-        sqlite.refuse_old_sqlite(version)
+        sqlite_file.refuse_old_sqlite(version)
         return
     with pytest.raises(UnavailableError, match=r"SQLite 3\.\d+\.\d+ can corrupt"):
-        sqlite.refuse_old_sqlite(version)
+        sqlite_file.refuse_old_sqlite(version)
 
 
 MOUNTS = """
@@ -299,10 +299,10 @@ def test_a_network_file_system_is_refused(tmp_path: Path, folder: str, kind: str
     mounts.write_text(MOUNTS, encoding="utf-8")
 
     if kind is None:
-        sqlite.refuse_network(Path(folder), mounts)
+        sqlite_file.refuse_network(Path(folder), mounts)
         return
     with pytest.raises(UnavailableError, match=rf"network file system \({kind}\)"):
-        sqlite.refuse_network(Path(folder), mounts)
+        sqlite_file.refuse_network(Path(folder), mounts)
 
 
 async def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ import pytest
 from cloud_client import Clock
 from quick_disk import quick_folder
 from scrubjay_cloud import litestream, serving
-from scrubjay_cloud.database import Database, Transaction, sqlite
+from scrubjay_cloud.database import Database, Transaction, sqlite_file
+from scrubjay_cloud.database.sqlite import SqliteTransaction
 from scrubjay_cloud.metrics import Metrics
 from scrubjay_cloud.settings import Settings
 
@@ -69,9 +70,9 @@ async def restored_is_whole(settings: Settings, found: Database) -> None:
     await litestream.synced(settings.database_path, 20)
     expected, out = await found.read(everything), settings.data / "out.db"
     await asyncio.to_thread(litestream.restore, settings.replica, out, timeout_s=60)
-    with closing(sqlite.raw(out, read_only=True)) as connection:
+    with closing(sqlite_file.raw(out, read_only=True)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
-        assert everything(sqlite.SqliteTransaction(connection)) == expected
+        assert everything(SqliteTransaction(connection)) == expected
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -79,16 +80,16 @@ def test_opening_a_database_writes_nothing_and_empties_no_log(settings: Settings
     settings.data.mkdir(parents=True)
     path = settings.database_path
     log = path.with_name(path.name + "-wal")
-    with closing(sqlite.raw(path, read_only=False)) as writer:
+    with closing(sqlite_file.raw(path, read_only=False)) as writer:
         writer.execute("create table t (b)")
-        for _ in range(sqlite.CHECKPOINT_PAGES):
+        for _ in range(sqlite_file.CHECKPOINT_PAGES):
             writer.execute("insert into t values (randomblob(5000))")
         before = log.read_bytes(), path.read_bytes()
 
-        sqlite.raw(path, read_only=read_only).close()
+        sqlite_file.raw(path, read_only=read_only).close()
 
         assert (log.read_bytes(), path.read_bytes()) == before
-    with closing(sqlite.raw(path, read_only=True)) as reader:
+    with closing(sqlite_file.raw(path, read_only=True)) as reader:
         assert reader.execute("pragma auto_vacuum").fetchone() == (2,)
 
 
@@ -96,7 +97,7 @@ async def test_a_backup_beside_litestream_costs_the_replica_nothing(settings: Se
     async with replicated(settings) as found:
         for number in range(3):
             await litestream.synced(settings.database_path, 20)
-            await put(found, sqlite.CHECKPOINT_PAGES // 2)
+            await put(found, sqlite_file.CHECKPOINT_PAGES // 2)
             await found.copy_to(settings.data / f"backup-{number}.db")
             await put(found, 3)
         await restored_is_whole(settings, found)
@@ -111,7 +112,7 @@ async def test_what_was_written_while_no_litestream_ran_is_in_the_next_ones_repl
         own_litestream().kill()
         while opened.condition().state is not litestream.State.DEAD:
             await asyncio.sleep(0.01)
-        await put(found, sqlite.CHECKPOINT_PAGES // 2 + 3)  # it empties the log by itself, and begins it anew
+        await put(found, sqlite_file.CHECKPOINT_PAGES // 2 + 3)  # it empties the log by itself, and begins it anew
         await replicating(opened)
 
         await restored_is_whole(settings, found)
@@ -122,30 +123,30 @@ def test_a_log_that_was_emptied_begins_anew_before_a_litestream_reads_it(setting
     settings.data.mkdir(parents=True)
     path = settings.database_path
     log = path.with_name(path.name + "-wal")
-    with closing(sqlite.raw(path, read_only=False)) as writer:
-        tx = sqlite.SqliteTransaction(writer)
+    with closing(sqlite_file.raw(path, read_only=False)) as writer:
+        tx = SqliteTransaction(writer)
 
         def insert() -> None:
             tx.execute("insert into t values (randomblob(5000))")
 
         tx.execute("create table t (b)")
-        sqlite.empty_log(tx)
+        sqlite_file.empty_log(tx)
         insert()
         size = path.stat().st_size
         while path.stat().st_size == size:
             insert()
         salts, frames = log.read_bytes()[16:24], log.stat().st_size // 4120
-        assert frames >= sqlite.CHECKPOINT_PAGES  # emptied, and not yet begun anew
+        assert frames >= sqlite_file.CHECKPOINT_PAGES  # emptied, and not yet begun anew
 
         tx.execute("begin immediate")
-        sqlite.leave_log(tx)
+        sqlite_file.leave_log(tx)
         tx.execute("commit")
-        sqlite.limit_log(tx)
+        sqlite_file.limit_log(tx)
 
         begun, emptied = log.read_bytes()[16:24], path.read_bytes()
         assert begun != salts
         assert log.stat().st_size // 4120 == 1
-        for _ in range(sqlite.CHECKPOINT_PAGES):
+        for _ in range(sqlite_file.CHECKPOINT_PAGES):
             insert()
         assert (log.read_bytes()[16:24], path.read_bytes()) == (begun, emptied)  # left alone from then on
 

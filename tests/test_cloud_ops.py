@@ -37,7 +37,7 @@ from scrubjay_cloud import check, cli, database, litestream, serving
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.backup import Backup, back_up, backups, to_remove
 from scrubjay_cloud.cli import main
-from scrubjay_cloud.database import Database, sqlite
+from scrubjay_cloud.database import Database, sqlite_file
 from scrubjay_cloud.drill import drill
 from scrubjay_cloud.jobs import Jobs, take
 from scrubjay_cloud.metrics import Metrics, _Objects
@@ -183,7 +183,7 @@ async def test_a_restore_waits_for_no_running_service(folder: Path) -> None:
 
 def flip(path: Path, sql: str) -> None:
     """Damage a database as no fault of ours could, where SQLite's own checks see nothing."""
-    with sqlite.translated(path), contextlib.closing(sqlite.raw(path, read_only=False)) as connection:
+    with sqlite_file.translated(path), contextlib.closing(sqlite_file.raw(path, read_only=False)) as connection:
         assert connection.execute(sql).rowcount >= 1
 
 
@@ -478,7 +478,7 @@ async def test_a_locked_database_is_named_and_the_same_push_succeeds_later(folde
         first, _ = await filled(door)
         await found.write(lambda tx: tx.rows("pragma busy_timeout = 50"))
         made = first.quick(50)
-        with contextlib.closing(sqlite.raw(settings.database_path, read_only=False)) as other:
+        with contextlib.closing(sqlite_file.raw(settings.database_path, read_only=False)) as other:
             other.execute("begin immediate")
             with pytest.raises(RefusedError) as refused:
                 await first.push(made)
@@ -491,8 +491,8 @@ def test_an_old_sqlite_is_refused_and_check_names_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UnavailableError, match=r"SQLite 3\.51\.2 can corrupt"):
-        sqlite.refuse_old_sqlite((3, 51, 2))
-    monkeypatch.setattr(sqlite, "version_info", (3, 40, 1))
+        sqlite_file.refuse_old_sqlite((3, 51, 2))
+    monkeypatch.setattr(sqlite_file, "version_info", (3, 40, 1))
 
     lines = list(check.checked(settings_of(folder), now=NOW))
 
@@ -786,28 +786,28 @@ async def test_a_litestream_that_was_stopped_first_is_made_to_send_the_last_writ
 
     litestream.restore(settings.replica, folder / "out.db", timeout_s=60)
 
-    with contextlib.closing(sqlite.raw(folder / "out.db", read_only=True)) as connection:
+    with contextlib.closing(sqlite_file.raw(folder / "out.db", read_only=True)) as connection:
         assert connection.execute("select v from meta where k = 'last'").fetchone() == ("words",)
 
 
 def test_a_restored_file_whose_index_lacks_rows_is_made_again_of_its_rows(folder: Path) -> None:
     source, target = folder / "backup.db", folder / "fetched.db"
-    with closing(sqlite.raw(source, read_only=False)) as connection:
+    with closing(sqlite_file.raw(source, read_only=False)) as connection:
         connection.execute("create table t (a integer primary key, b text)")
         connection.execute("insert into t values (1, 'x'), (2, 'y')")
         connection.execute("create index t_b on t (b)")
         connection.execute("pragma writable_schema = on")
         connection.execute("update sqlite_schema set sql = 'CREATE INDEX t_b on t (b) where a > 1' where name = 't_b'")
-    with closing(sqlite.raw(source, read_only=False)) as connection:
+    with closing(sqlite_file.raw(source, read_only=False)) as connection:
         connection.execute("insert into t values (0, 'z')")  # this index does not take it
         connection.execute("pragma writable_schema = on")
         connection.execute("update sqlite_schema set sql = 'CREATE INDEX t_b on t (b)' where name = 't_b'")
-    with closing(sqlite.raw(source, read_only=False)) as connection:
+    with closing(sqlite_file.raw(source, read_only=False)) as connection:
         assert "in index t_b" in connection.execute("pragma integrity_check").fetchone()[0]
 
     fetch("", target, source=source)
 
-    with closing(sqlite.raw(target, read_only=True)) as connection:
+    with closing(sqlite_file.raw(target, read_only=True)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         assert connection.execute("select b from t indexed by t_b order by b").fetchall() == [("x",), ("y",), ("z",)]
 

@@ -31,7 +31,7 @@ from scrubjay_cloud.jobs import Jobs
 from scrubjay_cloud.metrics import Metrics
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_cloud.retention import sweep
-from scrubjay_cloud.search import indexed
+from scrubjay_cloud.search.vector_index import indexed
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared import envelope, ops, scoring, segment
 from scrubjay_shared.account import EntryType, scope_body

@@ -15,7 +15,8 @@ from filelock import FileLock
 from scrubjay_cloud import database
 from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.backup import BackedUp, back_up
-from scrubjay_cloud.database import Database, Transaction, sqlite
+from scrubjay_cloud.database import Database, Transaction, sqlite_file
+from scrubjay_cloud.database.sqlite import InlineSqliteDatabase
 from scrubjay_cloud.drill import Drilled, drill
 from scrubjay_cloud.jobs import BACKUP_AT, keep, note, note_drill, take
 from scrubjay_cloud.migrate import Migrated, migrate
@@ -75,15 +76,15 @@ async def opened(settings: Settings, ways: Ways, *, beside: bool) -> AsyncIterat
 
 def _beside(settings: Settings) -> Database:
     path = settings.database_path
-    with sqlite.translated(path):
-        connection = sqlite.raw(path, read_only=False)
+    with sqlite_file.translated(path):
+        connection = sqlite_file.raw(path, read_only=False)
         try:
             _refuse_other_version(connection.execute("select max(version) from migration").fetchone()[0])
             meta = dict(connection.execute("select k, v from meta").fetchall())
         except BaseException:
             connection.close()
             raise
-    return sqlite.InlineSqliteDatabase(path, FileLock(path.with_name("lock")), connection, meta)
+    return InlineSqliteDatabase(path, FileLock(path.with_name("lock")), connection, meta)
 
 
 def _refuse_other_version(found: int) -> None:

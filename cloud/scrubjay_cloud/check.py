@@ -19,7 +19,7 @@ import psycopg
 
 from scrubjay_cloud import database, litestream
 from scrubjay_cloud.backup import backups
-from scrubjay_cloud.database import sqlite
+from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.restore import KEPT
 from scrubjay_cloud.settings import Settings
@@ -117,7 +117,7 @@ def _configuration(settings: Settings) -> Iterator[Line]:
 
 
 def _engine() -> Iterator[Line]:
-    sqlite.refuse_old_sqlite()
+    sqlite_file.refuse_old_sqlite()
     yield ok("sqlite", f"SQLite {sqlite_version}")
 
 
@@ -126,7 +126,7 @@ def _folder(settings: Settings) -> Iterator[Line]:
     if not folder.exists():
         yield warn("folder", f"{folder} is not there yet", "scrubjay-cloud serve makes it")
         return
-    sqlite.refuse_network(folder)
+    sqlite_file.refuse_network(folder)
     state = folder.stat()
     if state.st_uid != os.geteuid():
         yield fail(
@@ -162,9 +162,9 @@ def _file(settings: Settings) -> Iterator[Line]:
     if not path.is_file():
         yield ok("database", "none yet; scrubjay-cloud serve makes it")
         return
-    with sqlite.translated(path), contextlib.closing(sqlite.raw(path, read_only=True)) as connection:
+    with sqlite_file.translated(path), contextlib.closing(sqlite_file.raw(path, read_only=True)) as connection:
         identity = connection.execute("pragma application_id").fetchone()[0]
-        if identity != sqlite.APPLICATION_ID:
+        if identity != sqlite_file.APPLICATION_ID:
             yield fail("database", f"{path} is not a database of this service", "choose another data folder")
             return
         version, latest = (

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scrubjay_cloud.backup import backups
-from scrubjay_cloud.database import sqlite
+from scrubjay_cloud.database import sqlite_file
+from scrubjay_cloud.database.sqlite import SqliteTransaction
 from scrubjay_cloud.restore import fetch
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import Verified, verify
@@ -65,8 +66,8 @@ def _one(settings: Settings, source: Path | None, *, now: Callable[[], Millis]) 
         try:
             fetch(settings.replica, path, source=source)
             restored = time.monotonic()
-            with sqlite.translated(path), contextlib.closing(sqlite.raw(path, read_only=True)) as connection:
-                verified = verify(sqlite.SqliteTransaction(connection), now())
+            with sqlite_file.translated(path), contextlib.closing(sqlite_file.raw(path, read_only=True)) as connection:
+                verified = verify(SqliteTransaction(connection), now())
         except ScrubjayError as error:
             spent = round((time.monotonic() - began) * 1000)
             return Drilled(source=name, restore_ms=spent, verify_ms=0, verified=Verified(), error=error.message)

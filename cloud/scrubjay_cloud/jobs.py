@@ -24,7 +24,7 @@ from scrubjay_cloud.materialise import behind, caught_up
 from scrubjay_cloud.metrics import Metrics, Sizes
 from scrubjay_cloud.policy import DEFAULT, OPERATIONS, CloudPolicy, OperationsPolicy
 from scrubjay_cloud.retention import sweep
-from scrubjay_cloud.search import indexed
+from scrubjay_cloud.search.vector_index import indexed
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError, NotFoundError, ScrubjayError

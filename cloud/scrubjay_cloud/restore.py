@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay_cloud import database, litestream
-from scrubjay_cloud.database import sqlite
+from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import Verified, repair
@@ -83,10 +83,10 @@ async def restore(
         raise InvalidError(
             "restoring needs a backup or a replica, and none is named", hint="give --from FILE, or --replica URL"
         )
-    sqlite.refuse_old_sqlite()
+    sqlite_file.refuse_old_sqlite()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    sqlite.refuse_network(settings.data)
-    lock = sqlite.locked(settings.data)
+    sqlite_file.refuse_network(settings.data)
+    lock = sqlite_file.locked(settings.data)
     try:
         if await litestream.serves(settings.database_path, OPERATIONS.litestream.answer_s):
             raise ConflictError("litestream still runs on this database", hint="stop it, then restore")
@@ -126,7 +126,7 @@ def fetch(replica: str, target: Path, *, source: Path | None, timestamp: str = "
         litestream.restore(replica, target, timestamp=timestamp, timeout_s=OPERATIONS.restore_s)
     else:
         _copied(source, target)
-    with sqlite.translated(target), contextlib.closing(sqlite.raw(target, read_only=False)) as connection:
+    with sqlite_file.translated(target), contextlib.closing(sqlite_file.raw(target, read_only=False)) as connection:
         words = _checked(connection)
         if all(_MENDABLE.search(one) for one in words):
             # Such a file comes of a log that somebody emptied before litestream had read it. Rows are what counts:
@@ -246,7 +246,7 @@ def _emptied(place: Path) -> None:
     # a damaged file is kept as it is, log and all
     with (
         contextlib.suppress(driver.Error, OSError),
-        contextlib.closing(sqlite.raw(place, read_only=False)) as connection,
+        contextlib.closing(sqlite_file.raw(place, read_only=False)) as connection,
     ):
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 

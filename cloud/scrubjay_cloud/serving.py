@@ -23,7 +23,8 @@ from starlette.types import ASGIApp
 
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
-from scrubjay_cloud.database import Database, sqlite
+from scrubjay_cloud.database import Database
+from scrubjay_cloud.database.sqlite_file import empty_log, leave_log, limit_log
 from scrubjay_cloud.jobs import Jobs
 from scrubjay_cloud.litestream import Condition, Replication, State
 from scrubjay_cloud.metrics import Measured, Metrics
@@ -120,7 +121,7 @@ async def _database(settings: Settings, metrics: Metrics) -> AsyncIterator[_Open
 
             async def taken_over(by_litestream: bool) -> None:  # noqa: FBT001 - the callback's one word
                 with contextlib.suppress(UnavailableError):  # closed already: there is nobody left to checkpoint
-                    for step in (sqlite.leave_log, sqlite.limit_log) if by_litestream else (sqlite.empty_log,):
+                    for step in (leave_log, limit_log) if by_litestream else (empty_log,):
                         await opened.write(step)
 
             replication = Replication(

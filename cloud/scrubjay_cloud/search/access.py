@@ -1,0 +1,52 @@
+"""Which scopes a caller may search, and that what they hold has been read."""
+
+from __future__ import annotations
+
+from scrubjay_cloud.endpoint import Call
+from scrubjay_cloud.materialise import caught_up
+from scrubjay_cloud.service import Service
+from scrubjay_shared.account import ScopeState
+from scrubjay_shared.envelope import Suite
+from scrubjay_shared.errors import (
+    DeniedError,
+    NotFoundError,
+    NotSearchableError,
+    RevokedError,
+)
+
+
+async def searchable_scope(service: Service, call: Call, *, writes: bool = False) -> ScopeState:
+    """Return the scope of a call, which the caller may read and the server may search. Raises what forbids it."""
+    caller, scope = call.caller, call.path["scope"]
+    state = await service.state(caller.account, caller.head)
+    device, found = state.devices.get(caller.device or b""), state.scopes.get(scope)
+    if device is None or device.revoked:
+        raise RevokedError(
+            "this device was revoked: it syncs no more",
+            hint="scrubjay logout, then scrubjay login asks to be added again",
+        )
+    if device.scopes is not None and scope not in device.scopes:
+        raise DeniedError(
+            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
+        )
+    if writes and device.read_only:
+        raise DeniedError(
+            "this is a read-only device, which may not send vectors", hint="devices that may write send them"
+        )
+    if found is None or found.deleted:
+        raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
+    if found.suite != Suite.OPEN:
+        raise NotSearchableError(
+            "the scope is sealed: this server cannot read it", hint="scrubjay recall searches it on your device"
+        )
+    if not service.database.searches:
+        raise NotSearchableError(
+            "this server cannot search: its PostgreSQL has no pgvector 0.8",
+            hint="its operator installs the extension and restarts it; scrubjay recall searches on your device",
+        )
+    return found
+
+
+async def catch_up(service: Service, account: bytes, scope: bytes) -> None:
+    """Have the rows of a scope show what its lanes hold."""
+    await caught_up(service.database, account, scope, policy=service.policy.search, offload=service.offload)
