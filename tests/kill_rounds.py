@@ -50,10 +50,10 @@ from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, 
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync import keys
 from scrubjay_sync.api.devices import ApproveRequest
 from scrubjay_sync.api.login import LogInRequest, LogOutRequest, SignUpRequest
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys.password import auth_key
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from simulation import laws
 
 NAMES = ("laptop", "desktop", "server")
@@ -472,7 +472,7 @@ class Story:
     @property
     def proof(self) -> bytes:
         """What the account's password proves itself with."""
-        return keys.auth_key(PASSWORD, KDF, self.origin)
+        return auth_key(PASSWORD, KDF, self.origin)
 
     def sign_up(self, machine: Machine) -> None:
         """Make the account."""

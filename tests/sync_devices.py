@@ -21,13 +21,14 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventType, Role
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync import accounts
-from scrubjay_sync.accounts import Machine
+from scrubjay_sync.account import admission, registration
+from scrubjay_sync.account.device_secrets import Secrets
+from scrubjay_sync.account.machine import Machine
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
-from scrubjay_sync.keys import RecoveryCode
-from scrubjay_sync.membership import Member, Secrets
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 ORIGIN = "https://sync.example.org"
 KDF = Kdf(salt=b"k" * 16, memory_kib=19 * 1024, iterations=2, lanes=1)
@@ -47,7 +48,7 @@ GENEROUS = replace(
 
 
 class Vault:
-    """A `membership.Vault` in memory."""
+    """A `secrets.Vault` in memory."""
 
     def __init__(self) -> None:
         self.secrets: Secrets | None = None
@@ -254,7 +255,7 @@ class World:
         return made
 
     async def _first(self, machine: Machine, *, bring_all: bool = False) -> Member:
-        return await accounts.sign_up(
+        return await registration.sign_up(
             machine,
             username="ann",
             auth_key=AUTH_KEY,
@@ -266,10 +267,10 @@ class World:
 
     async def _joined(self, machine: Machine, name: str) -> Member:
         first = self.devices[0]
-        joining = await accounts.log_in(machine, username="ann", auth_key=AUTH_KEY, name=name)
+        joining = await admission.log_in(machine, username="ann", auth_key=AUTH_KEY, name=name)
         await first.member.refresh(first.machine.cloud)
         (asked,) = (one for one in (await first.machine.cloud.enrolments()).enrolments if one.device == machine.device)
-        await accounts.approve(first.member, first.machine.cloud, asked, joining.words)
+        await admission.approve(first.member, first.machine.cloud, asked, joining.words)
         joined = await joining.poll()
         assert joined is not None
         return joined

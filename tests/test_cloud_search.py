@@ -42,7 +42,8 @@ from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Op, content_hash
 from scrubjay_shared.text import analyse
 from scrubjay_shared.wire import PutVectors, SearchAnswer, SearchRequest, SearchVector
-from scrubjay_sync import accounts, packing, searching
+from scrubjay_sync import packing, searching
+from scrubjay_sync.account import account_scopes, leaving
 from scrubjay_sync.api.login import SignUpRequest
 from scrubjay_sync.api.rounds import SyncRequest
 from scrubjay_sync.api.scopes import FindRequest, ScopeCreateRequest
@@ -118,7 +119,7 @@ async def world(cloud_store: str | Path, folder: Path) -> AsyncIterator[Searchin
 
 async def team(device: Device, space: str = SPACE) -> bytes:
     """A searchable scope to which the project is bound; the device's engine has the toy model."""
-    scope = await accounts.create_scope(
+    scope = await account_scopes.create_scope(
         device.member, device.machine, name="team", suite=Suite.OPEN, projects=[PROJECT], space=space
     )
     await device.sync()
@@ -650,7 +651,7 @@ async def test_deleting_the_scope_or_the_account_leaves_no_row(world: Searching)
     await device.sync()
     full = await world.rows(TABLE_COUNTS)
 
-    deleted = await accounts.delete_scope(device.member, device.machine.cloud, scope)
+    deleted = await account_scopes.delete_scope(device.member, device.machine.cloud, scope)
     empty = await world.rows(TABLE_COUNTS)
 
     assert all(count > 0 for (count,) in full)
@@ -667,7 +668,7 @@ async def test_deleting_the_account_leaves_no_row_of_its_searchable_scopes(world
     await device.sync()
     await device.sync()
 
-    deleted = await accounts.delete_account(device.machine, AUTH_KEY)
+    deleted = await leaving.delete_account(device.machine, AUTH_KEY)
 
     assert deleted.left == 0
     assert {count for (count,) in await world.rows(TABLE_COUNTS)} == {0}

@@ -35,7 +35,11 @@ from scrubjay_shared.errors import (
     UpdateNeededError,
     WrongKeyError,
 )
-from scrubjay_sync import keys, packing, words
+from scrubjay_sync import packing, words
+from scrubjay_sync.keys.keypairs import WrapKeys, public_of
+from scrubjay_sync.keys.keyring import open_keyring, unwrap_limited_keyring
+from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.keys.wraps import unwrap_root
 
 HERE = Path(__file__).parent
 
@@ -614,15 +618,15 @@ def test_the_recovery_code_reads_as_it_was_shown_and_however_it_is_typed() -> No
     text = SECRETS["recovery"]["text"]
 
     for typed in (text, text.lower(), text.replace("-", " "), text.replace("0", "o").replace("1", "l")):
-        assert secret == second.recovery_secret(typed) == keys.RecoveryCode.parse(typed).secret
-    assert rsk == keys.public_of(second.hkdf(secret, b"sjs/1/rec/sign"))
+        assert secret == second.recovery_secret(typed) == RecoveryCode.parse(typed).secret
+    assert rsk == public_of(second.hkdf(secret, b"sjs/1/rec/sign"))
     letters = text.replace("-", "")
     for at in range(36):
         other = letters[:at] + ("7" if letters[at] != "7" else "8") + letters[at + 1 :]
         with pytest.raises(second.Refused):
             second.recovery_secret(other)
         with pytest.raises(InvalidError):
-            keys.RecoveryCode.parse(other)
+            RecoveryCode.parse(other)
 
 
 def test_what_people_compare_is_what_the_specification_derives() -> None:
@@ -653,18 +657,18 @@ def test_both_decoders_open_the_wraps_and_the_keyring() -> None:
         "device.mlkem_seed", "device.x25519_seed", "root.secret", "root.ask_seed", "root.wrap_key"
     )
     recovery = hexed("recovery.secret")[0]
-    holder = keys.WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
+    holder = WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
     seeds = second.hkdf(recovery, b"sjs/1/rec/enc", 96)
 
     for name, opener, own in (
         ("root", holder, (mlkem, x25519)),
-        ("recovery", keys.RecoveryCode(secret=recovery), (seeds[:64], seeds[64:])),
+        ("recovery", RecoveryCode(secret=recovery), (seeds[:64], seeds[64:])),
     ):
         one = SECRETS["wraps"][name]
         target, sealed = bytes.fromhex(one["target"]), bytes.fromhex(one["sealed"])
         info = b"sjs/1/wrap" + make.ACCOUNT + target + bytes([one["kind"]]) + one["version"].to_bytes(4, "big")
         wrap = wire.Wrap(target=target, kind=one["kind"], version=one["version"], sealed=sealed)
-        root = keys.unwrap_root(wrap, account=make.ACCOUNT, target=target, holder=opener, ask=hexed("root.ask")[0])
+        root = unwrap_root(wrap, account=make.ACCOUNT, target=target, holder=opener, ask=hexed("root.ask")[0])
         assert root_secret + ask_seed == root.secret + root.ask_seed == second.hpke_opened(*own, sealed[-1200:], info)
     assert wrap_key == root.wrap_key == second.hkdf(root_secret, b"sjs/1/wrapkey")
 
@@ -672,7 +676,7 @@ def test_both_decoders_open_the_wraps_and_the_keyring() -> None:
     (ring,) = second.objects(data)
     payload = bytes.fromhex(SECRETS["keyring"]["payload"])
     assert payload == second.payload(ring, wrap_key)
-    opened = keys.open_keyring(data, account=make.ACCOUNT, version=3, digest=second.sha(data), root=root)
+    opened = open_keyring(data, account=make.ACCOUNT, version=3, digest=second.sha(data), root=root)
     said = second.unpacked(payload)
     assert said["scopes"][make.SCOPE] == {"name": "home", "keys": KEYS, "projects": []}
     assert said["devices"] == opened.devices == {make.DEVICE: "laptop"}
@@ -692,13 +696,13 @@ def test_both_decoders_open_the_wraps_and_the_keyring() -> None:
 @pytest.mark.parametrize("name", ["root", "extract"])
 def test_every_flipped_byte_of_a_wrap_is_refused(name: str) -> None:
     mlkem, x25519 = hexed("device.mlkem_seed", "device.x25519_seed")
-    holder = keys.WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
+    holder = WrapKeys(mlkem_seed=mlkem, x25519_seed=x25519)
     one = SECRETS["wraps"][name]
     target, ask = bytes.fromhex(one["target"]), hexed("root.ask")[0]
 
     def unwrapped(sealed: bytes, account_id: bytes = make.ACCOUNT) -> object:
         wrap = wire.Wrap(target=target, kind=one["kind"], version=one["version"], sealed=sealed)
-        open_one = keys.unwrap_root if name == "root" else keys.unwrap_extract
+        open_one = unwrap_root if name == "root" else unwrap_limited_keyring
         return open_one(wrap, account=account_id, target=target, holder=holder, ask=ask)
 
     sealed = bytes.fromhex(one["sealed"])

@@ -26,7 +26,7 @@ from scrubjay.daemon import control
 from scrubjay.store import check, replica
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import ScrubjayError, UnauthenticatedError, UnavailableError
-from scrubjay_sync import accounts
+from scrubjay_sync.account import account_scopes
 from scrubjay_sync.api.devices import ApproveRequest
 from scrubjay_sync.policy import SYNC
 from sync_devices import World, world_at
@@ -67,7 +67,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def test_a_scope_made_after_the_backup_comes_back_from_a_device(world: World, healer: int) -> None:
     one, _ = await world.device(), await world.device()
     await world.back_up()
-    scope = await accounts.create_scope(one.member, one.machine, name="work", suite=Suite.SEALED, projects=("w",))
+    scope = await account_scopes.create_scope(one.member, one.machine, name="work", suite=Suite.SEALED, projects=("w",))
     await one.say("a word of work", project="w")
     await world.settle()
     await world.restore()
@@ -86,14 +86,14 @@ async def test_a_scope_made_after_the_backup_comes_back_from_a_device(world: Wor
 async def test_a_change_of_the_account_right_after_a_restore_does_not_undo_what_it_lost(world: World) -> None:
     one, two = await world.device(), await world.device()
     await world.back_up()
-    first = await accounts.create_scope(one.member, one.machine, name="a", suite=Suite.SEALED)
+    first = await account_scopes.create_scope(one.member, one.machine, name="a", suite=Suite.SEALED)
     await world.settle()
     await world.restore()
 
     with pytest.raises(ScrubjayError, match="has shown entry"):  # it is told, before anything is written over
-        await accounts.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
+        await account_scopes.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
     await two.sync()
-    second = await accounts.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
+    second = await account_scopes.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
     await world.settle()
 
     assert {first, second} <= set(one.member.scopes)

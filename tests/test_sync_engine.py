@@ -15,7 +15,8 @@ import pytest
 from scrubjay.store import Store, replica
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
-from scrubjay_sync import accounts, packing
+from scrubjay_sync import packing
+from scrubjay_sync.account import account_devices, account_scopes, admission, leaving, rotation
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.login import LogInRequest
 from scrubjay_sync.api.references import RefRequest
@@ -204,7 +205,9 @@ async def test_a_project_bound_to_a_scope_takes_its_new_things_there(world: Worl
     one, two = await world.device(), await world.device()
     before = await one.note("about the project, before", scope="project", resource_id="proj_a")
     await one.sync()
-    scope = await accounts.create_scope(one.member, one.machine, name="work", suite=Suite.SEALED, projects=["proj_a"])
+    scope = await account_scopes.create_scope(
+        one.member, one.machine, name="work", suite=Suite.SEALED, projects=["proj_a"]
+    )
     after = await one.note("about the project, after", scope="project", resource_id="proj_a")
     await one.edit(before, "edited after the binding")
     await world.settle()
@@ -308,7 +311,7 @@ async def test_a_new_epoch_reseals_what_was_not_sent_and_both_go_on(world: World
     await world.settle()
     await two.note("sealed under the old epoch")
     await two.store.write(partial(outbox.seal_next, two.engine.context))
-    await accounts.rotate(one.member, one.machine.cloud, entropy=one.machine.entropy)
+    await rotation.rotate(one.member, one.machine.cloud, entropy=one.machine.entropy)
 
     await world.settle()
 
@@ -401,7 +404,7 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
     )
     await one.member.refresh(one.machine.cloud)
     asked = (await one.machine.cloud.enrolments()).enrolments[-1]
-    await accounts.approve(one.member, one.machine.cloud, asked, joining.words)
+    await admission.approve(one.member, one.machine.cloud, asked, joining.words)
     await login.poll(mine, Nothing())
 
     await devices.revoke(mine, RefRequest(ref="device1"))
@@ -426,7 +429,9 @@ async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> No
         for (scope, device), lane in (await replica.lanes(one.store)).items()
         if device == two.member.device
     }
-    await accounts.revoke(one.member, one.machine.cloud, two.member.device, ends=ends, entropy=one.machine.entropy)
+    await account_devices.revoke(
+        one.member, one.machine.cloud, two.member.device, ends=ends, entropy=one.machine.entropy
+    )
     await one.forget(memory)
     await one.sync()
 
@@ -486,8 +491,8 @@ async def test_a_new_account_gets_all_that_the_store_holds_also_what_other_devic
     await one.note("from the first machine")
     await two.note("from the second machine")
     await world.settle()
-    await accounts.delete_account(one.machine, AUTH_KEY)
-    await accounts.leave(two.store, two.machine.vault, two.machine.entropy)
+    await leaving.delete_account(one.machine, AUTH_KEY)
+    await leaving.leave(two.store, two.machine.vault, two.machine.entropy)
 
     again = await world.adopted(one)
     three = await world.device()

@@ -31,7 +31,8 @@ from scrubjay_shared.errors import (
     WithheldError,
 )
 from scrubjay_shared.records import Op
-from scrubjay_sync import accounts, packing
+from scrubjay_sync import packing
+from scrubjay_sync.account import account_devices, leaving
 from scrubjay_sync.cloud import checked_origin
 from scrubjay_sync.engine import apply, outbox
 from scrubjay_sync.engine.results import Tally
@@ -530,8 +531,8 @@ async def test_a_full_quota_stops_sending_and_nothing_else(world: World) -> None
 
 async def test_a_revoked_device_is_told_and_keeps_its_memories(pair: tuple[Device, Device]) -> None:
     one, two = pair
-    ends = await accounts.ends_of(one.store, two.member.device)
-    await accounts.revoke(one.member, one.machine.cloud, two.member.device, ends=ends, entropy=os.urandom)
+    ends = await account_devices.ends_of(one.store, two.member.device)
+    await account_devices.revoke(one.member, one.machine.cloud, two.member.device, ends=ends, entropy=os.urandom)
     await two.note("mine all the same")
 
     with pytest.raises(RevokedError) as raised:
@@ -664,15 +665,15 @@ async def test_a_machine_whose_account_log_was_split_gives_back_what_the_server_
     one, two = await world.device(), await world.device()
     await world.settle()
     await world.back_up()
-    await accounts.rename_device(one.member, one.machine.cloud, one.machine.device, "laptop")
+    await account_devices.rename_device(one.member, one.machine.cloud, one.machine.device, "laptop")
     await one.note("confirmed, then lost with the server's disk")
     await one.sync()
     await world.restore()
-    await accounts.rename_device(two.member, two.machine.cloud, two.machine.device, "desk")
+    await account_devices.rename_device(two.member, two.machine.cloud, two.machine.device, "desk")
 
     with pytest.raises(SplitError):
         await one.sync()
-    await accounts.leave(one.store, one.machine.vault, one.machine.entropy)
+    await leaving.leave(one.store, one.machine.vault, one.machine.entropy)
     back = await world.rejoined(one, by=two)
     await world.settle(back, two)
 

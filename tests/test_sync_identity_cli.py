@@ -34,10 +34,11 @@ from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
-from scrubjay_sync import cli, doctor, keys, reference
+from scrubjay_sync import cli, doctor, reference
 from scrubjay_sync.api.registry import OPERATIONS
 from scrubjay_sync.api.rounds import Fault, Renamed, StatusResponse
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys import password
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.operations.dispatch import HANDLERS
 from scrubjay_sync.policy import IDENTITY
 
@@ -137,7 +138,7 @@ def _headless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRUBJAY_MODEL", "none")
     monkeypatch.setenv("SCRUBJAY_KEYCHAIN", "file")
     least = replace(IDENTITY, kdf_memory_kib=IDENTITY.kdf_floor_memory_kib, kdf_iterations=2, kdf_lanes=1)
-    monkeypatch.setattr(keys, "IDENTITY", least)
+    monkeypatch.setattr(password, "IDENTITY", least)
 
 
 @pytest.fixture

@@ -30,10 +30,26 @@ from scrubjay_shared.errors import (
     WrongKeyError,
 )
 from scrubjay_shared.wire import RECOVERY_TARGET, Kdf, Wrap
-from scrubjay_sync import keys, profile
+from scrubjay_sync import profile
+from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.keychain import Keychain, _system
-from scrubjay_sync.keys import DeviceKeys, Extract, Keyring, RecoveryCode, RootKey, ScopeKeys
-from scrubjay_sync.membership import Secrets
+from scrubjay_sync.keys.digests import heads_digest, pairing_digest
+from scrubjay_sync.keys.keypairs import WRAP_PUB_BYTES, DeviceKeys, Entropy, Opener, RootKey, signer
+from scrubjay_sync.keys.keyring import (
+    KEYRING_FORMAT,
+    Keyring,
+    LimitedKeyring,
+    ScopeKeys,
+    digest_of,
+    limited_keyring_of,
+    open_keyring,
+    seal_keyring,
+    unwrap_limited_keyring,
+    wrap_limited_keyring,
+)
+from scrubjay_sync.keys.password import auth_key, check_kdf, new_kdf
+from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.keys.wraps import ROOT_WRAP_BYTES, unwrap_root, wrap_root
 from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.words import wordlist, words_of
 
@@ -42,7 +58,7 @@ LEAST = Kdf(salt=b"s" * 16, memory_kib=IDENTITY.kdf_floor_memory_kib, iterations
 ORIGIN = "https://sync.example.org"
 
 
-def entropy(seed: int = 7) -> keys.Entropy:
+def entropy(seed: int = 7) -> Entropy:
     return Random(seed).randbytes
 
 
@@ -64,31 +80,31 @@ def entropy(seed: int = 7) -> keys.Entropy:
 )
 def test_a_server_cannot_choose_a_derivation_that_is_weak_or_endless(weak: Kdf) -> None:
     with pytest.raises(InvalidError):
-        keys.auth_key("a password", weak, ORIGIN)
+        auth_key("a password", weak, ORIGIN)
 
 
 def test_a_server_cannot_weaken_the_derivation_that_this_device_saw_before() -> None:
     pinned = replace(LEAST, memory_kib=64 * 1024, iterations=3)
 
     with pytest.raises(InvalidError, match="weaker password derivation than before"):
-        keys.check_kdf(replace(pinned, memory_kib=32 * 1024), pinned)
+        check_kdf(replace(pinned, memory_kib=32 * 1024), pinned)
     with pytest.raises(InvalidError, match="weaker password derivation than before"):
-        keys.check_kdf(replace(pinned, iterations=2), pinned)
-    keys.check_kdf(replace(pinned, iterations=4, salt=b"t" * 16), pinned)
+        check_kdf(replace(pinned, iterations=2), pinned)
+    check_kdf(replace(pinned, iterations=4, salt=b"t" * 16), pinned)
 
 
 def test_the_same_password_proves_itself_however_it_is_typed_and_to_one_server_only() -> None:
-    composed = keys.auth_key("café, long enough", LEAST, ORIGIN)
+    composed = auth_key("café, long enough", LEAST, ORIGIN)
 
-    assert keys.auth_key("café, long enough", LEAST, ORIGIN) == composed
-    assert keys.auth_key("café, long enough", LEAST, "https://other.example.org") != composed
-    assert keys.auth_key("café, long enougH", LEAST, ORIGIN) != composed
+    assert auth_key("café, long enough", LEAST, ORIGIN) == composed
+    assert auth_key("café, long enough", LEAST, "https://other.example.org") != composed
+    assert auth_key("café, long enougH", LEAST, ORIGIN) != composed
     with pytest.raises(InvalidError, match="empty"):
-        keys.auth_key("", LEAST, ORIGIN)
+        auth_key("", LEAST, ORIGIN)
 
 
 def test_a_new_password_is_derived_as_the_policy_says() -> None:
-    kdf = keys.new_kdf(entropy())
+    kdf = new_kdf(entropy())
 
     assert (len(kdf.salt), kdf.memory_kib, kdf.iterations, kdf.lanes) == (16, 65_536, 3, 4)
 
@@ -159,18 +175,18 @@ def test_one_wrong_character_of_a_recovery_code_is_found() -> None:
 # --- wraps ------------------------------------------------------------------------------------------------------------
 
 
-def wrapped_root(holder: keys.Opener) -> tuple[RootKey, Wrap]:
+def wrapped_root(holder: Opener) -> tuple[RootKey, Wrap]:
     root = RootKey.new(entropy(1), 3)
-    return root, keys.wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=(holder.wrap_pub,))
+    return root, wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=(holder.wrap_pub,))
 
 
 def test_a_root_key_opens_for_its_holder_and_nobody_else() -> None:
     own, other = DeviceKeys.new(entropy(2)), DeviceKeys.new(entropy(3))
     root, wrap = wrapped_root(own)
 
-    assert keys.unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=own, ask=root.ask) == root
+    assert unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=own, ask=root.ask) == root
     with pytest.raises(WrongKeyError):
-        keys.unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=other)
+        unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=other)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +199,7 @@ def test_a_root_key_opens_for_its_holder_and_nobody_else() -> None:
         ({"kind": 2}, ACCOUNT, DEVICE, MalformedError),
         ({"sealed": b""}, ACCOUNT, DEVICE, MalformedError),
         ({"sealed": b"x" * 100}, ACCOUNT, DEVICE, MalformedError),
-        ({"sealed": b"x" * keys.ROOT_WRAP_BYTES}, ACCOUNT, DEVICE, WrongKeyError),
+        ({"sealed": b"x" * ROOT_WRAP_BYTES}, ACCOUNT, DEVICE, WrongKeyError),
     ],
 )
 def test_a_wrap_is_bound_to_account_target_and_version(
@@ -193,7 +209,7 @@ def test_a_wrap_is_bound_to_account_target_and_version(
     _, wrap = wrapped_root(own)
 
     with pytest.raises(error):
-        keys.unwrap_root(replace(wrap, **changed), account=account, target=target, holder=own)
+        unwrap_root(replace(wrap, **changed), account=account, target=target, holder=own)
 
 
 def test_a_root_key_that_the_server_made_up_is_refused() -> None:
@@ -201,22 +217,22 @@ def test_a_root_key_that_the_server_made_up_is_refused() -> None:
     _, wrap = wrapped_root(own)
 
     with pytest.raises(BadSignatureError):
-        keys.unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=own, ask=RootKey.new(entropy(9), 3).ask)
+        unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=own, ask=RootKey.new(entropy(9), 3).ask)
 
 
 def test_a_recovery_wrap_opens_with_the_code_in_force_and_with_the_one_that_waits() -> None:
     old, new = RecoveryCode.new(entropy(4)), RecoveryCode.new(entropy(5))
     root = RootKey.new(entropy(1), 1)
-    wrap = keys.wrap_root(root, account=ACCOUNT, target=RECOVERY_TARGET, wrap_pubs=(old.wrap_pub, new.wrap_pub))
+    wrap = wrap_root(root, account=ACCOUNT, target=RECOVERY_TARGET, wrap_pubs=(old.wrap_pub, new.wrap_pub))
 
     for code in (old, new):
-        assert keys.unwrap_root(wrap, account=ACCOUNT, target=RECOVERY_TARGET, holder=code, ask=root.ask) == root
+        assert unwrap_root(wrap, account=ACCOUNT, target=RECOVERY_TARGET, holder=code, ask=root.ask) == root
 
 
 def test_wrapping_to_what_is_no_key_says_so() -> None:
-    for wrong in (b"", b"x" * 100, b"\xff" * keys.WRAP_PUB_BYTES):
+    for wrong in (b"", b"x" * 100, b"\xff" * WRAP_PUB_BYTES):
         with pytest.raises(InvalidError):
-            keys.wrap_root(RootKey.new(entropy(), 1), account=ACCOUNT, target=DEVICE, wrap_pubs=(wrong,))
+            wrap_root(RootKey.new(entropy(), 1), account=ACCOUNT, target=DEVICE, wrap_pubs=(wrong,))
 
 
 # --- keyrings ---------------------------------------------------------------------------------------------------------
@@ -229,33 +245,33 @@ RING = Keyring(
 
 def sealed_ring(root: RootKey, version: int = 2) -> bytes:
     own = DeviceKeys.new(entropy(2))
-    return keys.seal_keyring(
+    return seal_keyring(
         RING,
         account=ACCOUNT,
         device=DEVICE,
         version=version,
         root=root,
         entropy=entropy(),
-        sign=keys.signer(own.sign_seed),
+        sign=signer(own.sign_seed),
     ).data
 
 
 def test_a_keyring_opens_with_the_root_key_that_sealed_it_and_only_as_the_log_names_it() -> None:
     root = RootKey.new(entropy(1), 1)
     data = sealed_ring(root)
-    named = {"account": ACCOUNT, "version": 2, "digest": keys.digest_of(data), "root": root}
+    named = {"account": ACCOUNT, "version": 2, "digest": digest_of(data), "root": root}
 
-    assert keys.open_keyring(data, **named) == RING
+    assert open_keyring(data, **named) == RING
     with pytest.raises(BadSignatureError):
-        keys.open_keyring(sealed_ring(root, 1), **named)
+        open_keyring(sealed_ring(root, 1), **named)
     with pytest.raises(WrongKeyError):
-        keys.open_keyring(data, **(named | {"root": RootKey.new(entropy(8), 1)}))
+        open_keyring(data, **(named | {"root": RootKey.new(entropy(8), 1)}))
     with pytest.raises(WrongKeyError):
-        keys.open_keyring(data, **(named | {"root": replace(root, version=2)}))
+        open_keyring(data, **(named | {"root": replace(root, version=2)}))
     with pytest.raises(CorruptError):
-        keys.open_keyring(data, **(named | {"version": 3}))
+        open_keyring(data, **(named | {"version": 3}))
     with pytest.raises(CorruptError):
-        keys.open_keyring(data, **(named | {"account": b"b" * 16}))
+        open_keyring(data, **(named | {"account": b"b" * 16}))
 
 
 def test_a_keyring_hides_what_it_says() -> None:
@@ -267,28 +283,28 @@ def test_a_keyring_hides_what_it_says() -> None:
 def test_a_keyring_of_a_newer_release_is_not_rewritten_by_this_one() -> None:
     root = RootKey.new(entropy(1), 1)
     own = DeviceKeys.new(entropy(2))
-    newer = replace(RING, format=keys.KEYRING_FORMAT + 1)
-    data = keys.seal_keyring(
-        newer, account=ACCOUNT, device=DEVICE, version=1, root=root, entropy=entropy(), sign=keys.signer(own.sign_seed)
+    newer = replace(RING, format=KEYRING_FORMAT + 1)
+    data = seal_keyring(
+        newer, account=ACCOUNT, device=DEVICE, version=1, root=root, entropy=entropy(), sign=signer(own.sign_seed)
     ).data
 
     with pytest.raises(UpdateNeededError):
-        keys.open_keyring(data, account=ACCOUNT, version=1, digest=keys.digest_of(data), root=root)
+        open_keyring(data, account=ACCOUNT, version=1, digest=digest_of(data), root=root)
 
 
 def test_an_extract_holds_the_scopes_asked_for_and_counts_only_if_the_account_signed_it() -> None:
     own, root = DeviceKeys.new(entropy(2)), RootKey.new(entropy(1), 1)
     other = b"t" * 16
-    extract = keys.extract_of(RING.with_scope(other, ScopeKeys(name="b", keys={0: b"2" * 32})), DEVICE, (other,))
-    wrap = keys.wrap_extract(extract, account=ACCOUNT, target=DEVICE, version=4, wrap_pub=own.wrap_pub, root=root)
+    extract = limited_keyring_of(RING.with_scope(other, ScopeKeys(name="b", keys={0: b"2" * 32})), DEVICE, (other,))
+    wrap = wrap_limited_keyring(extract, account=ACCOUNT, target=DEVICE, version=4, wrap_pub=own.wrap_pub, root=root)
     opened = {"account": ACCOUNT, "target": DEVICE, "holder": own}
 
-    assert keys.unwrap_extract(wrap, ask=root.ask, **opened) == extract
+    assert unwrap_limited_keyring(wrap, ask=root.ask, **opened) == extract
     assert set(extract.scopes) == {other}
     with pytest.raises(BadSignatureError):
-        keys.unwrap_extract(wrap, ask=RootKey.new(entropy(5), 1).ask, **opened)
-    forged = keys.wrap_extract(
-        Extract(scopes={}),
+        unwrap_limited_keyring(wrap, ask=RootKey.new(entropy(5), 1).ask, **opened)
+    forged = wrap_limited_keyring(
+        LimitedKeyring(scopes={}),
         account=ACCOUNT,
         target=DEVICE,
         version=4,
@@ -296,7 +312,7 @@ def test_an_extract_holds_the_scopes_asked_for_and_counts_only_if_the_account_si
         root=RootKey.new(entropy(6), 1),
     )
     with pytest.raises(BadSignatureError):
-        keys.unwrap_extract(forged, ask=root.ask, **opened)
+        unwrap_limited_keyring(forged, ask=root.ask, **opened)
 
 
 def test_no_secret_shows_in_what_is_printed() -> None:
@@ -330,22 +346,22 @@ def test_words_are_the_first_66_bits(digest: bytes) -> None:
 
 def test_pairing_words_depend_on_everything_both_machines_must_agree_on() -> None:
     right = (b"g" * 32, b"s" * 32, b"w" * 1216, b"h" * 32)
-    digests = {keys.pairing_digest(*right)}
+    digests = {pairing_digest(*right)}
     for place in range(4):
         changed = list(right)
         changed[place] = b"x" + changed[place][1:]
-        digests.add(keys.pairing_digest(*changed))
+        digests.add(pairing_digest(*changed))
 
     assert len(digests) == 5
 
 
 def test_head_words_depend_on_every_lane() -> None:
     heads = {(SCOPE, DEVICE): (3, b"t" * 32)}
-    same = keys.heads_digest(ACCOUNT, b"l" * 32, dict(heads))
+    same = heads_digest(ACCOUNT, b"l" * 32, dict(heads))
 
-    assert keys.heads_digest(ACCOUNT, b"l" * 32, heads) == same
-    assert keys.heads_digest(ACCOUNT, b"l" * 32, {(SCOPE, DEVICE): (4, b"t" * 32)}) != same
-    assert keys.heads_digest(ACCOUNT, b"m" * 32, heads) != same
+    assert heads_digest(ACCOUNT, b"l" * 32, heads) == same
+    assert heads_digest(ACCOUNT, b"l" * 32, {(SCOPE, DEVICE): (4, b"t" * 32)}) != same
+    assert heads_digest(ACCOUNT, b"m" * 32, heads) != same
 
 
 # --- the keychain -----------------------------------------------------------------------------------------------------

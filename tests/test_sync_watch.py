@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from scrubjay_shared.errors import RevokedError
-from scrubjay_sync import accounts, planning, watch
+from scrubjay_sync import planning, watch
+from scrubjay_sync.account import account_devices
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.watch import Watch
 from sync_devices import Device, World, world_at
@@ -152,11 +153,11 @@ async def test_a_revoked_device_stops_asking_and_keeps_its_memories(world: World
     await world.settle()
     async with watching(two) as watch_:
         await two.note("mine")
-        await accounts.revoke(
+        await account_devices.revoke(
             one.member,
             one.machine.cloud,
             two.machine.device,
-            ends=await accounts.ends_of(one.store, two.machine.device),
+            ends=await account_devices.ends_of(one.store, two.machine.device),
             entropy=world.random.randbytes,
         )
 

@@ -39,13 +39,14 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import Event
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync import accounts, packing
-from scrubjay_sync.accounts import Machine
+from scrubjay_sync import packing
+from scrubjay_sync.account import admission, registration
+from scrubjay_sync.account.device_secrets import Secrets
+from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.results import Progress
 from scrubjay_sync.engine.rounds import Engine
-from scrubjay_sync.keys import RecoveryCode
-from scrubjay_sync.membership import Secrets
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 GOALS = {
@@ -225,7 +226,7 @@ def sign_up(client: Client, origin: str, name: str) -> Any:
 
 
 class _Vault:
-    """A `membership.Vault` in memory."""
+    """A `secrets.Vault` in memory."""
 
     def __init__(self) -> None:
         self._secrets: Secrets | None = None
@@ -287,11 +288,11 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
     try:
         machine = Machine(store=store, vault=_Vault(), cloud=cloud, now=_now, entropy=os.urandom)
         if role == "upload":
-            member = await accounts.sign_up(
+            member = await registration.sign_up(
                 machine, username=USERNAME, auth_key=AUTH_KEY, kdf=KDF, recovery=CODE.public, name="first"
             )
         else:
-            joining = await accounts.log_in(machine, username=USERNAME, auth_key=AUTH_KEY, name="second")
+            joining = await admission.log_in(machine, username=USERNAME, auth_key=AUTH_KEY, name="second")
             member = await joining.recover(CODE)
         first: list[float] = []
 

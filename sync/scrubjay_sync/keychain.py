@@ -20,7 +20,7 @@ from keyring.backends import chainer
 
 from scrubjay_io import private_files
 from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError, UnavailableError
-from scrubjay_sync.membership import Secrets
+from scrubjay_sync.account.device_secrets import Secrets
 
 VARIABLE = "SCRUBJAY_KEYCHAIN"
 """`file` keeps the secrets in a file even where there is a keychain: machines without a person."""
@@ -50,7 +50,7 @@ class Backend(Protocol):
 
 
 class Keychain:
-    """The secrets of one data folder: a `membership.Vault`."""
+    """The secrets of one data folder: a `secrets.Vault`."""
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str], backend: Backend | None = None) -> None:
         """`backend` takes the place of the system's keychain. Raises InvalidError for an unknown SCRUBJAY_KEYCHAIN."""

@@ -19,8 +19,8 @@ from scrubjay_shared import scoring
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import NotSearchableError
 from scrubjay_shared.wire import PutVectors, SearchAnswer, SearchRequest, SearchVector, TopicVector
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
-from scrubjay_sync.membership import Member
 
 Vectors = npt.NDArray[np.float32]
 

@@ -19,12 +19,14 @@ import mutators
 from mutators import any_of, as_tree, msgpack, mutated, scrambled
 
 from scrubjay.store import rows
-from scrubjay_shared import account, envelope, ops, segment, wire
+from scrubjay_shared import account, envelope, ops, sealing, segment, wire
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Header, ObjectKind, Suite
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_shared.records import Op
-from scrubjay_sync import keys, packing
+from scrubjay_sync import packing
+from scrubjay_sync.keys.keypairs import RootKey
+from scrubjay_sync.keys.keyring import digest_of, open_keyring
 
 
 def _beside(name: str) -> ModuleType:
@@ -379,7 +381,7 @@ def _take_json(data: bytes) -> str:
 
 # --- keyrings ---------------------------------------------------------------------------------------------------------
 
-_ROOT = keys.RootKey(version=2, secret=make.fixed("root", 32), ask_seed=make.ASK[1][0])
+_ROOT = RootKey(version=2, secret=make.fixed("root", 32), ask_seed=make.ASK[1][0])
 _KEYRING = as_tree(second.unpacked(bytes.fromhex(make.committed("keys.json")["keyring"]["payload"])))
 
 
@@ -395,13 +397,9 @@ def _take_keyring(data: bytes) -> str:
         suite=Suite.SEALED, kind=ObjectKind.KEYRING, account=make.ACCOUNT, scope=bytes(16), device=make.DEVICE,
         n_from=3, n_to=3, prev=envelope.ZERO, epoch=_ROOT.version,
     )  # fmt: skip
-    sealed = keys.sealing.seal(header, data, key=_ROOT.wrap_key, salt=bytes(32), sign=lambda _: bytes(64)).data
+    sealed = sealing.seal(header, data, key=_ROOT.wrap_key, salt=bytes(32), sign=lambda _: bytes(64)).data
     return (
-        _first(
-            lambda: keys.open_keyring(
-                sealed, account=make.ACCOUNT, version=3, digest=keys.digest_of(sealed), root=_ROOT
-            )
-        )[0]
+        _first(lambda: open_keyring(sealed, account=make.ACCOUNT, version=3, digest=digest_of(sealed), root=_ROOT))[0]
         or "taken"
     )
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrubjay_shared import account, clock, envelope, ops, sealing, segment, wire
@@ -27,7 +28,13 @@ from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
 from scrubjay_shared.ops import Counter, Field, OpType
 from scrubjay_shared.parts import Part
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role, Trust
-from scrubjay_sync import keys, packing, words
+from scrubjay_sync import packing, words
+from scrubjay_sync.keys.digests import heads_digest, pairing_digest
+from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey
+from scrubjay_sync.keys.keyring import Keyring, ScopeKeys, limited_keyring_of, seal_keyring, wrap_limited_keyring
+from scrubjay_sync.keys.password import auth_key
+from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.keys.wraps import wrap_root
 
 FOLDER = Path(__file__).parent
 VERSION = 1
@@ -974,24 +981,24 @@ def refused_entries(log: Log) -> list[Made]:
 def made_keys() -> Made:
     """Return the vectors of keys: what is derived, what is shown to people, what is wrapped."""
     kdf = wire.Kdf(salt=fixed("salt", 16), memory_kib=19 * 1024, iterations=2, lanes=1)
-    code, waiting = (keys.RecoveryCode.new(entropy(label)) for label in ("recovery code", "waiting recovery code"))
-    root = keys.RootKey(version=2, secret=fixed("root", 32), ask_seed=ASK[1][0])
-    holder = keys.DeviceKeys.new(entropy("device keys"))
-    scope = keys.ScopeKeys(name="home", keys={0: KEY_0, 1: KEY_1}, projects=())
-    keyring = keys.Keyring(
-        scopes={SCOPE: scope, OPEN_SCOPE: keys.ScopeKeys(name="team", projects=("proj_1",))},
+    code, waiting = (RecoveryCode.new(entropy(label)) for label in ("recovery code", "waiting recovery code"))
+    root = RootKey(version=2, secret=fixed("root", 32), ask_seed=ASK[1][0])
+    holder = DeviceKeys.new(entropy("device keys"))
+    scope = ScopeKeys(name="home", keys={0: KEY_0, 1: KEY_1}, projects=())
+    keyring = Keyring(
+        scopes={SCOPE: scope, OPEN_SCOPE: ScopeKeys(name="team", projects=("proj_1",))},
         devices={DEVICE: "laptop"},
     )
-    sealed = keys.seal_keyring(
+    sealed = seal_keyring(
         keyring, account=ACCOUNT, device=DEVICE, version=3, root=root, entropy=entropy("keyring"), sign=SIGN
     )
-    pairing = keys.pairing_digest(fixed("genesis", 32), holder.sign_pub, holder.wrap_pub, fixed("head", 32))
-    heads = keys.heads_digest(
+    pairing = pairing_digest(fixed("genesis", 32), holder.sign_pub, holder.wrap_pub, fixed("head", 32))
+    heads = heads_digest(
         ACCOUNT, fixed("head", 32), {(SCOPE, DEVICE): (4, fixed("tip", 32)), (SCOPE, OTHER): (1, fixed("tip 2", 32))}
     )
     nonce = fixed("nonce", 32)
     message = wire.auth_message(ACCOUNT, DEVICE, nonce, ORIGIN)
-    extract = keys.extract_of(keyring, DEVICE, (SCOPE,))
+    extract = limited_keyring_of(keyring, DEVICE, (SCOPE,))
     return {
         "auth_key": {
             "password": "Grün bird ﬁve",
@@ -1000,7 +1007,7 @@ def made_keys() -> Made:
             "iterations": kdf.iterations,
             "lanes": kdf.lanes,
             "origin": ORIGIN,
-            "key": keys.auth_key("Grün bird ﬁve", kdf, ORIGIN).hex(),
+            "key": auth_key("Grün bird ﬁve", kdf, ORIGIN).hex(),
         },
         "recovery": {
             "secret": code.secret.hex(),
@@ -1039,21 +1046,21 @@ def made_keys() -> Made:
             "words": list(words.words_of(heads)),
         },
         "auth": {"nonce": nonce.hex(), "origin": ORIGIN, "message": message.hex(), "signature": SIGN(message).hex()},
-        "keyring": {"version": 3, "payload": keys.msgspec.msgpack.encode(keyring).hex()},
+        "keyring": {"version": 3, "payload": msgspec.msgpack.encode(keyring).hex()},
         "wraps": {
             "keyring": sealed.data.hex(),
-            "root": wrapped(keys.wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=[holder.wrap_pub])),
+            "root": wrapped(wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=[holder.wrap_pub])),
             "recovery": wrapped(
-                keys.wrap_root(
+                wrap_root(
                     root, account=ACCOUNT, target=wire.RECOVERY_TARGET, wrap_pubs=[waiting.wrap_pub, code.wrap_pub]
                 )
             ),
             "extract": wrapped(
-                keys.wrap_extract(
+                wrap_limited_keyring(
                     extract, account=ACCOUNT, target=DEVICE, version=3, wrap_pub=holder.wrap_pub, root=root
                 )
             ),
-            "extract_payload": keys.msgspec.msgpack.encode(extract).hex(),
+            "extract_payload": msgspec.msgpack.encode(extract).hex(),
         },
     }
 

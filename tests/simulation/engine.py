@@ -27,13 +27,15 @@ from scrubjay_shared.errors import ScrubjayError, WrongKeyError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync import accounts, packing
-from scrubjay_sync.accounts import Machine as Joiner
+from scrubjay_sync import packing
+from scrubjay_sync.account import account_devices, admission, leaving, registration, rotation
+from scrubjay_sync.account.device_secrets import Secrets
+from scrubjay_sync.account.machine import Machine as Joiner
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
-from scrubjay_sync.keys import RecoveryCode
-from scrubjay_sync.membership import Member, Secrets
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import SYNC
 from simulation import inline, laws
 from simulation.laws import BrokenLawError, Faults, require
@@ -107,7 +109,7 @@ def options_of(seed: int, rng: random.Random) -> Options:
 
 @dataclass(slots=True)
 class Safe:
-    """Where a machine keeps its keys: a `membership.Vault` in memory. `due` tells what goes wrong at a write."""
+    """Where a machine keeps its keys: a `secrets.Vault` in memory. `due` tells what goes wrong at a write."""
 
     secrets: Secrets | None = None
     sealed: bytes | None = None
@@ -622,8 +624,8 @@ class World:
             await self.pushing(gone)
         if done is None or not done.synced:
             return
-        ends = await accounts.ends_of(station.machine.store, device)
-        await accounts.revoke(station.member, station.cloud, device, ends=ends, entropy=station.machine.entropy)
+        ends = await account_devices.ends_of(station.machine.store, device)
+        await account_devices.revoke(station.member, station.cloud, device, ends=ends, entropy=station.machine.entropy)
         gone.revoked = True
         heads = await self.server.heads()
         self.ended |= {lane: n for lane, (n, _) in heads.items() if lane[1] == device} | {
@@ -642,7 +644,7 @@ class World:
     async def rotate(self, station: Station) -> None:
         """Replace every key for what is written from now on."""
         if station.member is not None and station.cloud is not None and station.server is None:
-            await accounts.rotate(station.member, station.cloud, entropy=station.machine.entropy)
+            await rotation.rotate(station.member, station.cloud, entropy=station.machine.entropy)
             epoch = station.member.current_epoch(station.member.home)
             self.rotated.append((epoch, await self.server.newest()))
 
@@ -652,7 +654,7 @@ class World:
         station.adopted = True
         await self.down(station)
         await station.machine.open()
-        await accounts.leave(station.machine.store, station.safe, station.machine.entropy)
+        await leaving.leave(station.machine.store, station.safe, station.machine.entropy)
         await _join(station, self)
         await station.machine.close()
         await self.up(station)
@@ -849,7 +851,7 @@ async def _made(folder: Path) -> Template:
             await _join(station, world, code)
         else:
             joiner = _joiner(station)
-            await accounts.sign_up(
+            await registration.sign_up(
                 joiner, username="maya", auth_key=_AUTH_KEY, kdf=KDF, recovery=code.public, name="m0"
             )
             await joiner.cloud.aclose()
@@ -875,7 +877,7 @@ async def _join(station: Station, world: World, code: RecoveryCode | None = None
     """Log a machine in with password and recovery code."""
     joiner = _joiner(station)
     try:
-        joining = await accounts.log_in(joiner, username="maya", auth_key=_AUTH_KEY, name=station.machine.name)
+        joining = await admission.log_in(joiner, username="maya", auth_key=_AUTH_KEY, name=station.machine.name)
         await joining.recover(code or _template().code)
     finally:
         await joiner.cloud.aclose()

@@ -14,13 +14,14 @@ from scrubjay_cloud.lanes import push as cloud_push
 from scrubjay_cloud.lanes import store as cloud_store
 from scrubjay_shared import clock, envelope, sealing, segment, wire
 from scrubjay_shared.errors import UnavailableError
-from scrubjay_sync import membership, packing, planning
-from scrubjay_sync.accounts import Joining
+from scrubjay_sync import packing, planning
+from scrubjay_sync.account import drafts
+from scrubjay_sync.account.admission import Joining
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine import apply, forks, pull, push, repair
 from scrubjay_sync.engine.context import Context
-from scrubjay_sync.keys import RootKey
-from scrubjay_sync.membership import Member
+from scrubjay_sync.keys.keypairs import RootKey
 from scrubjay_sync.planning import Verdict
 from simulation.mutants import Mutant, mutant
 
@@ -380,7 +381,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     mutant("a rollback is not told", (Context, "alarm", _unsettled_alarm), faults=_under("rollback", "quiet rollback")),
     mutant(
         "a new root key is wrapped for somebody else",
-        (membership, "wraps_after", _root_not_wrapped),
+        (drafts, "wraps_after", _root_not_wrapped),
         faults=_under("rotate"),
     ),
     mutant(

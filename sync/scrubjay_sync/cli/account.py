@@ -10,12 +10,13 @@ from urllib.parse import quote
 from scrubjay.cli import render
 from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
-from scrubjay_sync import keys, profile
+from scrubjay_sync import profile
 from scrubjay_sync.api.account import DeleteRequest, PasswordRequest, TotpRequest
 from scrubjay_sync.api.login import KdfResponse, ServerRequest
 from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import say_done
+from scrubjay_sync.keys.password import auth_key, new_kdf
 from scrubjay_sync.transport import Transport, connect
 
 if TYPE_CHECKING:
@@ -71,14 +72,14 @@ def _kdf(transport: Transport, found: profile.Profile) -> Kdf:
 
 def _proof(command: Command, kdf: Kdf, found: profile.Profile) -> bytes:
     """Return the key of the password in force, asked for now."""
-    return keys.auth_key(command.prompts.secret("password"), kdf, found.origin, found.kdf)
+    return auth_key(command.prompts.secret("password"), kdf, found.origin, found.kdf)
 
 
 def _password(command: Command, found: profile.Profile) -> None:
     with connect(command.chosen) as transport:
         old = _proof(command, _kdf(transport, found), found)
-        kdf = keys.new_kdf(os.urandom)
-        new = keys.auth_key(command.prompts.new_password(), kdf, found.origin)
+        kdf = new_kdf(os.urandom)
+        new = auth_key(command.prompts.new_password(), kdf, found.origin)
         answer = transport.call("password", PasswordRequest(auth_key=old, new_kdf=kdf, new_auth_key=new))
     say_done(command, answer, "the password is changed; devices that are logged in stay logged in")
 

@@ -17,7 +17,8 @@ from scrubjay_shared.errors import (
     DeniedError,
     UnavailableError,
 )
-from scrubjay_sync import accounts, keys, profile
+from scrubjay_sync import profile
+from scrubjay_sync.account import machine
 from scrubjay_sync.api.account import RecoveryCheckRequest
 from scrubjay_sync.api.identity import Nothing, Who, WhoResponse
 from scrubjay_sync.api.login import (
@@ -36,7 +37,8 @@ from scrubjay_sync.cli.prompts import Prompts
 from scrubjay_sync.cli.recovery_code import show_and_check
 from scrubjay_sync.cli.rendering import BETA, SignedUp, identity_line, say_done
 from scrubjay_sync.cli.rounds import first_round
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys.password import auth_key, new_kdf
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.transport import Transport, connect
 
@@ -149,18 +151,18 @@ def _signs_up(command: Command, transport: Transport, username: str, before: Kdf
     bring_all = command.line.bring_all
     if before.account_before and not bring_all:
         # Before there is a recovery code to write down, not by the refusal that would come after it.
-        bring_all = _may_mix(prompts, accounts.mixing(before.account_before))
+        bring_all = _may_mix(prompts, machine.another_account(before.account_before))
     username, invite = _invited(command, transport, username, before)
     password = prompts.new_password()
     code = RecoveryCode.new(os.urandom)
     written_down = show_and_check(prompts, code, os.urandom)
-    kdf = keys.new_kdf(os.urandom)
+    kdf = new_kdf(os.urandom)
     answer = transport.call(
         "sign_up",
         SignUpRequest(
             origin=before.origin,
             username=username,
-            auth_key=keys.auth_key(password, kdf, before.origin),
+            auth_key=auth_key(password, kdf, before.origin),
             kdf=kdf,
             recovery=code.public,
             device_name=_named(command),
@@ -206,7 +208,7 @@ def _logs_in(command: Command, transport: Transport, username: str, before: KdfR
     asked = LogInRequest(
         origin=before.origin,
         username=username,
-        auth_key=keys.auth_key(password, before.kdf, before.origin),
+        auth_key=auth_key(password, before.kdf, before.origin),
         kdf=before.kdf,
         device_name=_named(command),
         code=prompts.secret("code of the authenticator app").strip() if line.totp else "",

@@ -14,7 +14,7 @@ from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.recovery_code import show_and_check
 from scrubjay_sync.cli.rendering import SignedUp, identity_line, say_done, when
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 
 def configure(parser: Parser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from scrubjay.cli.output import remarks
 from scrubjay_shared.errors import InvalidError
 from scrubjay_sync.cli.prompts import Prompts
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 
 

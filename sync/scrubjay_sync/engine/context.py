@@ -16,10 +16,10 @@ from scrubjay_shared.errors import (
     UnavailableError,
     WrongKeyError,
 )
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.refusals import subject
 from scrubjay_sync.engine.results import Progress, Tally
-from scrubjay_sync.membership import Member
 from scrubjay_sync.packing import Hand
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC

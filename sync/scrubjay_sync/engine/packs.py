@@ -13,11 +13,11 @@ from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.envelope import ObjectKind, signed_by
 from scrubjay_sync import packing, planning
+from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.engine import outbox, refusals, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED
 from scrubjay_sync.engine.results import Progress, Tally
-from scrubjay_sync.membership import Draft
 from scrubjay_sync.packing import Opened, Place
 from scrubjay_sync.planning import LaneId, Outcome
 from scrubjay_sync.policy import SYNC

@@ -19,13 +19,13 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_sync import searching
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally
 from scrubjay_sync.engine.status import Status, read_status
 from scrubjay_sync.inspect import Inspection, inspect
-from scrubjay_sync.membership import Member
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.searching import Meaning
 from scrubjay_sync.verify import Verified, verify

@@ -9,7 +9,8 @@ from scrubjay_shared.errors import (
     ScrubjayError,
 )
 from scrubjay_shared.wire import SetPassword, SetTotp
-from scrubjay_sync import accounts, profile
+from scrubjay_sync import profile
+from scrubjay_sync.account import leaving, recovery, rotation
 from scrubjay_sync.api.account import (
     DeletedResponse,
     DeleteRequest,
@@ -20,14 +21,14 @@ from scrubjay_sync.api.account import (
     TotpRequest,
 )
 from scrubjay_sync.api.identity import Nothing, WhoResponse
-from scrubjay_sync.keys import RecoveryCode
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.operations.client import SyncClient
 
 
 async def check_recovery(client: SyncClient, request: RecoveryCheckRequest) -> RecoveryResponse:
     """Say whether a code that a person typed is the account's, and note that they have it."""
     session = await client.require_session()
-    valid = accounts.is_recovery(session.member.state, request.rsk, client.now())
+    valid = recovery.is_recovery(session.member.state, request.rsk, client.now())
     if valid:
         await client.save_profile(profile.checked_recovery(session.profile, client.now()))
     return RecoveryResponse(who=client.who(await client.require_session()), valid=valid)
@@ -36,7 +37,7 @@ async def check_recovery(client: SyncClient, request: RecoveryCheckRequest) -> R
 async def replace_recovery(client: SyncClient, request: RecoveryReplaceRequest) -> RecoveryResponse:
     """Put a new recovery code in the place of the old, and replace the keys that the old one opened."""
     session = await client.require_session()
-    await accounts.replace_recovery(
+    await recovery.replace_recovery(
         session.member,
         session.cloud,
         request.recovery,
@@ -54,7 +55,7 @@ async def replace_recovery(client: SyncClient, request: RecoveryReplaceRequest) 
 async def rotate(client: SyncClient, _: Nothing) -> WhoResponse:
     """Replace the root key and every scope's key for what is written from now on."""
     session = await client.require_session()
-    await accounts.rotate(session.member, session.cloud, entropy=client.entropy)
+    await rotation.rotate(session.member, session.cloud, entropy=client.entropy)
     return WhoResponse(who=client.who(session))
 
 
@@ -84,7 +85,7 @@ async def delete_account(client: SyncClient, request: DeleteRequest) -> DeletedR
     who = client.who(session)
     await client.stop()
     try:
-        deleted = await accounts.delete_account(client.machine(session.cloud), request.auth_key)
+        deleted = await leaving.delete_account(client.machine(session.cloud), request.auth_key)
     except ScrubjayError:
         client.start(session.profile, session.member, session.cloud)
         raise

@@ -14,15 +14,17 @@ import httpx2
 from scrubjay.store import Store, replica
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError, UnavailableError
-from scrubjay_sync import accounts, profile
-from scrubjay_sync.accounts import Joining, Machine
+from scrubjay_sync import profile
+from scrubjay_sync.account import leaving
+from scrubjay_sync.account.admission import Joining
+from scrubjay_sync.account.machine import Machine
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Who
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.results import Progress, Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain
-from scrubjay_sync.keys import Entropy
-from scrubjay_sync.membership import Member
+from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.profile import Profile
 from scrubjay_sync.searching import Meaning
 from scrubjay_sync.watch import Watch
@@ -121,7 +123,7 @@ class SyncClient:
                 hint="scrubjay logout first",
             )
         if await replica.state(self.store) is not None:
-            await accounts.leave(self.store, self.vault, self.entropy)
+            await leaving.leave(self.store, self.vault, self.entropy)
 
     def require_joining(self) -> tuple[Joining, Profile]:
         """Return the login that waits to be let in. Raises NotFoundError when there is none."""

@@ -9,7 +9,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
 )
-from scrubjay_sync import accounts
+from scrubjay_sync.account import account_devices, admission, limited_devices
 from scrubjay_sync.api.devices import (
     ApproveRequest,
     AskingLine,
@@ -55,7 +55,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
             AskingLine(
                 id=one.id.hex(),
                 device=one.device.hex(),
-                words=accounts.words_for(member, one),
+                words=admission.words_for(member, one),
                 expires=one.expires,
             )
             for one in asking
@@ -82,7 +82,7 @@ async def approve(client: SyncClient, request: ApproveRequest) -> WhoResponse:
     fitting = [one for one in waiting if request.ref in {"", one.id.hex()[: len(request.ref)]}]
     if len(fitting) != 1:
         raise not_one_asking(len(fitting))
-    await accounts.approve(session.member, session.cloud, fitting[0], request.words)
+    await admission.approve(session.member, session.cloud, fitting[0], request.words)
     return WhoResponse(who=client.who(session))
 
 
@@ -95,11 +95,11 @@ async def revoke(client: SyncClient, request: RefRequest) -> DevicesResponse:
         # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
         await session.cloud.delete_device(device)
     await client.round()  # what it has pushed is then held and verified here
-    await accounts.revoke(
+    await account_devices.revoke(
         session.member,
         session.cloud,
         device,
-        ends=await accounts.ends_of(client.store, device),
+        ends=await account_devices.ends_of(client.store, device),
         entropy=client.entropy,
     )
     return await list_devices(client, Nothing())
@@ -110,7 +110,7 @@ async def rename(client: SyncClient, request: RenameRequest) -> DevicesResponse:
     session = await client.require_session()
     await session.member.refresh(session.cloud)
     device, name = device_id(session.member, request.ref), checked_name(request.name)
-    await accounts.rename_device(session.member, session.cloud, device, name)
+    await account_devices.rename_device(session.member, session.cloud, device, name)
     if device == session.member.device:
         await client.save_profile(replace(session.profile, device_name=name))
     return await list_devices(client, Nothing())
@@ -122,7 +122,7 @@ async def create_device(client: SyncClient, request: DeviceCreateRequest) -> Bun
     await session.member.refresh(session.cloud)
     if not request.scopes:
         raise InvalidError("a limited device needs at least one scope", hint="name it with --scope")
-    bundle = await accounts.create_limited(
+    bundle = await limited_devices.create_limited(
         session.member,
         session.cloud,
         name=checked_name(request.name),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.references import one_of
-from scrubjay_sync.membership import Member
 
 
 def device_id(member: Member, ref: str) -> bytes:

@@ -12,8 +12,11 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_shared.wire import CheckSignUp
-from scrubjay_sync import accounts, profile
-from scrubjay_sync.accounts import Bundle, Joining
+from scrubjay_sync import profile
+from scrubjay_sync.account import admission, leaving, limited_devices, machine, registration
+from scrubjay_sync.account.admission import Joining
+from scrubjay_sync.account.limited_devices import Bundle
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Nothing, Who, WhoResponse
 from scrubjay_sync.api.login import (
     BundleRequest,
@@ -27,8 +30,8 @@ from scrubjay_sync.api.login import (
     SignUpCheckRequest,
     SignUpRequest,
 )
-from scrubjay_sync.keys import RecoveryCode, check_kdf
-from scrubjay_sync.membership import Member
+from scrubjay_sync.keys.password import check_kdf
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.operations.client import SyncClient
 from scrubjay_sync.profile import Profile
 
@@ -42,7 +45,7 @@ async def prelogin(client: SyncClient, request: ServerRequest) -> KdfResponse:
     finally:
         await cloud.aclose()
     check_kdf(found.kdf)
-    before = await accounts.account_before(client.store)
+    before = await machine.account_before(client.store)
     return KdfResponse(origin=cloud.origin, kdf=found.kdf, registration=caps.registration, account_before=before.hex())
 
 
@@ -63,7 +66,7 @@ async def sign_up(client: SyncClient, request: SignUpRequest) -> WhoResponse:
     await client.require_logged_out()
     cloud = client.cloud_at(request.origin)
     try:
-        member = await accounts.sign_up(
+        member = await registration.sign_up(
             client.machine(cloud),
             username=request.username,
             auth_key=request.auth_key,
@@ -91,7 +94,7 @@ async def log_in(client: SyncClient, request: LogInRequest) -> JoiningResponse:
     await client.require_logged_out()
     cloud = client.cloud_at(request.origin)
     try:
-        joining = await accounts.log_in(
+        joining = await admission.log_in(
             client.machine(cloud),
             username=request.username,
             auth_key=request.auth_key,
@@ -139,7 +142,7 @@ async def join_limited(client: SyncClient, request: BundleRequest) -> WhoRespons
     bundle = Bundle.parse(request.bundle)
     cloud = client.cloud_at(bundle.origin)
     try:
-        member = await accounts.join_limited(client.machine(cloud), bundle, bring_all=request.bring_all)
+        member = await limited_devices.join_limited(client.machine(cloud), bundle, bring_all=request.bring_all)
     except BaseException:
         await cloud.aclose()
         raise
@@ -171,10 +174,10 @@ async def log_out(client: SyncClient, request: LogOutRequest) -> LogOutResponse:
     told = session is not None and not session.member.limited
     try:
         try:
-            await accounts.log_out(machine, None if session is None else session.member)
+            await leaving.log_out(machine, None if session is None else session.member)
         except RevokedError:
             told, revoked = False, True
-            await accounts.leave(client.store, client.vault, client.entropy)
+            await leaving.leave(client.store, client.vault, client.entropy)
         except UnavailableError as error:
             if not request.force:
                 raise UnavailableError(
@@ -184,7 +187,7 @@ async def log_out(client: SyncClient, request: LogOutRequest) -> LogOutResponse:
                     retry_after=error.retry_after,
                 ) from error
             told = False
-            await accounts.leave(client.store, client.vault, client.entropy)
+            await leaving.leave(client.store, client.vault, client.entropy)
         await asyncio.to_thread(profile.erase, client.data_dir)
     finally:
         await machine.cloud.aclose()

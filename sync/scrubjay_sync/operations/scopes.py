@@ -7,7 +7,8 @@ from scrubjay_shared.errors import (
     InvalidError,
 )
 from scrubjay_shared.wire import SearchRequest
-from scrubjay_sync import accounts, searching
+from scrubjay_sync import searching
+from scrubjay_sync.account import account_scopes
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.references import RefRequest, checked_name
 from scrubjay_sync.api.scopes import (
@@ -54,7 +55,7 @@ async def create_scope(client: SyncClient, request: ScopeCreateRequest) -> Scope
     if request.mode not in _SUITES:
         raise InvalidError(f"a scope's mode is {' or '.join(MODES)}, got {request.mode[:40]!r}", hint="see --help")
     name = checked_name(request.name)
-    await accounts.create_scope(
+    await account_scopes.create_scope(
         session.member,
         client.machine(session.cloud),
         name=name,
@@ -69,7 +70,7 @@ async def delete_scope(client: SyncClient, request: RefRequest) -> ScopeDeletedR
     """Delete a scope at the server, and its keys everywhere."""
     session = await client.require_session()
     await session.member.refresh(session.cloud)
-    deleted = await accounts.delete_scope(session.member, session.cloud, scope_id(session.member, request.ref))
+    deleted = await account_scopes.delete_scope(session.member, session.cloud, scope_id(session.member, request.ref))
     return ScopeDeletedResponse(who=client.who(session), objects=deleted.objects)
 
 

@@ -9,6 +9,7 @@ from scrubjay_shared.errors import (
     InvalidError,
     SplitError,
 )
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.verification import (
     CompareRequest,
@@ -21,8 +22,7 @@ from scrubjay_sync.api.verification import (
     LogResponse,
     VerifyResponse,
 )
-from scrubjay_sync.keys import heads_digest
-from scrubjay_sync.membership import Member
+from scrubjay_sync.keys.digests import heads_digest
 from scrubjay_sync.operations.client import SyncClient
 from scrubjay_sync.words import words_of
 

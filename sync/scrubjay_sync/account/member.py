@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
 
 from scrubjay.store import Store, replica
 from scrubjay.store.transaction import Transaction
-from scrubjay_shared import account as log
-from scrubjay_shared.account import AccountState, Device, EntryType, ScopeState, Signer
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import AccountState, Device, EntryType, ScopeState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
@@ -32,174 +31,25 @@ from scrubjay_shared.errors import (
     UnavailableError,
     WithheldError,
 )
-from scrubjay_shared.wire import LIMITED_WRAP, RECOVERY_TARGET, ROOT_WRAP, LogAppend, LogPage, Wrap
-from scrubjay_sync import keys
+from scrubjay_shared.wire import LIMITED_WRAP, ROOT_WRAP, LogAppend, LogPage
+from scrubjay_sync.account.device_secrets import Secrets, Vault
+from scrubjay_sync.account.drafts import Assembled, Draft, assemble, wraps_after
 from scrubjay_sync.cloud import Cloud, Credential
-from scrubjay_sync.keys import DeviceKeys, Entropy, Extract, Keyring, RecoveryCode, RootKey, ScopeKeys, WrapKeys
+from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys, signer
+from scrubjay_sync.keys.keyring import (
+    Keyring,
+    LimitedKeyring,
+    ScopeKeys,
+    digest_of,
+    epoch_of_keyring,
+    open_keyring,
+    unwrap_limited_keyring,
+)
+from scrubjay_sync.keys.wraps import unwrap_root
 from scrubjay_sync.policy import IDENTITY
 
-_VERIFY = "scrubjay sync verify"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
-    """What a device keeps in the system's keychain.
-
-    `root` is None for a limited device. `next_wrap` is a new wrap key that was sent to the log and not yet seen in it.
-    `former` is (id, keys) of the incarnation before this one, until the log certifies this one.
-    """
-
-    account: bytes
-    device: bytes
-    keys: DeviceKeys
-    root: RootKey | None = None
-    next_wrap: WrapKeys | None = None
-    former: tuple[bytes, DeviceKeys] | None = None
-
-
-class Vault(Protocol):
-    """Where a device keeps its secrets, and a sealed copy of the newest keyring in case the server loses it."""
-
-    async def load(self) -> Secrets | None:
-        """Return what was saved last, or None."""
-
-    async def save(self, secrets: Secrets) -> None:
-        """Replace what is kept; when this returns, it is there."""
-
-    async def keyring(self) -> bytes | None:
-        """Return the sealed keyring that was kept last, or None."""
-
-    async def keep_keyring(self, data: bytes) -> None:
-        """Replace the sealed keyring."""
-
-    async def erase(self) -> None:
-        """Delete all of it. Doing it twice is doing it once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A change of the account, as it follows from one state of it.
-
-    `entries` are (type, body); those in `by_recovery` are signed by the recovery code, the others by the account. A
-    ROTATE or VOID entry needs `root`, the new root key, which signs what follows it. A new `keyring` is sealed, stored
-    and named by a last entry. Every wrap that follows from the change is made by `Member.append` itself.
-    """
-
-    entries: Sequence[tuple[EntryType, dict[int, Any]]] = ()
-    keyring: Keyring | None = None
-    root: RootKey | None = None
-    recovery: RecoveryCode | None = field(default=None, repr=False)
-    by_recovery: frozenset[EntryType] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """A draft as it is sent, and what the account is once it is accepted. `sealed` is the keyring's object."""
-
-    append: LogAppend
-    states: list[AccountState]
-    root: RootKey
-    keyring: Keyring
-    sealed: bytes | None
-
-
-def assemble(
-    draft: Draft,
-    *,
-    account: bytes,
-    states: Sequence[AccountState],
-    root: RootKey,
-    keyring: Keyring,
-    device: bytes,
-    sign: Callable[[bytes], bytes],
-    now: Millis,
-    entropy: Entropy,
-) -> Assembled:
-    """Return a draft signed, replayed and wrapped for all whom it concerns; `device` and `sign` author the keyring.
-
-    Raises what replaying raises, so that nothing is sent that another device would refuse.
-    """
-    after, entries = list(states), list[bytes]()
-
-    def add(kind: EntryType, body: dict[int, Any]) -> None:
-        nonlocal after
-        recovery = draft.recovery if kind in draft.by_recovery else None
-        made = log.entry(
-            account,
-            seq=after[-1].seq + 1 if after else 0,
-            prev=after[-1].head if after else bytes(32),
-            type=kind,
-            body=body,
-            sign=root.sign if recovery is None else recovery.sign,
-            signer=Signer.ASK if recovery is None else Signer.RSK,
-        )
-        after = log.extended(after, [made], now)
-        entries.append(made)
-
-    for kind, body in draft.entries:
-        add(kind, body)
-        if kind in {EntryType.ROTATE, EntryType.VOID} and draft.root is not None:
-            root = draft.root
-    sealed = None
-    if draft.keyring is not None:
-        keyring = draft.keyring
-        version = (after[-1].keyring[0] if after[-1].keyring else 0) + 1
-        sealed = keys.seal_keyring(
-            keyring, account=account, device=device, version=version, root=root, entropy=entropy, sign=sign
-        ).data
-        add(EntryType.KEYRING_SET, {1: version, 2: keys.digest_of(sealed)})
-    before = states[-1] if states else None
-    return Assembled(
-        append=LogAppend(
-            head=before.head if before else bytes(32),
-            entries=tuple(entries),
-            wraps=wraps_after(before, after[-1], root=root, keyring=keyring),
-            blobs=() if sealed is None else (sealed,),
-        ),
-        states=after,
-        root=root,
-        keyring=keyring,
-        sealed=sealed,
-    )
-
-
-def wraps_after(
-    before: AccountState | None, after: AccountState, *, root: RootKey, keyring: Keyring
-) -> tuple[Wrap, ...]:
-    """Return the wraps that a change of the account makes necessary; with `before` None, all that there are."""
-    rotated = before is None or before.version != after.version
-    changed = rotated or before is None or before.keyring != after.keyring
-    wraps = []
-    for device in after.active():
-        known = None if before is None else before.devices.get(device.id)
-        stale = known is None or known.revoked or known.wrap_pub != device.wrap_pub
-        if device.full and (stale or rotated):
-            wraps.append(keys.wrap_root(root, account=after.account, target=device.id, wrap_pubs=(device.wrap_pub,)))
-        if not device.full and (stale or changed):
-            wraps.append(_extract_wrap(after, device, root, keyring))
-    recovery = _recovery_pubs(after)
-    if rotated or before is None or _recovery_pubs(before) != recovery:
-        wraps.append(keys.wrap_root(root, account=after.account, target=RECOVERY_TARGET, wrap_pubs=recovery))
-    return tuple(wraps)
-
-
-def _recovery_pubs(state: AccountState) -> tuple[bytes, ...]:
-    waiting = state.waiting_recovery
-    return (state.recovery_pub,) if waiting is None else (state.recovery_pub, waiting[1])
-
-
-def _extract_wrap(state: AccountState, device: Device, root: RootKey, keyring: Keyring) -> Wrap:
-    return keys.wrap_extract(
-        keys.extract_of(keyring, device.id, device.scopes or ()),
-        account=state.account,
-        target=device.id,
-        version=state.keyring[0] if state.keyring else 0,
-        wrap_pub=device.wrap_pub,
-        root=root,
-    )
-
-
-async def whole_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:
+async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:
     """Return the account log from an entry on, all its pages, and the last page. Raises WithheldError."""
     entries: list[bytes] = []
     while True:
@@ -208,7 +58,7 @@ async def whole_log(cloud: Cloud, *, pending: str | None = None, start: int = 0)
         if start + len(entries) > page.seq:
             return entries, page
         if not page.entries:
-            raise WithheldError("the server does not hand out the end of the account log", hint=_VERIFY)
+            raise WithheldError("the server does not hand out the end of the account log", hint="scrubjay sync verify")
 
 
 class Member:
@@ -235,7 +85,7 @@ class Member:
         self._vault = vault
         self._secrets = secrets
         self._entries = list(entries)
-        self._states = log.extended((), entries, now())
+        self._states = account_log.extended((), entries, now())
         self._keyring: Keyring | None = None
         self._scopes: Mapping[bytes, ScopeKeys] = {}
         self._names: Mapping[bytes, str] = {}
@@ -274,16 +124,16 @@ class Member:
 
     def _arm(self, secrets: Secrets) -> None:
         self._secrets = secrets
-        self._sign = keys.signer(secrets.keys.sign_seed)
+        self._sign = signer(secrets.keys.sign_seed)
         self._credential = Credential(account=self.account, device=secrets.device, sign=self._sign)
 
     async def _open_kept(self) -> None:
         """Take the kept keyring, if it is the newest one and our root key opens it."""
         kept, root, named = await self._vault.keyring(), self._secrets.root, self.state.keyring
-        if kept is None or root is None or named is None or keys.digest_of(kept) != named[1]:
+        if kept is None or root is None or named is None or digest_of(kept) != named[1]:
             return
-        if keys.epoch_of_keyring(kept) == root.version:
-            self._keep(keys.open_keyring(kept, account=self.account, version=named[0], digest=named[1], root=root))
+        if epoch_of_keyring(kept) == root.version:
+            self._keep(open_keyring(kept, account=self.account, version=named[0], digest=named[1], root=root))
 
     def _keep(self, keyring: Keyring) -> None:
         self._keyring, self._scopes, self._names = keyring, keyring.scopes, keyring.devices
@@ -437,11 +287,11 @@ class Member:
         former = self._secrets.former
         if former is None or self._secrets.device in self.state.devices:
             return self._credential
-        return Credential(account=self.account, device=former[0], sign=keys.signer(former[1].sign_seed))
+        return Credential(account=self.account, device=former[0], sign=signer(former[1].sign_seed))
 
     async def _catch_up(self, cloud: Cloud) -> None:
         last = self.state
-        entries, page = await whole_log(cloud, start=last.seq)
+        entries, page = await fetch_log(cloud, start=last.seq)
         if page.seq < last.seq:
             raise RolledBackError(
                 f"the server's account log ends at entry {page.seq}; it has shown entry {last.seq} before",
@@ -450,11 +300,13 @@ class Member:
         if not entries or entries[0] != self._entries[-1]:
             raise SplitError(
                 f"the server shows another entry {last.seq} of the account log than before",
-                hint=f"do not trust it until you know why; {_VERIFY} on each device compares them",
+                hint="do not trust it until you know why; scrubjay sync verify on each device compares them",
             )
-        states = log.extended(self._states, entries[1:], self._now())
+        states = account_log.extended(self._states, entries[1:], self._now())
         if states[-1].head != page.head:
-            raise SplitError("the server names another end of the account log than it hands out", hint=_VERIFY)
+            raise SplitError(
+                "the server names another end of the account log than it hands out", hint="scrubjay sync verify"
+            )
         await self._take(states, entries[1:])
 
     async def _take(self, states: list[AccountState], entries: Sequence[bytes]) -> None:
@@ -499,9 +351,7 @@ class Member:
             return False
         for wrap in (await cloud.wraps(own.id)).wraps:
             if wrap.kind == ROOT_WRAP and wrap.version == self.state.version:
-                found = keys.unwrap_root(
-                    wrap, account=self.account, target=own.id, holder=self._holder, ask=self.state.ask
-                )
+                found = unwrap_root(wrap, account=self.account, target=own.id, holder=self._holder, ask=self.state.ask)
                 await self._save(replace(self._secrets, root=found))
                 return root is not None
         raise WithheldError(
@@ -519,15 +369,17 @@ class Member:
 
     async def _follow_keyring(self, cloud: Cloud, own: Device) -> None:
         if self.state.keyring is None:
-            raise WithheldError("the account log names no keyring, which every account has", hint=_VERIFY)
+            raise WithheldError(
+                "the account log names no keyring, which every account has", hint="scrubjay sync verify"
+            )
         version, digest = self.state.keyring
         sealed = await self._vault.keyring()
-        if sealed is None or keys.digest_of(sealed) != digest:
+        if sealed is None or digest_of(sealed) != digest:
             sealed = await cloud.blob(digest)
         root = self.root
-        if keys.epoch_of_keyring(sealed) != root.version:  # entries were voided, and no keyring was written since
-            root = await self._earlier_root(cloud, own, keys.epoch_of_keyring(sealed))
-        opened = keys.open_keyring(sealed, account=self.account, version=version, digest=digest, root=root)
+        if epoch_of_keyring(sealed) != root.version:  # entries were voided, and no keyring was written since
+            root = await self._earlier_root(cloud, own, epoch_of_keyring(sealed))
+        opened = open_keyring(sealed, account=self.account, version=version, digest=digest, root=root)
         await self._vault.keep_keyring(sealed)
         self._keep(opened)
         await self._bind()
@@ -551,14 +403,14 @@ class Member:
     async def _earlier_root(self, cloud: Cloud, own: Device, version: int) -> RootKey:
         for wrap in (await cloud.wraps(own.id)).wraps:
             if wrap.kind == ROOT_WRAP and wrap.version == version:
-                return keys.unwrap_root(wrap, account=self.account, target=own.id, holder=self._holder)
-        raise WithheldError(f"root key {version} was not wrapped for this device", hint=_VERIFY)
+                return unwrap_root(wrap, account=self.account, target=own.id, holder=self._holder)
+        raise WithheldError(f"root key {version} was not wrapped for this device", hint="scrubjay sync verify")
 
     async def _follow_extract(self, cloud: Cloud, own: Device) -> None:
         """Fetch a limited device's keys: the newest ones that the account signed, and none may be missing."""
         for wrap in (await cloud.wraps(own.id)).wraps:
             if wrap.kind == LIMITED_WRAP and self.state.keyring is not None and wrap.version == self.state.keyring[0]:
-                extract = keys.unwrap_extract(
+                extract = unwrap_limited_keyring(
                     wrap, account=self.account, target=own.id, ask=self.state.ask, holder=self._holder
                 )
                 self._check_extract(extract)
@@ -570,13 +422,13 @@ class Member:
             hint="make a new one on another device: scrubjay devices create",
         )
 
-    def _check_extract(self, extract: Extract) -> None:
+    def _check_extract(self, extract: LimitedKeyring) -> None:
         for scope in self.scopes:
             state = self.state.scopes[scope]
             known = extract.scopes.get(scope)
             if state.suite != Suite.OPEN and (known is None or state.epoch not in known.keys):
                 raise WithheldError(
-                    f"the newest key of scope {scope.hex()[:8]} was kept from this device", hint=_VERIFY
+                    f"the newest key of scope {scope.hex()[:8]} was kept from this device", hint="scrubjay sync verify"
                 )
 
     async def _renew(self, cloud: Cloud) -> None:
@@ -613,7 +465,7 @@ class Member:
             )
         cloud.use(self._asking())
         own, name = self._secrets.keys, self.device_name(former[0])
-        body = log.device_body(self.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
+        body = account_log.device_body(self.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
         await self._append(
             cloud,
             lambda _, ring: Draft(entries=[(EntryType.DEVICE_ADD, body)], keyring=ring.with_device(self.device, name)),
@@ -696,11 +548,12 @@ class Member:
             lost = self._entries[page.seq + 1 :]
             sealed = await self._vault.keyring()
             newest = sealed is not None and self.state.keyring is not None
-            newest = newest and keys.digest_of(sealed or b"") == (self.state.keyring or (0, b""))[1]
+            newest = newest and digest_of(sealed or b"") == (self.state.keyring or (0, b""))[1]
             if lost:
                 if page.seq < 0 or self._states[page.seq].head != page.head:
                     raise SplitError(
-                        "the server shows another account log than this device has read before", hint=_VERIFY
+                        "the server shows another account log than this device has read before",
+                        hint="scrubjay sync verify",
                     )
                 whole = self._secrets.root is not None and self._keyring is not None
                 await cloud.append(
@@ -716,7 +569,7 @@ class Member:
             return len(lost)
 
     async def _heal_keyring(self, cloud: Cloud, sealed: bytes) -> None:
-        digest = keys.digest_of(sealed)
+        digest = digest_of(sealed)
         try:
             await cloud.blob(digest)
         except NotFoundError:

@@ -1,0 +1,139 @@
+"""Changes of an account before they are sent: drafted, signed, replayed, and wrapped for all whom they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import AccountState, Device, EntryType, Signer
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.wire import RECOVERY_TARGET, LogAppend, Wrap
+from scrubjay_sync.keys.keypairs import Entropy, RootKey
+from scrubjay_sync.keys.keyring import Keyring, digest_of, limited_keyring_of, seal_keyring, wrap_limited_keyring
+from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.keys.wraps import wrap_root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A change of the account, as it follows from one state of it.
+
+    `entries` are (type, body); those in `by_recovery` are signed by the recovery code, the others by the account. A
+    ROTATE or VOID entry needs `root`, the new root key, which signs what follows it. A new `keyring` is sealed, stored
+    and named by a last entry. Every wrap that follows from the change is made by `Member.append` itself.
+    """
+
+    entries: Sequence[tuple[EntryType, dict[int, Any]]] = ()
+    keyring: Keyring | None = None
+    root: RootKey | None = None
+    recovery: RecoveryCode | None = field(default=None, repr=False)
+    by_recovery: frozenset[EntryType] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """A draft as it is sent, and what the account is once it is accepted. `sealed` is the keyring's object."""
+
+    append: LogAppend
+    states: list[AccountState]
+    root: RootKey
+    keyring: Keyring
+    sealed: bytes | None
+
+
+def assemble(
+    draft: Draft,
+    *,
+    account: bytes,
+    states: Sequence[AccountState],
+    root: RootKey,
+    keyring: Keyring,
+    device: bytes,
+    sign: Callable[[bytes], bytes],
+    now: Millis,
+    entropy: Entropy,
+) -> Assembled:
+    """Return a draft signed, replayed and wrapped for all whom it concerns; `device` and `sign` author the keyring.
+
+    Raises what replaying raises, so that nothing is sent that another device would refuse.
+    """
+    after, entries = list(states), list[bytes]()
+
+    def add(kind: EntryType, body: dict[int, Any]) -> None:
+        nonlocal after
+        recovery = draft.recovery if kind in draft.by_recovery else None
+        made = account_log.entry(
+            account,
+            seq=after[-1].seq + 1 if after else 0,
+            prev=after[-1].head if after else bytes(32),
+            type=kind,
+            body=body,
+            sign=root.sign if recovery is None else recovery.sign,
+            signer=Signer.ASK if recovery is None else Signer.RSK,
+        )
+        after = account_log.extended(after, [made], now)
+        entries.append(made)
+
+    for kind, body in draft.entries:
+        add(kind, body)
+        if kind in {EntryType.ROTATE, EntryType.VOID} and draft.root is not None:
+            root = draft.root
+    sealed = None
+    if draft.keyring is not None:
+        keyring = draft.keyring
+        version = (after[-1].keyring[0] if after[-1].keyring else 0) + 1
+        sealed = seal_keyring(
+            keyring, account=account, device=device, version=version, root=root, entropy=entropy, sign=sign
+        ).data
+        add(EntryType.KEYRING_SET, {1: version, 2: digest_of(sealed)})
+    before = states[-1] if states else None
+    return Assembled(
+        append=LogAppend(
+            head=before.head if before else bytes(32),
+            entries=tuple(entries),
+            wraps=wraps_after(before, after[-1], root=root, keyring=keyring),
+            blobs=() if sealed is None else (sealed,),
+        ),
+        states=after,
+        root=root,
+        keyring=keyring,
+        sealed=sealed,
+    )
+
+
+def wraps_after(
+    before: AccountState | None, after: AccountState, *, root: RootKey, keyring: Keyring
+) -> tuple[Wrap, ...]:
+    """Return the wraps that a change of the account makes necessary; with `before` None, all that there are."""
+    rotated = before is None or before.version != after.version
+    changed = rotated or before is None or before.keyring != after.keyring
+    wraps = []
+    for device in after.active():
+        known = None if before is None else before.devices.get(device.id)
+        stale = known is None or known.revoked or known.wrap_pub != device.wrap_pub
+        if device.full and (stale or rotated):
+            wraps.append(wrap_root(root, account=after.account, target=device.id, wrap_pubs=(device.wrap_pub,)))
+        if not device.full and (stale or changed):
+            wraps.append(_limited_wrap(after, device, root, keyring))
+    recovery = _recovery_pubs(after)
+    if rotated or before is None or _recovery_pubs(before) != recovery:
+        wraps.append(wrap_root(root, account=after.account, target=RECOVERY_TARGET, wrap_pubs=recovery))
+    return tuple(wraps)
+
+
+def _recovery_pubs(state: AccountState) -> tuple[bytes, ...]:
+    waiting = state.waiting_recovery
+    return (state.recovery_pub,) if waiting is None else (state.recovery_pub, waiting[1])
+
+
+def _limited_wrap(state: AccountState, device: Device, root: RootKey, keyring: Keyring) -> Wrap:
+    return wrap_limited_keyring(
+        limited_keyring_of(keyring, device.id, device.scopes or ()),
+        account=state.account,
+        target=device.id,
+        version=state.keyring[0] if state.keyring else 0,
+        wrap_pub=device.wrap_pub,
+        root=root,
+    )

@@ -1,0 +1,74 @@
+"""Leaving an account: logging out, and deleting it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrubjay.store import Store, replica
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.wire import (
+    DeleteAccount,
+    Deleted,
+)
+from scrubjay_sync.account.account_devices import ends_of
+from scrubjay_sync.account.device_secrets import Vault
+from scrubjay_sync.account.drafts import Draft
+from scrubjay_sync.account.machine import Machine
+from scrubjay_sync.account.member import Member
+from scrubjay_sync.keys.keypairs import Entropy
+from scrubjay_sync.keys.keyring import Keyring
+
+
+async def log_out(machine: Machine, member: Member | None) -> None:
+    """Leave the account: keys and everything kept for it are erased here, memories stay.
+
+    With `member`, the log says so too; else (offline, revoked, keys lost) only this machine knows. What was never
+    confirmed by the server becomes a new device's, to be sent after a later login.
+    """
+    if member is not None and not member.limited:
+        ends = await ends_of(machine.store, member.device)
+
+        def draft(state: AccountState, _: Keyring) -> Draft:
+            own = state.devices.get(member.device)
+            gone = own is None or own.revoked
+            return (
+                Draft()
+                if gone
+                else Draft(entries=[(EntryType.DEVICE_REVOKE, account_log.revoke_body(member.device, ends))])
+            )
+
+        await member.append(machine.cloud, draft)
+    await leave(machine.store, machine.vault, machine.entropy)
+
+
+async def leave(store: Store, vault: Vault, entropy: Entropy) -> None:
+    """Erase what a store keeps of its account, its memories excepted. Doing it twice is doing it once."""
+    state = await replica.state(store)
+    if state is not None:
+        after = await confirmed_seq(store, bytes.fromhex(store.device), state.sealed_seq)
+        fresh = entropy(16).hex()
+
+        def end(tx: Any) -> None:
+            tx.reincarnate(fresh, after)
+            replica.end(tx)
+
+        await store.write(end)
+    await vault.erase()
+
+
+async def confirmed_seq(store: Store, device: bytes, sealed_seq: int) -> int:
+    """Return the last op of this device up to which the server has confirmed every one."""
+    confirmed = sealed_seq
+    for (scope, owner), lane in (await replica.lanes(store)).items():
+        if owner == device:
+            waiting = await replica.sealed(store, scope, device, after=lane.acked_n)
+            confirmed = min([confirmed, *(one.seq_low - 1 for one in waiting)])
+    return max(confirmed, 0)
+
+
+async def delete_account(machine: Machine, auth_key: bytes) -> Deleted:
+    """Delete the account at the server, and leave it. Memories stay here."""
+    deleted = await machine.cloud.delete_account(DeleteAccount(auth_key=auth_key))
+    await leave(machine.store, machine.vault, machine.entropy)
+    return deleted
