@@ -424,11 +424,11 @@ async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Ope
     policy = MemoryPolicy(work=WorkPolicy(unload_seconds=0))
     async with opened(models_dir=REAL, reranker=RERANKER, policy=policy) as service:
         before = (await service.status(api.Nothing())).reranker_state
-        scores, note = await service._models.rerank("where does the young cat sleep?", TEXTS)
+        scores, note = await service._models.reranker.rerank("where does the young cat sleep?", TEXTS)
         loaded = (await service.status(api.Nothing())).reranker_state
         await service.maintain.run()
         idle = (await service.status(api.Nothing())).reranker_state
-        again, _ = await service._models.rerank("where does the young cat sleep?", TEXTS)
+        again, _ = await service._models.reranker.rerank("where does the young cat sleep?", TEXTS)
 
     assert (before, loaded, idle, note) == ("idle", "loaded", "idle", "")
     assert scores is not None
@@ -439,7 +439,7 @@ async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Ope
 
 async def test_a_reranker_that_is_not_installed_is_no_fault(opened: Opener) -> None:
     async with opened(reranker=RERANKER) as service:
-        answer = await service._models.rerank("anything", TEXTS)
+        answer = await service._models.reranker.rerank("anything", TEXTS)
         status = await service.status(api.Nothing())
         listed = {model.name: model for model in (await service.models(api.Nothing())).models}
 
@@ -452,7 +452,7 @@ async def test_a_reranker_that_is_not_installed_is_no_fault(opened: Opener) -> N
 async def test_a_damaged_reranker_is_a_note_and_a_warning(opened: Opener, tmp_path: Path) -> None:
     (tmp_path / RERANKER).mkdir()
     async with opened(models_dir=tmp_path, reranker=RERANKER) as service:
-        scores, note = await service._models.rerank("anything", TEXTS)
+        scores, note = await service._models.reranker.rerank("anything", TEXTS)
         status = await service.status(api.Nothing())
         with pytest.raises(CorruptError):
             await service.use_model(api.ModelRequest(name=RERANKER))
@@ -465,15 +465,15 @@ async def test_a_damaged_reranker_is_a_note_and_a_warning(opened: Opener, tmp_pa
 
 async def test_the_reranker_that_was_chosen_is_kept_in_the_store(opened: Opener) -> None:
     async with opened(models_dir=REAL) as service:
-        at_first = await service._models.rerank("anything", TEXTS)
+        at_first = await service._models.reranker.rerank("anything", TEXTS)
         await service.use_model(api.ModelRequest(name=RERANKER))
-        chosen, _ = await service._models.rerank("anything", TEXTS)
+        chosen, _ = await service._models.reranker.rerank("anything", TEXTS)
         model = (await service.status(api.Nothing())).model
     async with opened(models_dir=REAL) as service:
         kept = (await service.status(api.Nothing())).reranker
         await service.use_model(api.ModelRequest(name="none", reranker=True))
         status = await service.status(api.Nothing())
-        none = await service._models.rerank("anything", TEXTS)
+        none = await service._models.reranker.rerank("anything", TEXTS)
 
     assert at_first == none == (None, "")
     assert chosen is not None

@@ -398,11 +398,11 @@ async def test_a_reranker_that_was_repaired_is_used_and_its_error_goes(opened: O
     shutil.copytree(REAL / RERANKER, folder / RERANKER)
     (folder / RERANKER / "tokenizer.json").write_text("{}")
     async with opened(models_dir=folder, reranker=RERANKER, policy=QUICK) as service:
-        damaged, note = await service._models.rerank("q", ["a", "b"])
+        damaged, note = await service._models.reranker.rerank("q", ["a", "b"])
         during = (await service.status(NOTHING)).warnings
         shutil.copy(REAL / RERANKER / "tokenizer.json", folder / RERANKER / "tokenizer.json")
         await asyncio.sleep(0.25)
-        repaired, _ = await service._models.rerank("q", ["a", "b"])
+        repaired, _ = await service._models.reranker.rerank("q", ["a", "b"])
         after = (await service.status(NOTHING)).warnings
 
     assert (damaged, "checksum" in note) == (None, True)

@@ -18,12 +18,12 @@ class Embed:
 
     async def due(self) -> bool:
         """Say whether there may be something to embed. Costs a few look-ups, however large the store is."""
-        return await self._models.may_embed()
+        return await self._models.queue.may_embed()
 
     async def pending(self) -> int:
         """Return how many texts wait for a vector in the space in use; 0 without a model."""
-        return (await self._models.to_embed())[0]
+        return (await self._models.queue.to_embed())[0]
 
     async def run(self) -> int:
         """Embed what waits for a vector. Returns how many texts that were; 0 without a model."""
-        return await self._models.embed(self._stopping)
+        return await self._models.queue.embed(self._stopping)

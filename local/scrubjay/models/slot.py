@@ -104,6 +104,13 @@ class Slot(Generic[M]):
         self._used = time.monotonic()
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    @property
+    def state(self) -> str:
+        """How it is: "loaded", "idle", or the code of the error that it met."""
+        if self.error is not None and (self.model is None or not self.breaker.closed):
+            return self.error.code
+        return "idle" if self.model is None else "loaded"
+
     async def held(self) -> M | None:
         """Return the model, loading it if need be; None when there is none, or when `error` says why it cannot be."""
         model = self.model

@@ -49,7 +49,7 @@ class Memories:
 
     async def add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
         """Store drafts that were cleaned. Returns the id of each and whether it is new."""
-        embedded = await self._models.vectors_now([draft.content for draft in drafts])
+        embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]

@@ -36,7 +36,8 @@ from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
-from scrubjay.models.runtime import Models, Named
+from scrubjay.models.runtime import Models
+from scrubjay.models.selection import ModelSettings
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
 from scrubjay.retrieval import budget
 from scrubjay.retrieval.recall import CUT, Filters, Query, Ranking, passage, rank, reranked
@@ -108,7 +109,7 @@ SCANNED = 5_000
 class Service:
     """An open store with everything around it. Made by `Service.open`."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, named: Named, now: Callable[[], Millis]) -> None:
+    def __init__(self, store: Store, policy: MemoryPolicy, named: ModelSettings, now: Callable[[], Millis]) -> None:
         self.store = store
         self.policy = policy
         self._index = Index()
@@ -143,7 +144,7 @@ class Service:
         """Told the name of a job that has something to do."""
         self._compose(named)
 
-    def _compose(self, named: Named) -> None:
+    def _compose(self, named: ModelSettings) -> None:
         store, policy, now = self.store, self.policy, self._now
         self._references = References(store, lambda: self._index)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
@@ -231,7 +232,7 @@ class Service:
         scored, at once.
         """
         store = await Store.open(path, now=now, entropy=entropy)
-        named = Named(
+        named = ModelSettings(
             models_dir=models_dir,
             model=model,
             reranker=reranker,
@@ -314,12 +315,12 @@ class Service:
         reranker = None
         if request.mode is not api.Mode.KEYWORD and text.strip():
             # The first question waits for both models: for one beside the other, not for one after the other.
-            loading = [self._models.reranker.held()] if reranks else []
+            loading = [self._models.reranker.slot.held()] if reranks else []
             (vector, note), named, *loaded = await asyncio.gather(self._embed_query(text), self._named(text), *loading)
             reranker = loaded[0] if loaded else None
             notes += [note] if note else []
-            if reranks and reranker is None and self._models.reranker.error is not None:
-                notes.append(f"the hits were not reranked: {self._models.reranker.error.message}")
+            if reranks and reranker is None and self._models.reranker.slot.error is not None:
+                notes.append(f"the hits were not reranked: {self._models.reranker.slot.error.message}")
         else:
             named = await self._named(text)
         stages["embed"] = _lap(began)
@@ -409,7 +410,7 @@ class Service:
             else ""  # forgotten since it was ranked: it is left out when the hits are read
             for hit in first
         ]
-        logits, note = await self._models.rerank(text, passages)
+        logits, note = await self._models.reranker.rerank(text, passages)
         if logits is None:
             return replace(ranking, hits=ranking.hits[:limit]), note
         return reranked(ranking, logits, policy, limit=limit), note
@@ -524,7 +525,7 @@ class Service:
     # --- embedding ----------------------------------------------------------------------------------------------------
 
     async def _embed_query(self, text: str) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
-        asked, note = await self._models.ask(text)
+        asked, note = await self._models.embedder.ask(text)
         if asked is None:
             return None, note
         if asked.space != self._space:  # the index holds vectors of another model by now
@@ -539,13 +540,13 @@ class Service:
 
         None without a model that works. `question` embeds them as what is asked, not as what is stored.
         """
-        return await self._models.meaning(texts, question=question)
+        return await self._models.embedder.meaning(texts, question=question)
 
     async def _place_topics(self) -> None:
         """Give the index the vectors of topic labels that it has none of; only the weighted mode reads them."""
         index, space = self._index, self._space
         labels = await asyncio.to_thread(index.topics_without_vector)
-        found = await self._models.vectors_of(labels) if labels else None
+        found = await self._models.embedder.vectors_of(labels) if labels else None
         if found is not None and (found[0], self._space, self._index) == (space, space, index):
             await asyncio.to_thread(index.set_topics, labels, *found[1])
 
@@ -562,7 +563,7 @@ class Service:
     async def _load_index(self) -> None:
         """Fill a new index from the copy of an earlier one and the store, or the store alone; replace the old one."""
         if self._space is None:
-            self._space = await self._models.known_space()
+            self._space = await self._models.embedder.known_space()
         missed: builtins.list[Changes] = []
         self._missed = missed
         fresh = await self._saved_index()

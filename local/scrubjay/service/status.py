@@ -43,7 +43,7 @@ class Status:
         oldest, newest = await self._store.bounds()
         space = self._space()
         embedded = 0 if space is None else await self._store.embedded(space)
-        waiting, refused = await self._models.to_embed()
+        waiting, refused = await self._models.queue.to_embed()
         return api.StatsAnswer(
             memories=counts["memories"],
             events=counts["events"],
@@ -61,7 +61,7 @@ class Status:
             to_embed=waiting,
             refused=refused,
             to_learn=await self._to_learn(),
-            space=await self._models.space_name(),
+            space=await self._models.embedder.space_name(),
             oldest=oldest,
             newest=newest,
         )
@@ -85,22 +85,22 @@ class Status:
             sqlite_version=sqlite_version,
             schema_version=self._store.schema_version,
             device=self._store.device,
-            model=(await self._models.chosen()).name,
-            model_state=await self._models.state(),
-            reranker=(await self._models.chosen_reranker()).name,
-            reranker_state=await self._models.reranker_state(),
+            model=(await self._models.embedder.choice()).name,
+            model_state=await self._models.embedder.state(),
+            reranker=(await self._models.reranker.choice()).name,
+            reranker_state=await self._models.reranker.state(),
             jobs=await self._jobs(),
             warnings=tuple(warnings),
         )
 
     async def models(self, _: api.Nothing) -> api.ModelsAnswer:
         """Return the models that can be used and how far embedding has come."""
-        choices = (await self._models.chosen(), await self._models.chosen_reranker())
+        choices = (await self._models.embedder.choice(), await self._models.reranker.choice())
         chosen = tuple(choice.name for choice in choices)
         found = await asyncio.to_thread(installed.installed, self._models_dir, in_use=chosen)
-        waiting, refused = await self._models.to_embed()
+        waiting, refused = await self._models.queue.to_embed()
         space = self._space()
-        met = (self._models.embedder.error, self._models.reranker.error)
+        met = (self._models.embedder.slot.error, self._models.reranker.slot.error)
         errors = {name: error.message for name, error in zip(chosen, met, strict=True) if error is not None}
         return api.ModelsAnswer(
             models=tuple(
@@ -115,7 +115,7 @@ class Status:
                 )
                 for model in found
             ),
-            space=await self._models.space_name(),
+            space=await self._models.embedder.space_name(),
             embedded=0 if space is None else await self._store.embedded(space),
             to_embed=waiting,
             refused=refused,
@@ -130,7 +130,7 @@ class Status:
         changes nothing then.
         """
         if request.reranker or request.name in catalog.RERANKERS:
-            await self._models.use_reranker(request.name)
+            await self._models.reranker.use(request.name)
         else:
-            await self._models.use(request.name)
+            await self._models.embedder.use(request.name)
         return await self.models(api.Nothing())
