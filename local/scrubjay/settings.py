@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrubjay.folders import xdg
 from scrubjay.model_choice import Origin
 from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
@@ -262,21 +263,13 @@ def _folders(environ: Mapping[str, str], platform: str) -> dict[str, Path]:
         data = dirs.user_data_path
         return {"config": dirs.user_config_path, "data": data, "state": dirs.user_log_path, "models": data / "models"}
 
-    def xdg(variable: str, fallback: str) -> Path:
-        named = environ.get(variable, "")  # the specification: a relative path is invalid and to be ignored
-        return (Path(named) if named.startswith("/") else _home(environ) / fallback) / "scrubjay"
-
-    data = xdg("XDG_DATA_HOME", ".local/share")
+    data = Path(xdg("XDG_DATA_HOME", ".local/share", environ))
     return {
-        "config": xdg("XDG_CONFIG_HOME", ".config"),
+        "config": Path(xdg("XDG_CONFIG_HOME", ".config", environ)),
         "data": data,
-        "state": xdg("XDG_STATE_HOME", ".local/state"),
+        "state": Path(xdg("XDG_STATE_HOME", ".local/state", environ)),
         "models": data / "models",
     }
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or Path("~").expanduser())
 
 
 def _config_path(given: Mapping[str, object], environ: Mapping[str, str], folder: Path) -> tuple[Path, bool]:

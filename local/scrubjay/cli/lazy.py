@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class LazyModule:

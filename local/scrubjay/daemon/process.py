@@ -37,8 +37,9 @@ from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.service import Service
 from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay.tracebacks import frames_of
-from scrubjay.transports.client import RECORD_NAME, Running, discover
+from scrubjay.transports.client import Running, discover
 from scrubjay.transports.http.app import create_app
+from scrubjay.transports.one_request import RECORD_NAME
 from scrubjay_io import private_files
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 

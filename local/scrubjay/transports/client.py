@@ -22,6 +22,13 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 from scrubjay import __version__
+from scrubjay.transports.one_request import (
+    HANDSHAKE_SECONDS,
+    RECORD_NAME,
+    TIMEOUT_SECONDS,
+    TOKEN_NAME,
+    VERSION_HEADER,
+)
 from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
@@ -30,18 +37,11 @@ from scrubjay_shared.errors import (
     from_code,
 )
 
-RECORD_NAME = "daemon.json"
 STOP_NAME = "stopped"
-TOKEN_NAME = "token"  # noqa: S105  # a file's name
 START_HINT = "scrubjay daemon start"
-VERSION_HEADER = "Scrubjay-Version"
-"""The header in which a client says of which version it is: a daemon that does not know a field can then say why."""
-
-TIMEOUT_SECONDS = 30.0
-"""How long one read or write may take when the caller does not say: above any verb but `settle` and imports."""
-
-HANDSHAKE_SECONDS = 5.0
-"""How long /healthz may take in `discover`: it answers from memory, in about a millisecond."""
+LATE = "the daemon did not answer in time"
+LATE_HINT = f"scrubjay daemon status says how it is, {START_HINT} starts it"
+NO_ANSWER = "the daemon closed the connection without an answer"
 
 READ_BYTES = 65_536
 """How much of a streamed answer is taken at once: a pipe's worth."""
@@ -367,15 +367,13 @@ def _exchange(connection: http.client.HTTPConnection, request: _Request) -> http
             connection.request(request.method, request.target, body=request.payload, headers=request.headers)
         return connection.getresponse()
     except TimeoutError as error:
-        raise UnavailableError(
-            "the daemon did not answer in time", hint=f"scrubjay daemon status says how it is, {START_HINT} starts it"
-        ) from error
+        raise UnavailableError(LATE, hint=LATE_HINT) from error
     except (http.client.InvalidURL, UnicodeError) as error:
         raise InvalidError(
             "the path holds characters that an address cannot have", hint="percent-encode them (path_of does)"
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise UnavailableError("the daemon closed the connection without an answer", hint=START_HINT) from error
+        raise UnavailableError(NO_ANSWER, hint=START_HINT) from error
 
 
 def _read_part(response: http.client.HTTPResponse) -> bytes:

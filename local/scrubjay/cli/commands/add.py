@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scrubjay import api
-from scrubjay.cli import invocation, render
+from scrubjay.cli import direct
 from scrubjay.cli.arguments import KINDS, LAYERS, TYPES, project, share, text
-from scrubjay.cli.output import Output
-from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType, Scope
+from scrubjay.cli.lazy import LazyModule
 
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import Any
 
+    import msgspec
+
+    from scrubjay import api
+    from scrubjay.cli import invocation, output
     from scrubjay.cli.arguments import Parser
+    from scrubjay.cli.render import memories
+    from scrubjay_shared import records
+else:  # through a running daemon, a program's memory needs none of them
+    msgspec, records = LazyModule("msgspec"), LazyModule("scrubjay_shared.records")
+    invocation, output = LazyModule("scrubjay.cli.invocation"), LazyModule("scrubjay.cli.output")
+    memories = LazyModule("scrubjay.cli.render.memories")
 
 
 def configure(parser: Parser) -> None:
@@ -42,29 +50,36 @@ def configure(parser: Parser) -> None:
 
 def run(line: Namespace) -> None:
     """Remember something."""
-    out = Output.of(line)
-    scope, resource = _belongs(line)
-    draft = MemoryDraft(
-        content=invocation.words(line.text, "what to remember"),
-        name=line.name,
-        aliases=tuple(line.aliases),
-        kind=Kind(line.kind),
-        type=MemoryType(line.type),
-        scope=scope,
-        resource_id=resource,
-        layer=Layer(line.layer),
-        salience=line.salience,
-        topic=line.topic,
-    )
+    if direct.run(line, "/v1/memories", line.text, fields, repeatable=False):
+        return
+    out = output.Output.of(line)
+    draft = msgspec.convert(fields(line, invocation.words(line.text, "what to remember")), records.MemoryDraft)
     with invocation.store(line) as door:
         entry: api.Entry = door.call("add", draft)
-        out.answer(entry, lambda: render.memories.changed("added" if entry.created else "already there:", entry))
+        out.answer(entry, lambda: memories.changed("added" if entry.created else "already there:", entry))
         invocation.embedded(door)
 
 
-def _belongs(line: Namespace) -> tuple[Scope, str | None]:
+def fields(line: Namespace, content: str) -> dict[str, Any]:
+    """Return what to remember as the fields of a MemoryDraft."""
+    scope, resource = _belongs(line)
+    return direct.given(
+        content=content,
+        name=line.name,
+        aliases=line.aliases,
+        kind=line.kind,
+        type=line.type,
+        scope=scope,
+        resource_id=resource,
+        layer=line.layer,
+        salience=line.salience,
+        topic=line.topic,
+    )
+
+
+def _belongs(line: Namespace) -> tuple[str, str | None]:
     if line.session is not None:
-        return Scope.SESSION, line.session
+        return "session", line.session
     if line.project is not None:
-        return Scope.PROJECT, line.project
-    return Scope.USER, None
+        return "project", line.project
+    return "user", None

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scrubjay import api
-from scrubjay.cli import invocation, render, times
+from scrubjay.cli import direct
 from scrubjay.cli.arguments import CANDIDATES, MODES, SCOPES, TYPES, caller, count, period, share, text, whole
-from scrubjay.cli.output import Output
-from scrubjay_shared.records import MemoryType, Scope
+from scrubjay.cli.lazy import LazyModule
 
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import Any
 
+    import msgspec
+
+    from scrubjay import api
+    from scrubjay.cli import invocation, output, times
     from scrubjay.cli.arguments import Parser
+    from scrubjay.cli.render import hits
+else:  # through a running daemon, a program's question needs none of them
+    msgspec, api, invocation = LazyModule("msgspec"), LazyModule("scrubjay.api"), LazyModule("scrubjay.cli.invocation")
+    output, times = LazyModule("scrubjay.cli.output"), LazyModule("scrubjay.cli.times")
+    hits = LazyModule("scrubjay.cli.render.hits")
 
 
 def configure(parser: Parser) -> None:
@@ -60,27 +67,37 @@ def configure(parser: Parser) -> None:
 
 def run(line: Namespace) -> None:
     """Ask a question."""
-    out = Output.of(line)
-    today = invocation.now()
-    request = api.RecallRequest(
-        query=invocation.words(line.query, "the question"),
+    if direct.run(line, "/v1/recall", line.query, fields, repeatable=True):
+        return
+    out = output.Output.of(line)
+    request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
+    with invocation.store(line) as door:
+        answer: api.RecallAnswer = door.call("recall", request)
+    out.answer(answer, lambda: hits.recall(answer, why=line.why))
+    if not out.json:
+        out.remark(hits.recalled(answer))
+
+
+def fields(line: Namespace, query: str) -> dict[str, Any]:
+    """Return the question as the fields of a RecallRequest."""
+    since = until = None
+    if line.since is not None or line.until is not None:
+        today = invocation.now()
+        since, until = times.since(line.since, today), times.until(line.until, today)
+    return direct.given(
+        query=query,
         limit=line.limit,
-        mode=api.Mode(line.mode),
+        mode=line.mode,
         project=line.project,
         session_id=line.session,
-        scope=None if line.scope is None else Scope(line.scope),
+        scope=line.scope,
         agent=line.agent,
-        since=times.since(line.since, today),
-        until=times.until(line.until, today),
-        types=tuple(MemoryType(name) for name in line.types),
-        kinds=tuple(dict.fromkeys(line.kinds)) or ("memory", "event"),
+        since=since,
+        until=until,
+        types=line.types,
+        kinds=list(dict.fromkeys(line.kinds)) or ["memory", "event"],
         min_salience=line.min_salience,
         max_tokens=line.max_tokens,
         neighbours=line.neighbours,
         rerank=line.rerank,
     )
-    with invocation.store(line) as door:
-        answer: api.RecallAnswer = door.call("recall", request)
-    out.answer(answer, lambda: render.hits.recall(answer, why=line.why))
-    if not out.json:
-        out.remark(render.hits.recalled(answer))

@@ -19,9 +19,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from scrubjay import tracebacks
-from scrubjay.transports.client import VERSION_HEADER, skew
+from scrubjay.transports.client import skew
 from scrubjay.transports.http.decoding import UnknownFieldError
 from scrubjay.transports.http.problem import problem
+from scrubjay.transports.one_request import VERSION_HEADER
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnauthenticatedError, UnavailableError
 
 if TYPE_CHECKING:
