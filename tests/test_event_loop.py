@@ -87,7 +87,7 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
         await service.add(MemoryDraft(content=f"Ferry {n} is copper.", name=f"ferry-{n}"))
     asked = api.RecallRequest(query="copper ferry number", limit=50, max_tokens=100_000)
     before = await service.recall(asked)
-    followed = service._index
+    followed = service._maintainer.index
     sizes: list[int] = []
     replaced: list[int] = []
 
@@ -108,7 +108,7 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
 
     rebuilt = await service.rebuild(api.RebuildRequest())
 
-    assert service._index is not followed
+    assert service._maintainer.index is not followed
     assert (sum(sizes), max(sizes)) == (27, min(size, 20))
     assert replaced == [], "the index that is thrown away is given nothing"
     assert (rebuilt.before, rebuilt.memories, rebuilt.events) == (rebuilt.after, 7, 20)
@@ -126,7 +126,7 @@ async def test_what_is_said_while_everything_is_made_again_is_in_the_index(servi
     await asyncio.gather(talk(), *(service.rebuild(api.RebuildRequest()) for _ in range(3)))
     await service.indexed()
 
-    assert (len(service._index.events.rows), len(service._index.memories.rows)) == (31, 30)
+    assert (len(service._maintainer.index.events.rows), len(service._maintainer.index.memories.rows)) == (31, 30)
 
 
 # --- recall -----------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
 
 
 async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_was_given_up(service: Service) -> None:
-    with service._index.lock:
+    with service._maintainer.index.lock:
         entry = await service.add(MemoryDraft(content="The ferry is copper."))
         question = asyncio.create_task(service.recall(api.RecallRequest(query="ferry")))
         await asyncio.sleep(0.05)

@@ -34,7 +34,7 @@ from scrubjay.cli.render import conflicts
 from scrubjay.index.index import Index
 from scrubjay.policy import DEFAULT
 from scrubjay.retrieval.recall import Filters, Query, rank
-from scrubjay.service import service as service_module
+from scrubjay.service import index_maintainer
 from scrubjay.service.service import Service
 from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file, peers, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
@@ -1042,7 +1042,7 @@ async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Ope
         assert holders()
 
         result = await received(service, forgets)
-        await asyncio.gather(*service._dropping)
+        await service._maintainer.erasures()
 
         assert result.erased
         assert holders() == []
@@ -1135,8 +1135,8 @@ async def fresh_index(store: Store) -> Index:
 async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_the_store_holds(
     seed: int, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service_module, "SAVED_FROM", 1)
-    monkeypatch.setattr(service_module, "SAVED_SHARE", 1_000_000)
+    monkeypatch.setattr(index_maintainer, "SAVED_FROM", 1)
+    monkeypatch.setattr(index_maintainer, "SAVED_SHARE", 1_000_000)
     rng = random.Random(seed)
     clock, far = Clock(), Clock(NOW + 7)
     loaded = 0
@@ -1144,10 +1144,10 @@ async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_t
         for _ in range(12):
             drawn = rng.randbytes
             async with opened(now=clock, entropy=drawn) as service:
-                loaded += (await service._saved_index()) is not None
+                loaded += (await service._maintainer._saved()) is not None
                 stores, clocks = [service.store, there], [clock, far]
                 await service.indexed()
-                assert indexed(service._index) == indexed(await fresh_index(service.store))
+                assert indexed(service._maintainer.index) == indexed(await fresh_index(service.store))
                 kinds = [kind for kind in KINDS if not (kind.startswith(("forget", "blank")) and rng.random() < 0.8)]
                 for _ in range(8):
                     step_ = (
@@ -1161,7 +1161,7 @@ async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_t
                 log = await said_by(there)
                 await take(service.store, there.device, rng.sample(log, rng.randrange(len(log) + 1)))
                 await service.indexed()
-                assert indexed(service._index) == indexed(await fresh_index(service.store))
+                assert indexed(service._maintainer.index) == indexed(await fresh_index(service.store))
     assert loaded  # a saved copy was of use at least once
 
 

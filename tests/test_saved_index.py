@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
-from scrubjay.service import service as module
+from scrubjay.service import index_maintainer as module
 from scrubjay.service.service import Service
 from scrubjay.store import save_index, saved_index
 from scrubjay_shared.clock import Millis
@@ -67,7 +67,7 @@ async def embed(service: Service) -> None:
 
 async def answers(service: Service) -> list[Any]:
     """What is answered to some questions, and which vectors are held."""
-    index = service._index
+    index = service._maintainer.index
     held = {
         id_: table.vectors(np.array([row])).tolist()
         for table in (index.events, index.memories)
@@ -176,12 +176,12 @@ async def test_the_copy_of_another_store_or_of_another_model_is_not_believed(
     other.with_name(copy.name).write_bytes(copy.read_bytes())
 
     async with opened(other, model="bge-small-en-v1.5") as service:
-        assert len(service._index) == 0
+        assert len(service._maintainer.index) == 0
         assert not other.with_name(copy.name).exists()
     async with opened(model="none") as service:
-        assert service._index.embedded[0] == 0
+        assert service._maintainer.index.embedded[0] == 0
     async with opened(model="bge-small-en-v1.5") as service:
-        assert service._index.embedded[0] > 20
+        assert service._maintainer.index.embedded[0] > 20
 
 
 async def test_a_restored_backup_does_not_take_the_copy_of_what_came_after_it(
@@ -230,7 +230,7 @@ async def test_what_is_forgotten_is_in_no_copy_and_an_old_copy_does_not_bring_it
 
     async with opened(model="bge-small-en-v1.5") as service:
         assert not copy.exists()
-        assert SECRET not in service._index.vocabulary
+        assert SECRET not in service._maintainer.index.vocabulary
 
 
 async def test_a_forget_during_the_saving_of_a_copy_leaves_none(opened: Opener, store_path: Path, copy: Path) -> None:
@@ -256,7 +256,7 @@ async def test_rebuild_reads_the_store_and_not_the_copy(opened: Opener, copy: Pa
         await service.rebuild(api.RebuildRequest(vectors=True))
 
         assert not copy.exists()
-        assert service._index.embedded[0] == 0
+        assert service._maintainer.index.embedded[0] == 0
 
 
 async def test_a_copy_that_cannot_be_written_is_done_without(opened: Opener, copy: Path) -> None:
