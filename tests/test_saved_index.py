@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
+from scrubjay.models import catalog
 from scrubjay.service import index_maintainer as module
 from scrubjay.service.service import Service
 from scrubjay.store import save_index, saved_index
@@ -28,7 +29,7 @@ Opener = Callable[..., AbstractAsyncContextManager[Service]]
 NOW = Millis(1_800_000_000_000)
 SECRET = "quvexzoldrun"
 QUESTIONS = ("boats in June", SECRET, "bicycles", "painted ferries", "lighthouse")
-SPACE = module.catalog.EMBEDDERS["bge-small-en-v1.5"].space
+SPACE = catalog.EMBEDDERS["bge-small-en-v1.5"].space
 
 
 @pytest.fixture(autouse=True)
