@@ -167,7 +167,7 @@ async def embed(device: Device) -> None:
 
 async def ask(device: Device, scope: bytes, text: str, **more: Any) -> searching.Asked:
     request = SearchRequest(text=text, **more)
-    return await searching.asked(device.member, device.machine.cloud, meaning, scope, request)
+    return await searching.search_scope(device.member, device.machine.cloud, meaning, scope, request)
 
 
 async def refused(call: Any, kind: type[Exception]) -> None:
@@ -238,7 +238,9 @@ async def test_without_a_model_words_alone_are_searched_and_said_so(world: Searc
     await write(device, "Lunch is at noon")
     await device.sync()
 
-    found = await searching.asked(device.member, device.machine.cloud, None, scope, SearchRequest(text="Ottoline"))
+    found = await searching.search_scope(
+        device.member, device.machine.cloud, None, scope, SearchRequest(text="Ottoline")
+    )
 
     assert found.answer.mode == "keyword"
     assert [hit.id for hit in found.answer.hits] == [wanted]
@@ -441,7 +443,7 @@ async def test_ops_that_cannot_be_read_stop_neither_a_push_nor_those_after_them(
     state = await device.sync()
     lane = (await world.rows("select n, tip from lane where scope = ?", scope))[0]
 
-    place = packing.Place(
+    place = packing.SealContext(
         account=device.member.account,
         scope=scope,
         device=bytes.fromhex(device.store.device),

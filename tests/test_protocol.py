@@ -147,7 +147,7 @@ def test_both_decoders_take_a_whole_lane_and_the_pack_that_stands_for_its_beginn
 
 def test_both_decoders_read_a_beacon_as_its_vector_says() -> None:
     one = OBJECTS["beacon"]
-    first = packing.opened(envelope.parse(bytes.fromhex(one["bytes"])), KEYS[1]).beacon
+    first = packing.opened(envelope.parse(bytes.fromhex(one["bytes"])), KEYS[1]).checkpoint
     (other,) = second.objects(bytes.fromhex(one["bytes"]))
     said = second.unpacked(second.payload(other, KEYS[1]))
 

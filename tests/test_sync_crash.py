@@ -316,7 +316,7 @@ def words_of(login: subprocess.Popen[str], typed: str) -> tuple[str, ...]:
 
 
 @pytest.mark.anyio
-async def test_a_write_in_the_middle_of_a_reincarnation_is_no_write_of_the_other_copy(
+async def test_a_write_in_the_middle_of_a_new_incarnation_is_no_write_of_the_other_copy(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await world.device(), await world.device()
@@ -333,7 +333,7 @@ async def test_a_write_in_the_middle_of_a_reincarnation_is_no_write_of_the_other
         return found
 
     monkeypatch.setattr(replica, "op_ids", while_it_is_written)
-    assert (await copy.sync()).reincarnated
+    assert (await copy.sync()).new_incarnation
     monkeypatch.undo()
     await world.settle()
 

@@ -239,7 +239,7 @@ async def test_a_restored_backup_goes_on_as_a_new_device_and_loses_nothing(world
     found = await one.sync()
     await world.settle()
 
-    assert found.reincarnated
+    assert found.new_incarnation
     assert await one.alarms() == ["fork"]
     expected = ["after the backup, sent", "after the restore, not sent", "before the backup"]
     assert expected == await one.contents() == await two.contents()
@@ -261,14 +261,14 @@ async def test_two_copies_of_one_store_both_keep_what_they_wrote(world: World, t
     found = await twin.sync()
     await world.settle(one, two, twin)
 
-    assert found.reincarnated
+    assert found.new_incarnation
     assert one.member.device != twin.member.device
     expected = ["by the copy", "by the original", "from before the copy"]
     assert expected == await one.contents() == await two.contents() == await twin.contents()
     assert await one.digest() == await two.digest() == await twin.digest()
 
 
-async def test_a_server_restored_from_a_backup_is_healed_by_those_who_have_the_rest(world: World) -> None:
+async def test_a_server_restored_from_a_backup_is_repaired_by_those_who_have_the_rest(world: World) -> None:
     one, two = await world.device(), await world.device()
     await one.note("in the backup")
     await world.settle()
@@ -278,10 +278,10 @@ async def test_a_server_restored_from_a_backup_is_healed_by_those_who_have_the_r
     await world.settle()
 
     await world.restore()
-    healed = await one.sync()
+    repaired = await one.sync()
     await world.settle()
 
-    assert healed.healed
+    assert repaired.repaired
     assert "rolled_back" in await one.alarms()
     three = await world.device()
     await three.sync()

@@ -137,49 +137,51 @@ def _flipped(found: httpx2.Response, at: int) -> httpx2.Response:
     return httpx2.Response(found.status_code, headers=found.headers, content=bytes(body))
 
 
-Forge = Callable[[packing.Place, Device], list[packing.Opened]]
+Forge = Callable[[packing.SealContext, Device], list[packing.Opened]]
 
 
-def under_another_key(place: packing.Place, device: Device) -> list[packing.Opened]:
+def under_another_key(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return packing.segments(replace(place, key=bytes(32)), [(900, b"op")], device.engine.context.signer)
 
 
-def with_an_unknown_flag(place: packing.Place, device: Device) -> list[packing.Opened]:
+def with_an_unknown_flag(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return _flagged(place, device, 64)
 
 
-def for_a_newer_reader(place: packing.Place, device: Device) -> list[packing.Opened]:
+def for_a_newer_reader(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return _flagged(place, device, 9 << 8)
 
 
-def holding_no_ops(place: packing.Place, device: Device) -> list[packing.Opened]:
+def holding_no_ops(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return [_object(place, device, packing._header(place, packing.ObjectKind.SEGMENT), b"\xc1 not messagepack")]
 
 
-def readable_in_a_sealed_scope(place: packing.Place, device: Device) -> list[packing.Opened]:
+def readable_in_a_sealed_scope(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return packing.segments(replace(place, suite=0), [(900, b"op")], device.engine.context.signer)
 
 
-def of_an_epoch_to_come(place: packing.Place, device: Device) -> list[packing.Opened]:
+def of_an_epoch_to_come(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return packing.segments(replace(place, epoch=7), [(900, b"op")], device.engine.context.signer)
 
 
-def not_continuing(place: packing.Place, device: Device) -> list[packing.Opened]:
+def not_continuing(place: packing.SealContext, device: Device) -> list[packing.Opened]:
     return packing.segments(replace(place, prev=bytes(32)), [(900, b"op")], device.engine.context.signer)
 
 
-def signed_by_a_stranger(place: packing.Place, _: Device) -> list[packing.Opened]:
-    return packing.segments(place, [(900, b"op")], packing.Hand(sign=lambda _: bytes(64), entropy=os.urandom))
+def signed_by_a_stranger(place: packing.SealContext, _: Device) -> list[packing.Opened]:
+    return packing.segments(place, [(900, b"op")], packing.Signer(sign=lambda _: bytes(64), entropy=os.urandom))
 
 
-def _flagged(place: packing.Place, device: Device, flags: int) -> list[packing.Opened]:
+def _flagged(place: packing.SealContext, device: Device, flags: int) -> list[packing.Opened]:
     header = replace(packing._header(place, packing.ObjectKind.SEGMENT), flags=flags)
     return [_object(place, device, header, b"\x90")]
 
 
-def _object(place: packing.Place, device: Device, header: Any, payload: bytes) -> packing.Opened:
-    hand = device.engine.context.signer
-    return packing.Opened(envelope=sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+def _object(place: packing.SealContext, device: Device, header: Any, payload: bytes) -> packing.Opened:
+    signer = device.engine.context.signer
+    return packing.Opened(
+        envelope=sealing.seal(header, payload, key=place.key, salt=signer.entropy(32), sign=signer.sign)
+    )
 
 
 FORGED: tuple[tuple[Forge, str], ...] = (
@@ -197,7 +199,7 @@ FORGED: tuple[tuple[Forge, str], ...] = (
 async def test_an_object_that_does_not_hold_stops_its_lane_and_no_other(pair: tuple[Device, Device]) -> None:
     one, two = pair
     home = two.member.home
-    place = await two.store.write(lambda tx: outbox.next_place(two.engine.context, tx, home))
+    place = await two.store.write(lambda tx: outbox.next_seal_context(two.engine.context, tx, home))
     await two.note("sent at the end")
     await one.note("by the first, meanwhile")
     for forge, code in FORGED:
@@ -224,7 +226,7 @@ async def test_an_op_of_an_unknown_type_is_kept_and_the_lane_goes_on(pair: tuple
     )
 
     def seal(tx: Any) -> None:
-        place = outbox.next_place(two.engine.context, tx, home)
+        place = outbox.next_seal_context(two.engine.context, tx, home)
         outbox.keep_own(
             two.engine.context, tx, home, packing.segments(place, [(900, future)], two.engine.context.signer)
         )
@@ -360,7 +362,7 @@ async def test_a_withheld_lane_is_an_alarm_and_not_synced(pair: tuple[Device, De
     assert (await two.sync()).synced
 
 
-async def test_a_rollback_that_nobody_announced_is_reported_and_healed(world: World) -> None:
+async def test_a_rollback_that_nobody_announced_is_reported_and_repaired(world: World) -> None:
     one, two = await world.device(), await world.device()
     await world.settle()
     await world.back_up()
@@ -370,7 +372,7 @@ async def test_a_rollback_that_nobody_announced_is_reported_and_healed(world: Wo
     await world.restore(announced=False)
     found = await two.sync()
 
-    assert found.healed
+    assert found.repaired
     assert "rolled_back" in await two.alarms()
     assert (await one.sync()).synced
     three = await world.device()
@@ -383,7 +385,7 @@ async def test_a_beacon_that_saw_another_history_is_an_alarm(pair: tuple[Device,
     home = two.member.home
 
     def lie(tx: Any) -> None:
-        seen = packing.Beacon(
+        seen = packing.Checkpoint(
             at=tx.now,
             heads={(home, one.member.device): (1, b"\x07" * 32)},
             log_seq=two.member.state.seq,
@@ -393,7 +395,11 @@ async def test_a_beacon_that_saw_another_history_is_an_alarm(pair: tuple[Device,
             two.engine.context,
             tx,
             home,
-            [packing.beacon(outbox.next_place(two.engine.context, tx, home), seen, two.engine.context.signer)],
+            [
+                packing.checkpoint(
+                    outbox.next_seal_context(two.engine.context, tx, home), seen, two.engine.context.signer
+                )
+            ],
         )
 
     await two.store.write(lie)
@@ -413,7 +419,7 @@ async def test_a_beacon_that_saw_more_than_the_server_shows_is_an_alarm(pair: tu
     tip = (await replica.lanes(two.store))[home, device]
 
     def tell(tx: Any) -> None:
-        seen = packing.Beacon(
+        seen = packing.Checkpoint(
             at=tx.now,
             heads={(home, b"\x09" * 16): (4, b"\x07" * 32), (home, device): (tip.n, tip.tip)},
             log_seq=two.member.state.seq,
@@ -423,7 +429,11 @@ async def test_a_beacon_that_saw_more_than_the_server_shows_is_an_alarm(pair: tu
             two.engine.context,
             tx,
             home,
-            [packing.beacon(outbox.next_place(two.engine.context, tx, home), seen, two.engine.context.signer)],
+            [
+                packing.checkpoint(
+                    outbox.next_seal_context(two.engine.context, tx, home), seen, two.engine.context.signer
+                )
+            ],
         )
 
     await two.store.write(tell)

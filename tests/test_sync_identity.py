@@ -340,7 +340,7 @@ MAY_MAKE_ROOT = {
     "registration.sign_up",
     "account_devices.revoke.draft",
     "rotation.rotation_draft",
-    "admission.Joining.void",
+    "admission.Joining.revert",
 }
 
 
@@ -498,7 +498,7 @@ async def test_the_recovery_code_undoes_what_a_thief_did_with_an_unlocked_machin
         await member.refresh(first.cloud)
 
     joining = await world.asking(name="new")
-    back = await joining.void(world.code, start)
+    back = await joining.revert(world.code, start)
 
     assert not back.state.devices[first.device].revoked
     assert back.state.version == 3
@@ -510,7 +510,7 @@ async def test_the_recovery_code_undoes_what_a_thief_did_with_an_unlocked_machin
     with pytest.raises(ScrubjayError):
         await thief.refresh(thief_machine.cloud)
     with pytest.raises(CredentialsError):
-        await (await world.asking()).void(RecoveryCode(secret=b"d" * 20), start)
+        await (await world.asking()).revert(RecoveryCode(secret=b"d" * 20), start)
 
 
 # --- revoking and rotating --------------------------------------------------------------------------------------------
@@ -791,7 +791,7 @@ async def test_an_older_keyring_is_refused(world: World) -> None:
     assert member.state.keyring[0] == old[0] + 1
 
 
-async def test_a_machine_heals_a_server_that_lost_the_end_of_the_log(world: World, tmp_path: Path) -> None:
+async def test_a_machine_repairs_a_server_that_lost_the_end_of_the_log(world: World, tmp_path: Path) -> None:
     first, member = await world.signed_up()
     second, other = await world.paired(first, member)
     await other.refresh(second.cloud)
@@ -809,14 +809,14 @@ async def test_a_machine_heals_a_server_that_lost_the_end_of_the_log(world: Worl
 
     with pytest.raises(RolledBackError):
         await member.refresh(machine.cloud)
-    healed = await member.heal(machine.cloud)
+    repaired = await member.repair_log(machine.cloud)
     await member.refresh(machine.cloud)
     await other.refresh(desk.cloud)
 
-    assert healed == member.state.seq - before
+    assert repaired == member.state.seq - before
     assert other.root == member.root
     assert other.scope_key(other.home, 1) == member.scope_key(member.home, 1)
-    assert await member.heal(machine.cloud) == 0
+    assert await member.repair_log(machine.cloud) == 0
 
 
 # --- leaving ----------------------------------------------------------------------------------------------------------

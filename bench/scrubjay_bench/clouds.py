@@ -38,7 +38,7 @@ from scrubjay_shared.envelope import Envelope, Suite, lane_root
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.segment import Entry
 from scrubjay_sync import packing
-from scrubjay_sync.packing import Hand, Opened, Place
+from scrubjay_sync.packing import Opened, SealContext, Signer
 
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.02
@@ -189,13 +189,13 @@ class Author:
         """Return the objects of some encoded ops: one, unless they are too many."""
         entries: list[Entry] = [(self.seq + 1 + at, data) for at, data in enumerate(ops)]
         self.seq += len(ops)
-        found = packing.segments(self.place(), entries, self.hand)
+        found = packing.segments(self.place(), entries, self.signer)
         self.n, self.tip = found[-1].envelope.header.n_to, found[-1].envelope.end
         return found
 
-    def place(self) -> Place:
+    def place(self) -> SealContext:
         """Return where its next object goes."""
-        return Place(
+        return SealContext(
             account=self.account,
             scope=self.scope,
             device=self.device,
@@ -207,9 +207,9 @@ class Author:
         )
 
     @property
-    def hand(self) -> Hand:
+    def signer(self) -> Signer:
         """What signs and salts for it."""
-        return Hand(sign=self.key.sign, entropy=os.urandom)
+        return Signer(sign=self.key.sign, entropy=os.urandom)
 
 
 def authors(count: int) -> tuple[list[Author], list[bytes]]:

@@ -151,7 +151,7 @@ def _sealed(
         entries = [(author.seq + 1 + at, data) for at, data in enumerate(run)]
         author.seq += len(run)
         for part in planning.cut(entries):
-            made += packing.segments(author.place(), part, author.hand)
+            made += packing.segments(author.place(), part, author.signer)
             author.n, author.tip = made[-1].envelope.header.n_to, made[-1].envelope.end
     rounds.add(name, count / (time.process_time() - began))
     payloads = [(segment.encode(one.entries), one.envelope.head) for one in made]
@@ -175,7 +175,7 @@ def packed(author: Author, objects: Sequence[Envelope]) -> list[Envelope]:
             covered = kept[first : first + len(chosen.rows)]
             entries = [entry for one in covered for entry in packing.opened(one, author.secret).entries]
             place = replace(author.place(), n=covered[0].header.n_from, prev=covered[0].header.prev)
-            made = packing.pack(place, covered, entries, author.hand)
+            made = packing.pack(place, covered, entries, author.signer)
             if made is not None:
                 kept[first : first + len(covered)] = [made]
                 rows[first : first + len(covered)] = [_row(made)]

@@ -193,7 +193,7 @@ class Cloud:
         """Send packs that take the place of what they cover."""
         return await self._objects("/v1/pack", objects)
 
-    async def heal(self, objects: Sequence[Envelope]) -> tuple[wire.Pushed, ...]:
+    async def repair(self, objects: Sequence[Envelope]) -> tuple[wire.Pushed, ...]:
         """Send objects of any lane of the account that the server has lost, as they were first sent."""
         return await self._objects("/v1/heal", objects)
 

@@ -1,7 +1,7 @@
-"""How ops become objects and objects become ops again: segments, parts, beacons, packs. Pure, but for the keys it uses.
+"""How ops become objects and objects become ops again: segments, parts, checkpoints, packs. Pure, but for its keys.
 
-A beacon's payload is MessagePack {1: when, 2: [[scope, device, n, link], …], 3: seq, 4: hash}: every lane's end, and
-the account log's, as its sender saw them.
+A checkpoint, which the protocol calls a beacon, has the payload {1: when, 2: [[scope, device, n, link], …], 3: seq,
+4: hash} as MessagePack: every lane's end, and the account log's, as its sender saw them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROOM = MAX_OBJECT_BYTES - HEADER_BYTES - SIGNATURE_BYTES - sealing.TAG_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SealContext:
     """Where the next object of a lane goes, and what it is sealed with. `suite` and `epoch` are the scope's."""
 
     account: bytes
@@ -47,13 +47,13 @@ class Place:
     epoch: int
     key: bytes
 
-    def after(self, envelope: Envelope) -> Place:
+    def after(self, envelope: Envelope) -> SealContext:
         """Return the place behind an object."""
         return replace(self, n=envelope.header.n_to + 1, prev=envelope.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hand:
+class Signer:
     """What signs for a device and salts its objects."""
 
     sign: Callable[[bytes], bytes]
@@ -61,7 +61,7 @@ class Hand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beacon:
+class Checkpoint:
     """What a device had seen at a time of its own clock: lanes' ends by (scope, device), and the account log's."""
 
     at: Millis
@@ -72,12 +72,12 @@ class Beacon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """An object that was opened: its ops, or the one part of an op, or a beacon."""
+    """An object that was opened: its ops, or the one part of an op, or a checkpoint."""
 
     envelope: Envelope
     entries: tuple[Entry, ...] = ()
     part: Part | None = None
-    beacon: Beacon | None = None
+    checkpoint: Checkpoint | None = None
 
 
 # --- sealing ----------------------------------------------------------------------------------------------------------
@@ -86,35 +86,35 @@ class Opened:
 _SENDER = "the program that made it has a fault: update scrubjay there"
 
 
-def segments(place: Place, entries: Sequence[Entry], hand: Hand) -> list[Opened]:
+def segments(seal: SealContext, entries: Sequence[Entry], signer: Signer) -> list[Opened]:
     """Return the objects of some ops, in lane order: one, unless the ops are too many or one is too large."""
-    envelope = _sealed(place, ObjectKind.SEGMENT, segment.encode(entries), hand)
+    envelope = _sealed(seal, ObjectKind.SEGMENT, segment.encode(entries), signer)
     if envelope is not None:
         return [Opened(envelope=envelope, entries=tuple(entries))]
     if len(entries) == 1:
-        return _parts(place, entries[0], hand)
+        return _parts(seal, entries[0], signer)
     half = len(entries) // 2
-    first = segments(place, entries[:half], hand)
-    return first + segments(place.after(first[-1].envelope), entries[half:], hand)
+    first = segments(seal, entries[:half], signer)
+    return first + segments(seal.after(first[-1].envelope), entries[half:], signer)
 
 
-def beacon(place: Place, seen: Beacon, hand: Hand) -> Opened:
+def checkpoint(seal: SealContext, seen: Checkpoint, signer: Signer) -> Opened:
     """Return the object that tells other devices what this one has seen."""
     heads = [[scope, device, n, tip] for (scope, device), (n, tip) in sorted(seen.heads.items())]
     payload = msgspec.msgpack.encode({1: seen.at, 2: heads, 3: seen.log_seq, 4: seen.log_head})
-    envelope = _sealed(place, ObjectKind.BEACON, payload, hand)
+    envelope = _sealed(seal, ObjectKind.BEACON, payload, signer)
     if envelope is None:
         raise TooLargeError(
             "the account has too many lanes for one beacon",
             hint="scrubjay sync scopes list shows the scopes; delete what is not used",
         )
-    return Opened(envelope=envelope, beacon=seen)
+    return Opened(envelope=envelope, checkpoint=seen)
 
 
-def pack(place: Place, covered: Sequence[Envelope], entries: Sequence[Entry], hand: Hand) -> Envelope | None:
+def pack(seal: SealContext, covered: Sequence[Envelope], entries: Sequence[Entry], signer: Signer) -> Envelope | None:
     """Return the pack that stands for neighbouring objects, holding `entries`; None when they do not fit one."""
     header = replace(
-        _header(place, ObjectKind.PACK),
+        _header(seal, ObjectKind.PACK),
         n_from=covered[0].header.n_from,
         n_to=covered[-1].header.n_to,
         prev=covered[0].header.prev,
@@ -122,55 +122,55 @@ def pack(place: Place, covered: Sequence[Envelope], entries: Sequence[Entry], ha
     )
     try:
         payload = segment.encode(entries)
-        return _fitting(sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+        return _fitting(sealing.seal(header, payload, key=seal.key, salt=signer.entropy(32), sign=signer.sign))
     except TooLargeError:  # what compresses a hundredfold: few bytes, and more than a reader unpacks
         return None
 
 
-def resealed(place: Place, opened: Opened, hand: Hand) -> list[Opened]:
+def resealed(seal: SealContext, opened: Opened, signer: Signer) -> list[Opened]:
     """Return the objects that say at a new place, or under a new epoch, what an object of this device said."""
-    if opened.beacon is not None:
-        return [beacon(place, opened.beacon, hand)]
+    if opened.checkpoint is not None:
+        return [checkpoint(seal, opened.checkpoint, signer)]
     if opened.part is not None:
-        return [_part(place, opened.part, hand)]
-    return segments(place, opened.entries, hand)
+        return [_part(seal, opened.part, signer)]
+    return segments(seal, opened.entries, signer)
 
 
-def _header(place: Place, kind: ObjectKind) -> Header:
+def _header(seal: SealContext, kind: ObjectKind) -> Header:
     return Header(
-        suite=place.suite,
+        suite=seal.suite,
         kind=kind,
-        account=place.account,
-        scope=place.scope,
-        device=place.device,
-        n_from=place.n,
-        n_to=place.n,
-        prev=place.prev,
-        epoch=place.epoch,
+        account=seal.account,
+        scope=seal.scope,
+        device=seal.device,
+        n_from=seal.n,
+        n_to=seal.n,
+        prev=seal.prev,
+        epoch=seal.epoch,
         tip=ZERO,
     )
 
 
-def _sealed(place: Place, kind: ObjectKind, payload: bytes, hand: Hand) -> Envelope | None:
-    return _fitting(sealing.seal(_header(place, kind), payload, key=place.key, salt=hand.entropy(32), sign=hand.sign))
+def _sealed(seal: SealContext, kind: ObjectKind, payload: bytes, signer: Signer) -> Envelope | None:
+    return _fitting(sealing.seal(_header(seal, kind), payload, key=seal.key, salt=signer.entropy(32), sign=signer.sign))
 
 
 def _fitting(envelope: Envelope) -> Envelope | None:
     return envelope if len(envelope.body) <= _ROOM + sealing.TAG_BYTES else None
 
 
-def _parts(place: Place, entry: Entry, hand: Hand) -> list[Opened]:
+def _parts(seal: SealContext, entry: Entry, signer: Signer) -> list[Opened]:
     found: list[Opened] = []
     for part in parts.split(entry, SYNC.part_bytes):
-        found.append(_part(place, part, hand))
-        place = place.after(found[-1].envelope)
+        found.append(_part(seal, part, signer))
+        seal = seal.after(found[-1].envelope)
     return found
 
 
-def _part(place: Place, part: Part, hand: Hand) -> Opened:
-    header = replace(_header(place, ObjectKind.SEGMENT), flags=PART)
+def _part(seal: SealContext, part: Part, signer: Signer) -> Opened:
+    header = replace(_header(seal, ObjectKind.SEGMENT), flags=PART)
     payload = segment.encode([parts.entry_of(part)])
-    envelope = sealing.seal(header, payload, key=place.key, salt=hand.entropy(32), sign=hand.sign, squeeze=False)
+    envelope = sealing.seal(header, payload, key=seal.key, salt=signer.entropy(32), sign=signer.sign, squeeze=False)
     return Opened(envelope=envelope, part=part)
 
 
@@ -190,7 +190,7 @@ def opened(envelope: Envelope, key: bytes) -> Opened:
         )
     payload = sealing.unseal(envelope, key=key)
     if header.kind == ObjectKind.BEACON:
-        return Opened(envelope=envelope, beacon=_beacon(payload))
+        return Opened(envelope=envelope, checkpoint=_checkpoint(payload))
     entries = segment.decode(payload)
     if not header.flags & PART:
         return Opened(envelope=envelope, entries=tuple(entries))
@@ -204,21 +204,21 @@ class _Heads(msgspec.Struct, array_like=True, frozen=True):
     tip: bytes
 
 
-class _BeaconBody(msgspec.Struct, frozen=True):
+class _CheckpointBody(msgspec.Struct, frozen=True):
     at: int = msgspec.field(name="1")
     heads: list[_Heads] = msgspec.field(name="2")
     log_seq: int = msgspec.field(name="3")
     log_head: bytes = msgspec.field(name="4")
 
 
-def _beacon(payload: bytes) -> Beacon:
+def _checkpoint(payload: bytes) -> Checkpoint:
     try:
         body = msgspec.convert(
             {str(key): value for key, value in msgspec.msgpack.decode(payload, type=dict[int, object]).items()},
-            _BeaconBody,
+            _CheckpointBody,
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedError("a beacon is not in the format of this version", hint="update scrubjay") from error
+        raise MalformedError("a checkpoint is not in the format of this version", hint="update scrubjay") from error
     ids = [one for head in body.heads for one in (head.scope, head.device)]
     links = [body.log_head, *(head.tip for head in body.heads)]
     counts = [body.at, body.log_seq, *(head.n for head in body.heads)]
@@ -227,8 +227,8 @@ def _beacon(payload: bytes) -> Beacon:
         or any(len(one) != len(ZERO) for one in links)
         or not all(0 <= one < LIMIT for one in counts)
     ):
-        raise MalformedError("a beacon names more places than there can be", hint=_SENDER)
-    return Beacon(
+        raise MalformedError("a checkpoint names more places than there can be", hint=_SENDER)
+    return Checkpoint(
         at=Millis(body.at),
         heads={(one.scope, one.device): (one.n, one.tip) for one in body.heads},
         log_seq=body.log_seq,

@@ -114,7 +114,7 @@ def compare(lane: Lane, head: LaneHead | None, *, own: bool, link_there: bytes |
     return Verdict.SEND if own and n >= lane.acked_n else Verdict.LOST
 
 
-def healing(rows: Sequence[Sealed], n: int) -> list[Sealed]:
+def repairs(rows: Sequence[Sealed], n: int) -> list[Sealed]:
     """Return which kept objects continue a lane that the server holds up to place `n`; none when there is a hole."""
     found: list[Sealed] = []
     at = n

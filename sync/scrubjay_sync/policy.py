@@ -79,7 +79,7 @@ class SyncPolicy:
     )
     push_bytes: int = 900 * 1024  # nginx refuses more than 1 MB unless told otherwise
     free_bytes: int = 200 * MIB  # below this much free disk nothing is pulled; local writes go on
-    heal_bytes: int = 2048 * MIB  # other devices' objects kept to heal the server with
+    repair_bytes: int = 2048 * MIB  # other devices' objects kept to heal the server with
 
     # Packs: 1,000,000 events take 572 bytes each one by one, 76 in packs of half a megabyte.
     live_segments: int = 64  # a lane with more small objects than this is packed
@@ -89,10 +89,10 @@ class SyncPolicy:
     repack_after_ms: int = 12 * HOUR_MS  # after a forget: within the published 24 h, and not so soon that it tells
 
     # Watching the server.
-    beacon_ms: int = 24 * HOUR_MS
-    beacon_places: int = 1_000
+    checkpoint_ms: int = 24 * HOUR_MS
+    checkpoint_places: int = 1_000
     clock_off_ms: int = 600_000  # a clock further off than merging tolerates is reported
-    rounds_again: int = 4  # restarts of one round by what it found: fork, new epoch, healed server
+    rounds_again: int = 4  # restarts of one round by what it found: fork, new epoch, repaired server
 
     # inspect: what must not be found in what the server holds.
     sample_texts: int = 400  # of each kind, newest and oldest

@@ -33,17 +33,19 @@ class Meaning(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ScopeSearch:
     """What the server answered, and why it searched by words alone when it did."""
 
     answer: SearchAnswer
     note: str = ""
 
 
-async def given(store: Store, member: Member, cloud: Cloud, meaning: Meaning | None, mute: set[bytes]) -> int:
+async def upload_vectors(
+    store: Store, member: Member, cloud: Cloud, meaning: Meaning | None, unembeddable: set[bytes]
+) -> int:
     """Give the server the vectors that its searchable scopes want and this store has. Returns how many.
 
-    Scopes whose topics the model at hand cannot embed are added to `mute`, so that it is not loaded for them again.
+    Scopes whose topics the model at hand cannot embed are added to `unembeddable`: it is not loaded for them again.
     """
     count = 0
     if member.read_only:
@@ -58,18 +60,18 @@ async def given(store: Store, member: Member, cloud: Cloud, meaning: Meaning | N
             page = await cloud.wanted_vectors(scope, after=after)
             topics = topics or page.topics
             said = {one.id: one.content_hash for one in page.wanted}
-            vectors = await _kept(store, scope, space, said)
+            vectors = await _vectors_of(store, scope, space, said)
             if vectors:
                 await cloud.put_vectors(scope, PutVectors(space=state.space, vectors=tuple(vectors)))
                 count += len(vectors)
             after = page.next
             if not after:
                 break
-        if not topics or meaning is None or scope in mute:
+        if not topics or meaning is None or scope in unembeddable:
             continue
         labels = await meaning(topics)
         if labels is None or labels[0] != state.space:
-            mute.add(scope)
+            unembeddable.add(scope)
         else:
             named = zip(topics, labels[1], strict=True)
             found = tuple(TopicVector(topic=topic, vector=_wire(vector)) for topic, vector in named)
@@ -77,7 +79,7 @@ async def given(store: Store, member: Member, cloud: Cloud, meaning: Meaning | N
     return count
 
 
-async def _kept(store: Store, scope: bytes, space: int, said: dict[str, str]) -> list[SearchVector]:
+async def _vectors_of(store: Store, scope: bytes, space: int, said: dict[str, str]) -> list[SearchVector]:
     """Return the vectors that the store has of some memories that live in a scope, if they say what `said` does."""
     rows = await store.fetch(
         "select e.owner, e.content_hash, e.vector from embedding e join placed p on p.entity = e.owner"
@@ -100,7 +102,9 @@ def _wire(vector: Vectors) -> bytes:
     return np.asarray(vector, "<f4").tobytes()
 
 
-async def asked(member: Member, cloud: Cloud, meaning: Meaning | None, scope: bytes, request: SearchRequest) -> Asked:
+async def search_scope(
+    member: Member, cloud: Cloud, meaning: Meaning | None, scope: bytes, request: SearchRequest
+) -> ScopeSearch:
     """Ask the server, with the question's vector if the model in use makes those of the scope's space.
 
     Raises NotSearchableError for a sealed scope, before anything of the question has left this machine.
@@ -121,8 +125,8 @@ async def asked(member: Member, cloud: Cloud, meaning: Meaning | None, scope: by
             if found is None
             else f"the model in use makes vectors of {found[0]}, the scope's are of {space}"
         )
-        return Asked(answer=answer, note=f"{note}: searched by words only")
-    return Asked(answer=await cloud.search(scope, replace(request, vector=_wire(found[1][0]), space=space)))
+        return ScopeSearch(answer=answer, note=f"{note}: searched by words only")
+    return ScopeSearch(answer=await cloud.search(scope, replace(request, vector=_wire(found[1][0]), space=space)))
 
 
 async def space_in_use(store: Store) -> str:

@@ -462,24 +462,24 @@ def pack(covered: list[Envelope], entries: list[segment.Entry]) -> Envelope:
 
 def made_beacon_and_parts() -> Made:
     """Return a beacon at place 5 of the sealed lane, and after it an op in three parts."""
-    hand = packing.Hand(sign=SIGN, entropy=entropy("beacon and parts"))
-    seen = packing.Beacon(
+    signer = packing.Signer(sign=SIGN, entropy=entropy("beacon and parts"))
+    seen = packing.Checkpoint(
         at=Millis(START),
         heads={(SCOPE, DEVICE): (4, fixed("end", 32)), (SCOPE, OTHER): (1, fixed("end 2", 32))},
         log_seq=7,
         log_head=fixed("log head", 32),
     )
-    place = packing.Place(
+    place = packing.SealContext(
         account=ACCOUNT, scope=SCOPE, device=DEVICE, n=5, prev=fixed("end", 32), suite=Suite.SEALED, epoch=1, key=KEY_1
     )
-    beacon = packing.beacon(place, seen, hand).envelope
+    beacon = packing.checkpoint(place, seen, signer).envelope
     one = op(21, OpType.EVENT, ops.event_body(event(5, "The bird hides seeds. " * 80)))
     frame, _ = segment.compress(ops.encode(one))
     parts, place = [], place.after(beacon)
     for number in range(3):
         parts.append(
             packing._part(
-                place, Part(21, number, 3, frame[number * 50 : (number + 1) * 50 if number < 2 else None]), hand
+                place, Part(21, number, 3, frame[number * 50 : (number + 1) * 50 if number < 2 else None]), signer
             ).envelope
         )
         place = place.after(parts[-1])

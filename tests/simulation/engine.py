@@ -53,7 +53,7 @@ HEALING = 2
 KDF = Kdf(salt=bytes(range(16)), memory_kib=19 * 1024, iterations=2, lanes=1)
 SMALL: dict[str, int] = {
     "live_segments": 4, "pull_bytes": 3_000, "push_bytes": 4_000, "seal_ops": 7, "repack_after_ms": 60_000,
-    "beacon_ms": 300_000, "beacon_places": 20,
+    "checkpoint_ms": 300_000, "checkpoint_places": 20,
 }  # fmt: skip
 """The engine's limits, so small that a short history meets every one of them."""
 
@@ -408,12 +408,12 @@ class World:
             station.machine.meanwhile = None
         station.refused += [error.code for error in done.errors]
         self.note(
-            "synced" if done.synced else "not synced", done.ops_sent, done.ops_received, done.healed, done.packed,
-            done.reincarnated, [error.code for error in done.errors],
+            "synced" if done.synced else "not synced", done.ops_sent, done.ops_received, done.repaired, done.packed,
+            done.new_incarnation, [error.code for error in done.errors],
         )  # fmt: skip
-        for name in ("healed", "packed", "pages", "ops_sent", "ops_received"):
+        for name in ("repaired", "packed", "pages", "ops_sent", "ops_received"):
             self.tallies[name] += getattr(done, name)
-        self.tallies["reincarnations"] += done.reincarnated
+        self.tallies["reincarnations"] += done.new_incarnation
         if done.synced:
             await self.said_synced(station, shown, all_sent=len(station.written) == written)
         return done
@@ -562,7 +562,7 @@ class World:
                 body=ops.forget_body("0" * 26),
             )
         )
-        place = packing.Place(
+        place = packing.SealContext(
             account=member.account,
             scope=scope,
             device=device,
@@ -572,7 +572,7 @@ class World:
             epoch=member.current_epoch(scope),
             key=member.scope_key(scope, member.current_epoch(scope)),
         )
-        hand = packing.Hand(sign=member.sign, entropy=thief.machine.entropy)
+        hand = packing.Signer(sign=member.sign, entropy=thief.machine.entropy)
         made = b"".join(one.data for one in _envelopes(packing.segments(place, [(1_000_000, op)], hand)))
         station.lie = lambda path, answer: with_object(path, answer, made)
 
@@ -755,7 +755,7 @@ class World:
                     assert done is not None
                     if "broken_chain" in {one.code for one in done.errors} and self.must_leave("broken_chain", round_):
                         await self.log_in_again(station)
-                    calm = calm and done.synced and not (done.ops_sent or done.ops_received or done.healed)
+                    calm = calm and done.synced and not (done.ops_sent or done.ops_received or done.repaired)
             self.note("round", round_, calm)
             if calm and round_:
                 break

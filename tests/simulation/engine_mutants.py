@@ -112,29 +112,29 @@ def _any_stamp_moves_clock(_original: Any) -> Any:
 
 
 def _pack_loses_one(original: Any) -> Any:
-    def pack(place: Any, covered: Any, entries: Any, hand: Any) -> Any:
-        return original(place, covered, entries[:-1] if len(entries) > 1 else entries, hand)
+    def pack(place: Any, covered: Any, entries: Any, signer: Any) -> Any:
+        return original(place, covered, entries[:-1] if len(entries) > 1 else entries, signer)
 
     return pack
 
 
 def _pack_with_its_own_tip(original: Any) -> Any:
-    def pack(place: Any, covered: Any, entries: Any, hand: Any) -> Any:
-        return original(place, [*covered[:-1], replace(covered[-1], signature=bytes(64), body=b"")], entries, hand)
+    def pack(place: Any, covered: Any, entries: Any, signer: Any) -> Any:
+        return original(place, [*covered[:-1], replace(covered[-1], signature=bytes(64), body=b"")], entries, signer)
 
     return pack
 
 
 def _only_first_half_sealed(original: Any) -> Any:
-    def segments(place: Any, entries: Any, hand: Any) -> Any:
-        return original(place, entries[: max(1, len(entries) // 2)], hand)
+    def segments(place: Any, entries: Any, signer: Any) -> Any:
+        return original(place, entries[: max(1, len(entries) // 2)], signer)
 
     return segments
 
 
 def _erased_is_skipped(original: Any) -> Any:
-    def segments(place: Any, entries: Any, hand: Any) -> Any:
-        return original(place, [(seq, data or b"") for seq, data in entries], hand)
+    def segments(place: Any, entries: Any, signer: Any) -> Any:
+        return original(place, [(seq, data or b"") for seq, data in entries], signer)
 
     return segments
 
@@ -242,7 +242,7 @@ def _unsettled_alarm(original: Any) -> Any:
 
 
 def _last_of_now(original: Any) -> Any:
-    """Count what was written between two reads of a reincarnation as shared with the other copy."""
+    """Count what was written between two reads of a new incarnation as shared with the other copy."""
 
     async def last_shared(context: Context, common: Any, theirs: Any) -> int:
         ours = await replica.op_ids(context.store, context.device)
@@ -296,7 +296,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         first=1,
     ),
     mutant(
-        "nothing is healed",
+        "nothing is repaired",
         (repair, "repair_server", lambda _: _nothing),
         faults=_under("rollback", "quiet rollback", "owner lost"),
         first=1,

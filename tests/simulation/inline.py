@@ -19,7 +19,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from scrubjay.store import sqlite
-from scrubjay_shared import account, envelope
+from scrubjay_shared import envelope
+from scrubjay_shared.account import replay
 
 T = TypeVar("T")
 
@@ -131,7 +132,7 @@ def inline() -> Iterator[None]:
     sites: tuple[tuple[Any, str, Any], ...] = (
         (sqlite, "Connection", Connection),
         (httpx2, "AsyncClient", Client),
-        (account, "Ed25519PublicKey", _Remembering),
+        (replay, "Ed25519PublicKey", _Remembering),
         (envelope, "Ed25519PublicKey", _Remembering),
     )
     before = [getattr(owner, name) for owner, name, _ in sites]

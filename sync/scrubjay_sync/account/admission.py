@@ -117,7 +117,7 @@ class Joining:
         """Let this machine in with the recovery code.
 
         Raises CredentialsError when it is not this account's, WithheldError when the newest root key is not wrapped to
-        it (whoever rotated it left the code out: see `void`).
+        it (whoever rotated it left the code out: see `revert`).
         """
         while True:
             self._check_code(code)
@@ -132,7 +132,7 @@ class Joining:
             if await self._sent(draft, root, Keyring()):
                 return await self._joined(root)
 
-    async def void(self, code: RecoveryCode, start: int) -> Member:
+    async def revert(self, code: RecoveryCode, start: int) -> Member:
         """Cancel everything that the account log says from entry `start` on, and let this machine in.
 
         For an owner whom a thief with an unlocked device has shut out. The account gets a new root key, every scope a

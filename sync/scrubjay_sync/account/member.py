@@ -257,9 +257,10 @@ class Member:
     async def refresh(self, cloud: Cloud) -> bool:
         """Take over what the account log says by now, and the keys that follow. Returns whether anything changed.
 
-        A store that was reincarnated is certified on the way, and after a rotation this device's wrap key is renewed.
-        Raises RolledBackError when the server shows less than it has shown (see `heal`), SplitError when it shows
-        something else, RevokedError when this device was revoked (its memories stay), and what replaying raises.
+        A new incarnation of this store is certified on the way, and after a rotation this device's wrap key is renewed.
+        Raises RolledBackError when the server shows less than it has shown before (see `repair_log`), SplitError when
+        it shows something else, RevokedError when this device was revoked (its memories stay), and what replaying
+        raises.
         """
         async with self._turn:
             before = self._followed
@@ -267,13 +268,6 @@ class Member:
             if self._secrets.device != self.device or self.device not in self.state.devices:
                 await self._certify(cloud)
             return before != self._followed
-
-    async def reincarnate(self, cloud: Cloud) -> None:
-        """Have the store's new device id certified (after `Transaction.reincarnate`). Twice is once.
-
-        Raises what `refresh` raises, DeniedError on a limited device.
-        """
-        await self.refresh(cloud)
 
     async def _refresh(self, cloud: Cloud) -> None:
         cloud.use(self._asking())
@@ -536,7 +530,7 @@ class Member:
         self._followed = self.state.head
         await self._bind()
 
-    async def heal(self, cloud: Cloud) -> int:
+    async def repair_log(self, cloud: Cloud) -> int:
         """Give a server that lost the end of the log (an old backup was restored) what we hold of it.
 
         Returns how many entries it took back; puts the keyring back too when that is gone. Raises SplitError when its
@@ -565,10 +559,10 @@ class Member:
                     )
                 )
             elif sealed is not None and newest:
-                await self._heal_keyring(cloud, sealed)
+                await self._repair_keyring(cloud, sealed)
             return len(lost)
 
-    async def _heal_keyring(self, cloud: Cloud, sealed: bytes) -> None:
+    async def _repair_keyring(self, cloud: Cloud, sealed: bytes) -> None:
         digest = digest_of(sealed)
         try:
             await cloud.blob(digest)

@@ -89,8 +89,8 @@ async def apply_objects(
         tally.erased |= erased
     for lane, found in accepted:
         for one in found:
-            if one.beacon is not None:
-                await checkpoints.compare(context, lane.device, one.beacon, tally)
+            if one.checkpoint is not None:
+                await checkpoints.compare(context, lane.device, one.checkpoint, tally)
 
 
 def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Opened]) -> tuple[int, int, int, bool]:
@@ -102,8 +102,8 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
             whole = replica.keep_part(tx, device, seq, place=number, parts=count, data=data)
             if whole is not None:
                 entries.append((seq, _joined(whole)))
-        if one.beacon is not None:
-            replica.saw(tx, lane.device, one.beacon.at)
+        if one.checkpoint is not None:
+            replica.saw(tx, lane.device, one.checkpoint.at)
     if not entries:
         return 0, 0, 0, False
     if lane.scope != context.member.home:

@@ -17,17 +17,17 @@ from scrubjay_sync.engine import outbox, push
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import VERIFY, short, subject
 from scrubjay_sync.engine.results import Tally
-from scrubjay_sync.packing import Beacon
+from scrubjay_sync.packing import Checkpoint
 from scrubjay_sync.policy import SYNC
 
 log = logging.getLogger(__name__)
 
 
-async def compare(context: Context, device: bytes, beacon: Beacon, tally: Tally) -> None:
+async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally: Tally) -> None:
     """Compare what another device has seen with what the server showed us."""
     lanes = await replica.lanes(context.store)
     unseen: list[Lane] = []
-    for (scope, owner), (n, tip) in sorted(beacon.heads.items()):
+    for (scope, owner), (n, tip) in sorted(checkpoint.heads.items()):
         lane = lanes.get((scope, owner))
         if not context.reads(scope):
             continue
@@ -44,10 +44,10 @@ async def compare(context: Context, device: bytes, beacon: Beacon, tally: Tally)
     for lane in unseen:
         await context.put_lane(lane)
     entries = await replica.log(context.store)
-    if beacon.log_seq >= len(entries):
+    if checkpoint.log_seq >= len(entries):
         await context.member.refresh(context.cloud)
         entries = await replica.log(context.store)
-    if beacon.log_seq >= len(entries) or account_log.read(entries[beacon.log_seq]).hash != beacon.log_head:
+    if checkpoint.log_seq >= len(entries) or account_log.read(entries[checkpoint.log_seq]).hash != checkpoint.log_head:
         error = SplitError(
             f"device {short(device)} was shown another account log than this one",
             hint="the server shows different histories: " + VERIFY,
@@ -63,11 +63,11 @@ async def publish(context: Context, tally: Tally) -> None:
     if home not in context.scopes:
         return
     lane = await context.own_lane(home)
-    fresh = 0 <= context.now() - state.beacon_at < SYNC.beacon_ms
-    if state.beacon_at and fresh and lane.n - state.beacon_n < SYNC.beacon_places:
+    fresh = 0 <= context.now() - state.beacon_at < SYNC.checkpoint_ms
+    if state.beacon_at and fresh and lane.n - state.beacon_n < SYNC.checkpoint_places:
         return
     lanes = await replica.lanes(context.store)
-    seen = Beacon(
+    seen = Checkpoint(
         at=context.now(),
         heads={lane_id: (one.n, one.tip) for lane_id, one in lanes.items() if one.n and one.low <= one.n},
         log_seq=context.member.state.seq,
@@ -75,8 +75,8 @@ async def publish(context: Context, tally: Tally) -> None:
     )
 
     def work(tx: Transaction) -> None:
-        place = outbox.next_place(context, tx, home)
-        outbox.keep_own(context, tx, home, [packing.beacon(place, seen, context.signer)])
+        place = outbox.next_seal_context(context, tx, home)
+        outbox.keep_own(context, tx, home, [packing.checkpoint(place, seen, context.signer)])
         replica.set_state(tx, beacon_at=seen.at, beacon_n=place.n)
 
     await context.store.write(work)

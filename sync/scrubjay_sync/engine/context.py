@@ -20,7 +20,7 @@ from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud import Cloud
 from scrubjay_sync.engine.refusals import subject
 from scrubjay_sync.engine.results import Progress, Tally
-from scrubjay_sync.packing import Hand
+from scrubjay_sync.packing import Signer
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.searching import Meaning
@@ -57,10 +57,10 @@ class Context:
         self.free_bytes = free_bytes
         self.on_progress = on_progress
         self.meaning = meaning
-        self.signer = Hand(sign=member.sign, entropy=entropy)
+        self.signer = Signer(sign=member.sign, entropy=entropy)
         self.push_bytes = SYNC.push_bytes
         """The largest body that the way to the server has let pass so far."""
-        self.without_vectors: set[bytes] = set()
+        self.unembeddable: set[bytes] = set()
         """Searchable scopes whose vectors this device cannot make: they are not asked for again."""
 
     @property

@@ -67,8 +67,8 @@ async def new_incarnation(context: Context, tally: Tally) -> None:
         return tx.reincarnate(new, after)
 
     moved = await context.store.write(work)
-    tally.reincarnated = True
-    log.warning("sync reincarnated old=%s new=%s ops=%d", short(old), new[:8], moved)
+    tally.new_incarnation = True
+    log.warning("sync new_incarnation old=%s new=%s ops=%d", short(old), new[:8], moved)
     error = ForkError(
         f"another copy of this store wrote as device {short(old)}; this one goes on as device {new[:8]}"
         f" with {moved} changes that only it had",

@@ -12,7 +12,7 @@ from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_sync import packing, planning
 from scrubjay_sync.engine.context import Context
-from scrubjay_sync.packing import Opened, Place
+from scrubjay_sync.packing import Opened, SealContext
 from scrubjay_sync.policy import SYNC
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def seal_next(context: Context, tx: Transaction) -> int:
         if scope not in context.scopes:
             continue  # a limited device's own notes outside its scopes stay on it
         for run in planning.cut(entries):
-            keep_own(context, tx, scope, packing.segments(next_place(context, tx, scope), run, context.signer))
+            keep_own(context, tx, scope, packing.segments(next_seal_context(context, tx, scope), run, context.signer))
     last = outgoing[-1].seq
     replica.set_state(tx, sealed_seq=last)
     # What was erased before it was sealed is in no object.
@@ -47,11 +47,11 @@ def seal_next(context: Context, tx: Transaction) -> int:
     return len(outgoing)
 
 
-def next_place(context: Context, tx: Transaction, scope: bytes) -> Place:
+def next_seal_context(context: Context, tx: Transaction, scope: bytes) -> SealContext:
     """Return where the next object of our lane of a scope goes, and what it is sealed with."""
     lane = replica.lane_in(tx, scope, context.device) or context.empty_lane(scope, context.device)
     epoch = context.member.current_epoch(scope)
-    return Place(
+    return SealContext(
         account=context.member.account,
         scope=scope,
         device=context.device,
@@ -104,4 +104,4 @@ def reseal(context: Context, tx: Transaction, scope: bytes, after: int) -> None:
     tip = before[0].envelope.header.prev if before else lane.tip
     replica.put_lane(tx, replace(lane, n=after, tip=tip, acked_n=after))
     for one in before:
-        keep_own(context, tx, scope, packing.resealed(next_place(context, tx, scope), one, context.signer))
+        keep_own(context, tx, scope, packing.resealed(next_seal_context(context, tx, scope), one, context.signer))

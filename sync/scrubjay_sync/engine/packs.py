@@ -18,7 +18,7 @@ from scrubjay_sync.engine import outbox, refusals, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED
 from scrubjay_sync.engine.results import Progress, Tally
-from scrubjay_sync.packing import Opened, Place
+from scrubjay_sync.packing import Opened, SealContext
 from scrubjay_sync.planning import LaneId, Outcome
 from scrubjay_sync.policy import SYNC
 
@@ -98,7 +98,7 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
         )
         entries |= {seq: current.get(seq) for seq in gone}
     epoch = context.member.current_epoch(lane.scope)
-    place = Place(
+    place = SealContext(
         account=context.member.account,
         scope=lane.scope,
         device=lane.device,
@@ -214,4 +214,4 @@ def _swap(pack: Opened, seqs: Sequence[int], tx: Transaction) -> None:
 
 async def trim(context: Context) -> None:
     """Let go of other devices' oldest objects when they take too much room; the server has them."""
-    await context.store.write(lambda tx: replica.trim_sealed(tx, [context.device], SYNC.heal_bytes))
+    await context.store.write(lambda tx: replica.trim_sealed(tx, [context.device], SYNC.repair_bytes))

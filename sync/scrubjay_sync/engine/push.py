@@ -87,7 +87,7 @@ async def _take_results(
         )
     if last.n != lane.acked_n:
         if last.n < lane.acked_n:
-            tally.healed += lane.acked_n - last.n
+            tally.repaired += lane.acked_n - last.n
             error = refusals.rolled_back(lane.device, lane.acked_n, last.n)
             await context.alarm(tally, error, subject(lane.scope, lane.device), holds=False)
         await context.put_lane(replace(lane, acked_n=last.n))

@@ -26,19 +26,19 @@ async def repair_server(context: Context, lost: Sequence[tuple[Lane, int]], tall
     for lane, n in lost:
         end = min(lane.n, context.counts_to(lane.scope, lane.device))
         kept = await replica.sealed(context.store, lane.scope, lane.device, after=n)
-        rows = planning.healing([row for row in kept if row.n_to <= end], n)
+        rows = planning.repairs([row for row in kept if row.n_to <= end], n)
         given = 0
         for batch in planning.batches(rows, context.push_bytes):
             found = [wire_envelope.parse(data) for data in await replica.objects(context.store, batch)]
             if not found:
                 continue
-            for result in await push.send_objects(context, context.cloud.heal, found):
+            for result in await push.send_objects(context, context.cloud.repair, found):
                 if planning.outcome(result.status) is not Outcome.TAKEN:
                     await context.refuse(tally, (lane.scope, lane.device), refusals.not_taken_back(lane.device, result))
                     break
                 given += 1
-            context.on_progress(Progress(step="heal", done=given, total=len(rows)))
-        tally.healed += given
+            context.on_progress(Progress(step="repair", done=given, total=len(rows)))
+        tally.repaired += given
         left = "" if rows and rows[-1].n_to >= end else "; the rest is not kept here"
         error = RolledBackError(
             f"the server had lost places {n + 1} to {end} of lane {short(lane.device)};"

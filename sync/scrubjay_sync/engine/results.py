@@ -12,7 +12,7 @@ from scrubjay_sync.planning import LaneId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a long step of a round is: `step` is "push", "pull", "bootstrap", "heal" or "pack"; counts of places."""
+    """How far a long step of a round is, in places: `step` is "push", "bootstrap", "repair" or "pack"."""
 
     step: str
     done: int
@@ -24,20 +24,20 @@ class Round:
     """What one round did. `synced`: the server has echoed everything of ours, and we hold everything it has.
 
     `errors` are those that held up one lane or one step and not the round; each is kept as an alarm too. `ops_sent`
-    and `ops_received` count ops, `healed` objects given back to the server, `packed` objects that packs replaced.
-    `reincarnated`: this device goes on under a new id, because another wrote under the old one. `erased`: words of this
-    store went because another device forgot them, so that copies beside it must go too.
+    and `ops_received` count ops, `repaired` objects given back to the server, `packed` objects that packs replaced.
+    `new_incarnation`: this device goes on under a new id, because another wrote under the old one. `erased`: another
+    device forgot memories of this store, so that copies beside the store must go too.
     """
 
     synced: bool
     ops_sent: int = 0
     ops_received: int = 0
     pages: int = 0
-    healed: int = 0
+    repaired: int = 0
     packed: int = 0
     conflicts: int = 0
     parked: int = 0
-    reincarnated: bool = False
+    new_incarnation: bool = False
     erased: bool = False
     errors: tuple[ScrubjayError, ...] = ()
 
@@ -49,11 +49,11 @@ class Tally:
     ops_sent: int = 0
     ops_received: int = 0
     pages: int = 0
-    healed: int = 0
+    repaired: int = 0
     packed: int = 0
     conflicts: int = 0
     parked: int = 0
-    reincarnated: bool = False
+    new_incarnation: bool = False
     erased: bool = False
     errors: list[ScrubjayError] = field(default_factory=list)
     held: set[LaneId] = field(default_factory=set)
@@ -66,11 +66,11 @@ class Tally:
             ops_sent=self.ops_sent,
             ops_received=self.ops_received,
             pages=self.pages,
-            healed=self.healed,
+            repaired=self.repaired,
             packed=self.packed,
             conflicts=self.conflicts,
             parked=self.parked,
-            reincarnated=self.reincarnated,
+            new_incarnation=self.new_incarnation,
             erased=self.erased,
             errors=tuple(self.errors),
         )

@@ -133,7 +133,7 @@ class Engine:
         await _give_vectors(context, tally)
         if tally.pages:
             await packs.trim(context)
-        busy = tally.ops_sent or tally.pages or tally.healed or tally.packed
+        busy = tally.ops_sent or tally.pages or tally.repaired or tally.packed
         if wait_s and not busy and not tally.errors:
             self.waiting = True
             try:
@@ -163,8 +163,8 @@ async def _follow_account(context: Context, tally: Tally) -> None:
     try:
         await member.refresh(context.cloud)
     except RolledBackError as error:
-        given = await member.heal(context.cloud)
-        tally.healed += given
+        given = await member.repair_log(context.cloud)
+        tally.repaired += given
         await context.alarm(tally, error, "log")
         await member.refresh(context.cloud)
     context.cloud.use(member.credential)
@@ -201,6 +201,8 @@ async def _begin(context: Context) -> SyncState:
 async def _give_vectors(context: Context, tally: Tally) -> None:
     """Give searchable scopes the vectors that the server lacks. What it refuses holds up nothing else."""
     try:
-        await searching.given(context.store, context.member, context.cloud, context.meaning, context.without_vectors)
+        await searching.upload_vectors(
+            context.store, context.member, context.cloud, context.meaning, context.unembeddable
+        )
     except InvalidError as error:
         await context.alarm(tally, error, "search", holds=False)

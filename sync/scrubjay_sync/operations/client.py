@@ -26,19 +26,19 @@ from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.profile import Profile
+from scrubjay_sync.scheduler import Scheduler
 from scrubjay_sync.searching import Meaning
-from scrubjay_sync.watch import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A login in use; `watch` runs its rounds in the daemon, and is None where a command runs them itself."""
+    """A login in use; `scheduler` runs its rounds in the daemon, and is None where a command runs them itself."""
 
     profile: Profile
     member: Member
     cloud: Cloud
     engine: Engine
-    watch: Watch | None = None
+    scheduler: Scheduler | None = None
 
 
 class SyncClient:
@@ -155,22 +155,22 @@ class SyncClient:
             on_progress=self._note,
             meaning=self.meaning,
         )
-        watch = None
+        scheduler = None
         if self._roll is not None:
-            watch = Watch(engine, self.store, roll=self._roll, quiet=found.quiet)
-            watch.start()
-        self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, watch=watch)
+            scheduler = Scheduler(engine, self.store, roll=self._roll, quiet=found.quiet)
+            scheduler.start()
+        self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, scheduler=scheduler)
         return self._session
 
     async def stop(self) -> None:
         """End the session's work: its engine must not write after the login that it works for is erased."""
         session, self._session = self._session, None
-        rounds = list(self._rounds)  # first: the watch's last try would wait for them
+        rounds = list(self._rounds)  # first: the scheduler's last try would wait for them
         for task in rounds:
             task.cancel()
         await asyncio.gather(*rounds, return_exceptions=True)
-        if session is not None and session.watch is not None:
-            await session.watch.close()
+        if session is not None and session.scheduler is not None:
+            await session.scheduler.close()
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class SyncClient:
         Raises UnavailableError when a logout, or the daemon's own end, ends it.
         """
         session = await self.require_session()
-        async with nullcontext() if session.watch is None else session.watch.hold():
+        async with nullcontext() if session.scheduler is None else session.scheduler.hold():
             if self._session is None or self._session.engine is not session.engine:  # it ended while this one waited
                 raise _ended()
             task = asyncio.create_task(session.engine.sync(wait_s=wait_s))

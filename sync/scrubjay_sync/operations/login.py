@@ -132,7 +132,7 @@ async def recover(client: SyncClient, request: RecoverRequest) -> WhoResponse:
     if request.void_from is None:
         member = await joining.recover(code)
     else:
-        member = await joining.void(code, request.void_from)
+        member = await joining.revert(code, request.void_from)
     return WhoResponse(who=await _let_in(client, profile.checked_recovery(pending, client.now()), member))
 
 

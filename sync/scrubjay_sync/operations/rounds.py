@@ -35,9 +35,9 @@ async def sync(client: SyncClient, request: SyncRequest) -> SyncResponse:
         ops_sent=done.ops_sent,
         ops_received=done.ops_received,
         conflicts=done.conflicts,
-        healed=done.healed,
+        healed=done.repaired,
         packed=done.packed,
-        reincarnated=done.reincarnated,
+        reincarnated=done.new_incarnation,
         faults=tuple(Fault(code=one.code, message=one.message, hint=one.hint) for one in done.errors),
         renamed=await _renamed(client) if done.ops_received else (),
     )

@@ -80,7 +80,7 @@ async def search(client: SyncClient, request: FindRequest) -> FoundResponse:
     await session.member.refresh(session.cloud)
     scope = scope_id(session.member, request.ref)
     question = SearchRequest(text=request.text, limit=request.limit, type=request.type, topic=request.topic)
-    found = await searching.asked(session.member, session.cloud, client.meaning, scope, question)
+    found = await searching.search_scope(session.member, session.cloud, client.meaning, scope, question)
     return FoundResponse(
         who=client.who(session),
         scope=session.member.scope_name(scope),

@@ -1,4 +1,4 @@
-"""When rounds are: the watch over real engines, stores and the real service."""
+"""When rounds are: the scheduler over real engines, stores and the real service."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import httpx2
 import pytest
 
 from scrubjay_shared.errors import RevokedError
-from scrubjay_sync import planning, watch
+from scrubjay_sync import planning, scheduler
 from scrubjay_sync.account import account_devices
 from scrubjay_sync.policy import SYNC
-from scrubjay_sync.watch import Watch
+from scrubjay_sync.scheduler import Scheduler
 from sync_devices import Device, World, world_at
 
 pytestmark = pytest.mark.anyio
@@ -34,14 +34,14 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = replace(
         SYNC, debounce_ms=20, debounce_most_ms=150, idle_ms=200, backoff_ms=20, backoff_most_ms=200, wait_s=1.0
     )
-    monkeypatch.setattr(watch, "SYNC", policy)
-    monkeypatch.setattr(watch, "due", lambda *args, **options: planning.due(*args, **options, policy=policy))
-    monkeypatch.setattr(watch, "backoff", lambda *args: planning.backoff(*args, policy))
+    monkeypatch.setattr(scheduler, "SYNC", policy)
+    monkeypatch.setattr(scheduler, "due", lambda *args, **options: planning.due(*args, **options, policy=policy))
+    monkeypatch.setattr(scheduler, "backoff", lambda *args: planning.backoff(*args, policy))
 
 
 @asynccontextmanager
-async def watching(device: Device, **options: object) -> AsyncIterator[Watch]:
-    made = Watch(device.engine, device.store, roll=lambda: 0.5, **options)  # type: ignore[arg-type]
+async def watching(device: Device, **options: object) -> AsyncIterator[Scheduler]:
+    made = Scheduler(device.engine, device.store, roll=lambda: 0.5, **options)  # type: ignore[arg-type]
     made.start()
     try:
         yield made
@@ -109,7 +109,7 @@ async def test_a_write_in_the_middle_of_a_round_does_not_wait_for_the_next_idle_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = await world.device()
-    monkeypatch.setattr(watch, "SYNC", replace(watch.SYNC, idle_ms=60_000))
+    monkeypatch.setattr(scheduler, "SYNC", replace(scheduler.SYNC, idle_ms=60_000))
     written = asyncio.Event()
 
     async def meanwhile(request: httpx2.Request, answer: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:

@@ -28,7 +28,7 @@ FRAMES = 8
 log = logging.getLogger(__name__)
 
 
-class Watch:
+class Scheduler:
     """Keeps a store in step with its account until closed. `roll` is random in [0, 1); `quiet` blurs when it sends."""
 
     def __init__(
@@ -45,17 +45,17 @@ class Watch:
         self._roll = roll
         self._quiet = quiet
         self._on_round = on_round
-        self._taken = store.last_seq
+        self._synced_seq = store.last_seq
         self._first: Millis | None = None
         self._last: Millis | None = None
-        self._stirred = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
+        self._wakeup = asyncio.Event()
+        self._not_held = asyncio.Event()
+        self._not_held.set()
         self._held = asyncio.Lock()
-        self._follow = store.on_change
+        self._on_change_before = store.on_change
         self._task: asyncio.Task[None] | None = None
         self.ended: ScrubjayError | None = None
-        """What ended the watch by itself: this device was revoked."""
+        """What ended the rounds by itself: this device was revoked."""
 
     def start(self) -> None:
         """Begin, with a round at once."""
@@ -64,13 +64,13 @@ class Watch:
 
     async def close(self) -> None:
         """End. What was not sent yet gets one last short chance; the rest is sent after the next start."""
-        self._store.on_change = self._follow
+        self._store.on_change = self._on_change_before
         if self._task is None:
             return
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        if self.ended is None and self._store.last_seq != self._taken:
+        if self.ended is None and self._store.last_seq != self._synced_seq:
             try:
                 await asyncio.wait_for(self._engine.sync(), SYNC.exit_s)
             except (ScrubjayError, TimeoutError) as error:
@@ -80,27 +80,27 @@ class Watch:
     async def hold(self) -> AsyncIterator[None]:
         """Keep the engine free of rounds of ours while the caller runs one, or changes the account."""
         async with self._held:
-            self._free.clear()
-            self._stirred.set()
+            self._not_held.clear()
+            self._wakeup.set()
             try:
                 yield
             finally:
-                self._free.set()
-                self._stirred.set()
+                self._not_held.set()
+                self._wakeup.set()
 
     def _changed(self, changes: Changes) -> None:
         """Follow a commit: note when something of this device's own was written. What sync itself brings in is not."""
-        self._follow(changes)
-        if self._store.last_seq != self._taken:
+        self._on_change_before(changes)
+        if self._store.last_seq != self._synced_seq:
             self._last = _clock()
             self._first = self._first or self._last
-            self._stirred.set()
+            self._wakeup.set()
 
     async def _run(self) -> None:
         failed_ms = 0
         while True:
-            await self._free.wait()
-            self._taken, self._first, self._last = self._store.last_seq, None, None
+            await self._not_held.wait()
+            self._synced_seq, self._first, self._last = self._store.last_seq, None, None
             try:
                 done = await self._round()
             except RevokedError as error:
@@ -115,7 +115,7 @@ class Watch:
             except Exception as error:  # noqa: BLE001 - a bug of ours must not end sync for as long as the daemon runs
                 failed_ms = backoff(failed_ms, self._roll())
                 # Not the exception's own words: they may quote a memory.
-                log.error("sync broke error=%s at=%s", type(error).__qualname__, _place(error))  # noqa: TRY400
+                log.error("sync broke error=%s at=%s", type(error).__qualname__, _frames(error))  # noqa: TRY400
                 await self._pause(failed_ms)
                 continue
             failed_ms = 0
@@ -150,28 +150,28 @@ class Watch:
 
     async def _due(self) -> None:
         """Return when the next round should begin because of what was written here, or because somebody holds us."""
-        while self._free.is_set():
+        while self._not_held.is_set():
             now = _clock()
             if self._first is None and self._quiet:
                 return await self._pause(SYNC.quiet_ms)
             left = due(now, self._first, self._last, quiet=self._quiet) - now
             if self._first is not None and left <= 0:
                 return None
-            self._stirred.clear()
+            self._wakeup.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), left / 1000)
+                await asyncio.wait_for(self._wakeup.wait(), left / 1000)
         return None
 
     async def _pause(self, ms: int) -> None:
         """Wait, or until somebody takes over: their round is the next try."""
         deadline = _clock() + ms
-        while self._free.is_set() and (left := deadline - _clock()) > 0:
-            self._stirred.clear()
+        while self._not_held.is_set() and (left := deadline - _clock()) > 0:
+            self._wakeup.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), left / 1000)
+                await asyncio.wait_for(self._wakeup.wait(), left / 1000)
 
 
-def _place(error: BaseException) -> str:
+def _frames(error: BaseException) -> str:
     """Return where an exception came from, innermost frame first."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
