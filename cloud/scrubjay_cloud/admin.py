@@ -63,15 +63,15 @@ async def opened(settings: Settings, ways: Ways, *, beside: bool) -> AsyncIterat
             hint="check --data and SCRUBJAY_CLOUD_DATA; scrubjay-cloud serve makes a database",
         )
     try:
-        found = await database.open(settings, now=ways.now, entropy=ways.entropy)
+        opened_database = await database.open(settings, now=ways.now, entropy=ways.entropy)
     except ConflictError:
         if settings.database_url or not beside:
             raise
-        found = _beside(settings)
+        opened_database = _beside(settings)
     try:
-        yield found
+        yield opened_database
     finally:
-        await found.close()
+        await opened_database.close()
 
 
 def _beside(settings: Settings) -> Database:
@@ -94,15 +94,15 @@ def _refuse_other_version(found: int) -> None:
 
 async def invite(settings: Settings, ways: Ways) -> Invite:
     """Make an invitation that registers one account."""
-    async with opened(settings, ways, beside=True) as found:
+    async with opened(settings, ways, beside=True) as opened_database:
         random, now = ways.entropy(15), ways.now()
-        return await found.write(lambda tx: create_invite(tx, random=random, now=now, policy=DEFAULT))
+        return await opened_database.write(lambda tx: create_invite(tx, random=random, now=now, policy=DEFAULT))
 
 
 async def users(settings: Settings, ways: Ways) -> list[User]:
     """Return every account, by name."""
-    async with opened(settings, ways, beside=True) as found:
-        return await found.read(_users)
+    async with opened(settings, ways, beside=True) as opened_database:
+        return await opened_database.read(_users)
 
 
 def _users(tx: Transaction) -> list[User]:
@@ -133,19 +133,19 @@ async def backup(settings: Settings, ways: Ways) -> BackedUp:
             "scrubjay-cloud does not back up PostgreSQL",
             hint="use PostgreSQL's own archive, pg_basebackup or pg_dump",
         )
-    async with opened(settings, ways, beside=True) as found:
+    async with opened(settings, ways, beside=True) as opened_database:
         now = ways.now()
-        made = await back_up(found, settings.backups, OPERATIONS, now=now)
-        await found.write(lambda tx: _noted_backup(tx, now))
+        made = await back_up(opened_database, settings.backups, OPERATIONS, now=now)
+        await opened_database.write(lambda tx: _noted_backup(tx, now))
         return made
 
 
 async def drilled(settings: Settings, ways: Ways) -> list[Drilled]:
     """Run the drill beside the service or without it, and write down how it went."""
-    async with opened(settings, ways, beside=True) as found:
+    async with opened(settings, ways, beside=True) as opened_database:
         now = ways.now()
         done = drill(settings, now=ways.now)
-        await found.write(lambda tx: _noted_drill(tx, done, now))
+        await opened_database.write(lambda tx: _noted_drill(tx, done, now))
         return done
 
 

@@ -1,4 +1,4 @@
-"""The HTTP door of the service: every route from the table of endpoints, each behind the same checks in one order."""
+"""The HTTP transport of the service: each endpoint of the table behind the same checks in one order."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def create_app(
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     app = Starlette(
         routes=[
-            *(Route(path, _Door(service, found), methods=list(found)) for path, found in by_path.items()),
+            *(Route(path, _Door(service, methods), methods=list(methods)) for path, methods in by_path.items()),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/openapi.json", openapi),

@@ -99,12 +99,12 @@ def _thinned(folder: Path, policy: OperationsPolicy, at: datetime) -> list[Backu
 
 def backups(folder: Path) -> list[Backup]:
     """Return the finished backups of a folder, oldest first."""
-    found = []
+    dated = []
     for path in folder.glob("server-*.db"):
         match = _NAME.fullmatch(path.name)
         if match and path.with_name(path.name + CHECKSUM).is_file():
-            found.append(Backup(path=path, at=datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)))
-    return sorted(found, key=lambda one: one.at)
+            dated.append(Backup(path=path, at=datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)))
+    return sorted(dated, key=lambda one: one.at)
 
 
 def to_remove(found: Sequence[Backup], policy: OperationsPolicy, *, now: datetime) -> list[Backup]:

@@ -96,7 +96,7 @@ def _configuration(settings: Settings) -> Iterator[Line]:
         yield ok("origin", settings.origin)
     else:
         yield warn(
-            "origin", "none is set: clients may come by any name", "set SCRUBJAY_CLOUD_ORIGIN to the https address"
+            "origin", "no origin is set: clients may come by any name", "set SCRUBJAY_CLOUD_ORIGIN to the https address"
         )
     if settings.secure and not settings.proxies and settings.tls_cert is None:
         yield warn(
@@ -107,7 +107,7 @@ def _configuration(settings: Settings) -> Iterator[Line]:
     if not settings.pepper:
         yield warn(
             "pepper",
-            "none is set: whoever has the database can try passwords on it (they open no memories)",
+            "no pepper is set: whoever has the database can try passwords on it (they open no memories)",
             "set SCRUBJAY_CLOUD_PEPPER to 32 random bytes before the first account, and keep it apart",
         )
     if settings.registration == "open":
@@ -160,7 +160,7 @@ def _disk(settings: Settings) -> Iterator[Line]:
 def _file(settings: Settings) -> Iterator[Line]:
     path = settings.database_path
     if not path.is_file():
-        yield ok("database", "none yet; scrubjay-cloud serve makes it")
+        yield ok("database", "not made yet; scrubjay-cloud serve makes it")
         return
     with sqlite_file.translated(path), contextlib.closing(sqlite_file.raw(path, read_only=True)) as connection:
         identity = connection.execute("pragma application_id").fetchone()[0]
@@ -189,7 +189,7 @@ def _replica(settings: Settings) -> Iterator[Line]:
     if not settings.replica:
         yield warn(
             "replica",
-            "none: the loss of this disk costs everything since the last backup that no device has",
+            "there is no replica: the loss of this disk costs everything since the last backup that no device has",
             "set SCRUBJAY_CLOUD_REPLICA to a bucket or a folder on another disk",
         )
         return
@@ -207,12 +207,16 @@ def _backups(settings: Settings, now: int) -> Iterator[Line]:
         yield warn(
             "kept", f"{', '.join(sorted(kept))}", "delete what is not needed: what people deleted is still in it"
         )
-    found = backups(settings.backups) if settings.backups.is_dir() else []
-    if not found:
-        yield warn("backups", f"none in {settings.backups}", "the service makes one a day; scrubjay-cloud admin backup")
+    made = backups(settings.backups) if settings.backups.is_dir() else []
+    if not made:
+        yield warn(
+            "backups",
+            f"there is no backup in {settings.backups}",
+            "the service makes one a day; scrubjay-cloud admin backup",
+        )
         return
-    age = datetime.fromtimestamp(now / 1000, UTC) - found[-1].at
-    words = f"{len(found)}, the newest {age.total_seconds() / 3600:.0f} h old"
+    age = datetime.fromtimestamp(now / 1000, UTC) - made[-1].at
+    words = f"{len(made)}, the newest {age.total_seconds() / 3600:.0f} h old"
     if age.total_seconds() > OPERATIONS.backup_alarm_s:
         yield warn("backups", words, "see the service's log for why none is made; scrubjay-cloud admin backup")
     else:
@@ -249,15 +253,15 @@ def _postgres(settings: Settings) -> Iterator[Line]:
     if encoding and encoding[0] != "UTF8":
         yield warn("encoding", f"{encoding[0]}", "make the database with encoding UTF8")
     latest = database.latest("postgres")
-    found = schema[0] if schema else None
-    if found is None:
-        yield ok("schema", "none yet; scrubjay-cloud serve makes it")
-    elif found > latest:
-        yield fail("schema", f"version {found}, and this program knows {latest}", "update scrubjay")
-    elif found < latest:
-        yield warn("schema", f"version {found} of {latest}", "scrubjay-cloud serve migrates it at its start")
+    schema_version = schema[0] if schema else None
+    if schema_version is None:
+        yield ok("schema", "not made yet; scrubjay-cloud serve makes it")
+    elif schema_version > latest:
+        yield fail("schema", f"version {schema_version}, and this program knows {latest}", "update scrubjay")
+    elif schema_version < latest:
+        yield warn("schema", f"version {schema_version} of {latest}", "scrubjay-cloud serve migrates it at its start")
     else:
-        yield ok("schema", f"version {found}")
+        yield ok("schema", f"version {schema_version}")
 
 
 def ready(settings: Settings) -> str:

@@ -60,12 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
     line = _parser().parse_args(arguments)
     try:
-        found: int = line.run(line, _settings(line))
+        exit_code: int = line.run(line, _settings(line))
     except Exception as error:  # noqa: BLE001 - the edge of the process: everything ends as two lines and a code
         return _report(error, as_json=line.json)
     except KeyboardInterrupt:
         return 130
-    return found
+    return exit_code
 
 
 def _settings(line: argparse.Namespace) -> Settings:
@@ -134,21 +134,21 @@ def _invite(line: argparse.Namespace, chosen: Settings) -> int:
 
 
 def _users(line: argparse.Namespace, chosen: Settings) -> int:
-    found = asyncio.run(admin.users(chosen, _WAYS))
+    accounts = asyncio.run(admin.users(chosen, _WAYS))
 
     def people() -> str:
-        if not found:
+        if not accounts:
             return "no accounts yet; scrubjay-cloud admin create-invite"
         rows = [("name", "devices", "objects", "MiB", "since", "last seen")]
-        for one in found:
+        for one in accounts:
             name = one.name + (" (locked)" if one.locked else "")
             seen = _day(one.last_seen) if one.last_seen else "never"
             size = f"{one.bytes / 2**20:.1f}"
             rows.append((name, str(one.devices), str(one.objects), size, _day(one.created), seen))
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
-    _answer(line, {"users": found}, people)
+    _answer(line, {"users": accounts}, people)
     return 0
 
 
@@ -287,10 +287,10 @@ def _ours(error: Exception) -> ScrubjayError:
         kind, hint = _OF_ERRNO.get(error.errno or 0, (UnavailableError, "check the disk, and try again"))
         words = (error.strerror or type(error).__name__).lower()
         return kind(f"{error.filename}: {words}" if isinstance(error.filename, str) else words, hint=hint)
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f" in {Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else ""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    where = f" in {Path(innermost.tb_frame.f_code.co_filename).name}:{innermost.tb_lineno}" if innermost else ""
     return ScrubjayError(
         f"unexpected {type(error).__name__}{where}", hint="SCRUBJAY_DEBUG=1 shows where; please report it"
     )

@@ -86,7 +86,7 @@ def totp(secret: bytes, step: int) -> str:
 
 
 def totp_step(secret: bytes, code: str, now: Millis, last: int) -> int | None:
-    """Return the time step that a code is of: this one or a neighbour, after `last`; None when it is of none."""
+    """Return the time step that a code is of: this one or a neighbour, after `last`; None for any other."""
     here = now // 1000 // TOTP_STEP_S
     for step in (here, here - 1, here + 1):
         if step > last and hmac.compare_digest(totp(secret, step).encode(), code.encode()):

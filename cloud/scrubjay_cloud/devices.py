@@ -111,12 +111,12 @@ async def approve(service: Service, call: Call) -> Answer:
     )
     if row is None:
         raise NotFoundError("no device asks to be added under that id", hint="scrubjay devices list shows who asks")
-    found = _enrolment(row)
+    enrolment = _enrolment(row)
     state = await service.state(caller.account, caller.head)
-    device = state.devices.get(found.device)
+    device = state.devices.get(enrolment.device)
     if device is None:
         raise PendingError("the account log does not add that device yet", hint="append a device_add entry first")
-    if device.revoked or device.sign_pub != found.sign_pub or device.wrap_pub != found.wrap_pub:
+    if device.revoked or device.sign_pub != enrolment.sign_pub or device.wrap_pub != enrolment.wrap_pub:
         raise ConflictError(
             "the account log adds that device with other keys than it asked with", hint="run scrubjay login on it again"
         )
@@ -125,12 +125,12 @@ async def approve(service: Service, call: Call) -> Answer:
     )
     return Answer(
         record=Enrolment(
-            id=found.id,
-            device=found.device,
-            sign_pub=found.sign_pub,
-            wrap_pub=found.wrap_pub,
+            id=enrolment.id,
+            device=enrolment.device,
+            sign_pub=enrolment.sign_pub,
+            wrap_pub=enrolment.wrap_pub,
             approved=True,
-            expires=found.expires,
+            expires=enrolment.expires,
         )
     )
 
@@ -256,13 +256,13 @@ async def shut_out(service: Service, call: Call) -> Answer:
     caller, device, now = call.caller, call.path["device"], service.now()
 
     def refuse(tx: Transaction) -> bool:
-        found = tx.execute(
+        updated = tx.execute(
             "update device set revoked_at = coalesce(revoked_at, ?) where account = ? and id = ?",
             (now, caller.account, device),
         )
-        if found:
+        if updated:
             audit(tx, caller.account, "device refused", now)
-        return bool(found)
+        return bool(updated)
 
     if not await service.database.write(refuse):
         raise NotFoundError("the account has no such device", hint="scrubjay devices list shows them")

@@ -40,7 +40,7 @@ def drill(settings: Settings, *, now: Callable[[], Millis]) -> list[Drilled]:
     """Restore the replica and the newest backup, each into a folder of its own beside the database, and check them.
 
     Runs in the caller's thread, for seconds to minutes. Raises InvalidError where there is nothing to drill, and
-    NotFoundError when there is neither a replica nor a backup yet; what fails to restore is told, not raised.
+    NotFoundError when there is neither a replica nor a backup yet; what fails to restore is returned, not raised.
     """
     if settings.database_url:
         raise InvalidError(

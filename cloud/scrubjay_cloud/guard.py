@@ -132,12 +132,12 @@ def address(scope: Scope, proxies: tuple[Network, ...]) -> bytes:
     X-Forwarded-For is read from the right for as long as those who wrote it are trusted.
     """
     client = scope.get("client")
-    found = client[0] if client else ""
+    host = client[0] if client else ""
     if proxies:
         hops = [part.strip() for part in ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")]
-        while hops and _within(found, proxies):
-            found = hops.pop() or found
-    parsed = _parsed(found)
+        while hops and _within(host, proxies):
+            host = hops.pop() or host
+    parsed = _parsed(host)
     if parsed is None:  # a Unix socket, or nonsense: one bucket for all of them
         return b""
     if isinstance(parsed, ipaddress.IPv6Address):

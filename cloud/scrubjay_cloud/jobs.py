@@ -87,13 +87,13 @@ class Jobs:
         """Measure once, then begin. The first look at every job is at once, one after another."""
         await self.measure()
         first = datetime.now(UTC)
-        for place, (name, job) in enumerate(self.jobs.items()):
+        for index, (name, job) in enumerate(self.jobs.items()):
             self._scheduler.add_job(
                 self._look,
                 "interval",
                 args=[name],
                 seconds=job.look_s,
-                next_run_time=first + timedelta(seconds=1 + place),
+                next_run_time=first + timedelta(seconds=1 + index),
                 max_instances=1,
                 coalesce=True,
                 misfire_grace_time=None,

@@ -84,13 +84,13 @@ class Condition:
 def program() -> Path:
     """Return the litestream of this environment, or else the one on the PATH. Raises NotFoundError."""
     beside = Path(sys.executable).parent / "litestream"
-    found = str(beside) if beside.is_file() else shutil.which("litestream")
-    if found is None:
+    path = str(beside) if beside.is_file() else shutil.which("litestream")
+    if path is None:
         raise NotFoundError(
             "SCRUBJAY_CLOUD_REPLICA is set, and litestream is not installed",
             hint=install_command("litestream", distribution("scrubjay"), Path(sys.prefix)),
         )
-    return Path(found)
+    return Path(path)
 
 
 def version(binary: Path) -> tuple[int, ...]:
@@ -108,10 +108,10 @@ def version(binary: Path) -> tuple[int, ...]:
 def checked_program() -> Path:
     """Return a litestream that is new enough to trust. Raises NotFoundError or InvalidError."""
     binary = program()
-    found = version(binary)
-    if found < SAFE_VERSION:
+    running = version(binary)
+    if running < SAFE_VERSION:
         raise InvalidError(
-            f"litestream {'.'.join(map(str, found))} is too old: it can stop replicating without a word",
+            f"litestream {'.'.join(map(str, running))} is too old: it can stop replicating without a word",
             hint="install litestream 0.5.17 or newer",
         )
     return binary

@@ -44,7 +44,7 @@ TABLES = ("mem_embedding", "mem_label", "mem_lane", "mem_word", "mem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stretch:
+class _Batch:
     """Some objects of a lane that are to be read: its bodies, and from where to where they go."""
 
     device: bytes
@@ -57,7 +57,7 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What a stretch adds, and up to where it was read."""
+    """What a batch adds, and up to where it was read."""
 
     device: bytes
     start: int
@@ -74,17 +74,17 @@ async def caught_up(
         return
     done = set[bytes]()
     while True:
-        stretch = await database.read(lambda tx: _behind(tx, account, scope, done, policy))
-        if stretch is None:
+        batch = await database.read(lambda tx: _behind(tx, account, scope, done, policy))
+        if batch is None:
             return
-        if not stretch.bodies:
+        if not batch.bodies:
             await database.write(lambda tx: cleared(tx, account, scope))
             continue
-        found: _Read = await offload(lambda stretch=stretch: _read(stretch))  # type: ignore[misc]
-        if found.n == stretch.start:
-            done.add(stretch.device)  # the rest of an op's parts has not come yet
+        folded: _Read = await offload(lambda batch=batch: _read(batch))  # type: ignore[misc]
+        if folded.n == batch.start:
+            done.add(batch.device)  # the rest of an op's parts has not come yet
             continue
-        await database.write(lambda tx, found=found: _merge(tx, account, scope, found, policy))  # type: ignore[misc]
+        await database.write(lambda tx, folded=folded: _merge(tx, account, scope, folded, policy))  # type: ignore[misc]
 
 
 async def all_caught_up(service: Service, account: bytes, scopes: Iterable[bytes], state: AccountState) -> None:
@@ -114,8 +114,8 @@ async def behind(database: Database) -> list[tuple[bytes, bytes]]:
 # --- reading lanes ----------------------------------------------------------------------------------------------------
 
 
-def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], policy: SearchPolicy) -> _Stretch | None:
-    """Return the next objects to be read; None when there are none; one without bodies when all must be read again."""
+def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], policy: SearchPolicy) -> _Batch | None:
+    """Return the next objects to read: None for nothing, without bodies when all must be read again."""
     lanes = {
         device: (n, tip)
         for device, n, tip in tx.rows(
@@ -131,19 +131,19 @@ def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], pol
     for device, (n, tip, version) in known.items():
         end = lanes.get(device, (0, b""))
         if version != VERSION or n > end[0] or (n == end[0] and tip != end[1]):
-            return _Stretch(device=device, start=0, bodies=(), ends=(), last=False)
+            return _Batch(device=device, start=0, bodies=(), ends=(), last=False)
     for device, (n, _) in sorted(lanes.items()):
         start = known[device][0] if device in known else 0
         if start < n and device not in done:
-            found = _stretch(tx, (account, scope, device), start, n, policy)
-            if found is not None:
-                return found
+            batch = _next_batch(tx, (account, scope, device), start, n, policy)
+            if batch is not None:
+                return batch
     return None
 
 
-def _stretch(
+def _next_batch(
     tx: Transaction, lane: tuple[bytes, bytes, bytes], start: int, end: int, policy: SearchPolicy
-) -> _Stretch | None:
+) -> _Batch | None:
     """Return objects of a lane beyond a place: a batch of them, or all parts of the op that they begin with."""
     live = (
         "from object where account = ? and scope = ? and device = ? and superseded_at is null"
@@ -161,7 +161,7 @@ def _stretch(
         rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, parts))
     if not rows:
         return None
-    return _Stretch(
+    return _Batch(
         device=lane[2],
         start=start,
         bodies=tuple(row[0] for row in rows),
@@ -171,13 +171,13 @@ def _stretch(
 
 
 def _parts_of(body: bytes) -> int:
-    """Return of how many parts the op is that an object holds one of; 1 for a whole one."""
-    found = _part(body)
-    return found.total if found is not None else 1
+    """Return how many parts the op has that an object holds a part of; 1 for whole ops."""
+    part = _part(body)
+    return part.total if part is not None else 1
 
 
 def _part(data: bytes) -> Part | None:
-    """Return the part of an op that an object holds; None when it holds none that could be joined."""
+    """Return the part of an op that an object holds; None when it holds no part that could be joined."""
     try:
         envelope = parse(data)
         if not envelope.header.flags & PART:
@@ -187,13 +187,13 @@ def _part(data: bytes) -> Part | None:
         return None
 
 
-def _read(stretch: _Stretch) -> _Read:
+def _read(batch: _Batch) -> _Read:
     """Fold what some objects say. Stops before parts of an op whose other parts may still come."""
-    device = stretch.device.hex()
+    device = batch.device.hex()
     read: list[Op] = []
-    n, tip = stretch.start, b""
+    n, tip = batch.start, b""
     waiting: list[Part] = []
-    for body, (end, link) in zip(stretch.bodies, stretch.ends, strict=True):
+    for body, (end, link) in zip(batch.bodies, batch.ends, strict=True):
         part = _part(body)
         if part is None:
             waiting.clear()
@@ -208,9 +208,9 @@ def _read(stretch: _Stretch) -> _Read:
             read += _ops(_joined(waiting), device)
             waiting.clear()
         n, tip = end, link
-    if waiting and not stretch.last and n == stretch.start:
-        n, tip = stretch.ends[-1]  # all that there could be of it was read, and it is not whole
-    return _Read(device=stretch.device, start=stretch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
+    if waiting and not batch.last and n == batch.start:
+        n, tip = batch.ends[-1]  # all that there could be of it was read, and it is not whole
+    return _Read(device=batch.device, start=batch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
 
 
 def _entries(data: bytes) -> list[segment.Entry]:
@@ -224,18 +224,18 @@ def _entries(data: bytes) -> list[segment.Entry]:
         return []  # its device sent it; devices refuse it too, and say so
 
 
-def _joined(found: Sequence[Part]) -> list[segment.Entry]:
-    if not found:
+def _joined(pieces: Sequence[Part]) -> list[segment.Entry]:
+    if not pieces:
         return []
     try:
-        return [(found[0].seq, parts.joined(part.data for part in found))]
+        return [(pieces[0].seq, parts.joined(part.data for part in pieces))]
     except MalformedError:
         return []
 
 
 def _ops(entries: Iterable[segment.Entry], device: str) -> list[Op]:
     """Return the ops about memories that this version can apply: fields written, and forgetting."""
-    found = []
+    applicable = []
     for seq, data in entries:
         if data is None:
             continue
@@ -244,8 +244,8 @@ def _ops(entries: Iterable[segment.Entry], device: str) -> list[Op]:
         except CorruptError:
             continue
         if op.type in {ops.OpType.MEMORY, ops.OpType.FORGET} and not ops.problem(op) and ops.owner_of(op) is None:
-            found.append(op)
-    return found
+            applicable.append(op)
+    return applicable
 
 
 def _shown(state: State) -> State:
@@ -262,7 +262,7 @@ def _shown(state: State) -> State:
 
 
 def _merge(tx: Transaction, account: bytes, scope: bytes, read: _Read, policy: SearchPolicy) -> None:
-    """Merge what a stretch of a lane says into the rows, unless somebody else has, or the lane is gone."""
+    """Merge what a batch of a lane says into the rows, unless somebody else has, or the lane is gone."""
     if not tx.execute("update account set gseq = gseq where id = ?", (account,)):
         return
     lane = (account, scope, read.device)
@@ -366,17 +366,17 @@ def _rows(state: State, touched: Sequence[str], policy: SearchPolicy) -> list[_M
         ((stamp, (value, _)),) = versions.items()
         fields[entity][key] = (stamp[0], bytes.fromhex(stamp[1]), value)
     shown = ops.view(state).memories
-    found = []
+    rows = []
     for entity in touched:
         memory = shown.get(entity)
         packed = b"" if entity in state.forgotten else _encoder.encode(fields[entity])
         if memory is None:
-            found.append(_Memory(id=entity, fields=packed))
+            rows.append(_Memory(id=entity, fields=packed))
             continue
         name = fields[entity].get(Field.NAME, (0, b"", None))[2]
         text = memory.content.replace("\0", "\ufffd")  # PostgreSQL has no NUL in texts
         words = analyse(f"{text[: policy.indexed_chars]}\n{name or ''}")
-        found.append(
+        rows.append(
             _Memory(
                 id=entity,
                 fields=packed,
@@ -390,7 +390,7 @@ def _rows(state: State, touched: Sequence[str], policy: SearchPolicy) -> list[_M
                 words=tuple(dict.fromkeys(words)),
             )
         )
-    return found
+    return rows
 
 
 def cleared(tx: Transaction, account: bytes, scope: bytes) -> None:

@@ -187,7 +187,7 @@ class Measured:
 
 
 class _Request:
-    """What one request brought and took."""
+    """The bytes that one request brought, and the seconds that it took."""
 
     def __init__(self, *, pushes: bool) -> None:
         self._pushes = pushes

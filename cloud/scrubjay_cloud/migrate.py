@@ -1,8 +1,8 @@
 """Moving a whole service between SQLite and PostgreSQL: copied by account in order, then every lane followed again.
 
-Clients notice nothing: ids, places, cursors, tokens and the generation are the same afterwards. The accounts themselves
-are copied last, in one transaction with the store's identity, so that a target whose copy broke off has no account, and
-the next try begins by clearing it.
+Clients notice nothing: ids, positions, cursors, tokens and the generation are the same afterwards. The accounts
+themselves are copied last, in one transaction with the store's identity, so that a target whose copy broke off has no
+account, and the next try begins by clearing it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def migrate(source: Database, target: Database, *, now: Callable[[], Milli
 
 
 def _heads(tx: Transaction) -> dict[bytes, tuple[Row, tuple[Row, ...]]]:
-    """Return what every client compares: of each account its log's end and last place, and the end of each lane."""
+    """Return what every client compares: of each account its log's end and its `gseq`, and the end of each lane."""
     return {
         row[0]: (
             row,

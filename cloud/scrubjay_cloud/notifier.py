@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """One who waits. `gseq` is the newest position heard of since the watch began, -1 for none."""
+    """Somebody who waits. `gseq` is the newest position heard of since the watch began, -1 for none."""
 
     gseq: int = -1
     closing: bool = False

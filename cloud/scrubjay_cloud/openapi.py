@@ -33,7 +33,7 @@ def document(endpoints: Iterable[Endpoint], version: str) -> Schema:
         *(one for endpoint in listed for one in (endpoint.record, endpoint.answer) if one is not None),
     }
     shapes = sorted(named - {bytes, str}, key=lambda shape: shape.__name__)
-    _, found = msgspec.json.schema_components(shapes, ref_template=REF)
+    _, components = msgspec.json.schema_components(shapes, ref_template=REF)
     paths: dict[str, Schema] = {}
     for endpoint in listed:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -49,7 +49,7 @@ def document(endpoints: Iterable[Endpoint], version: str) -> Schema:
         "security": [{"token": []}],
         "paths": paths,
         "components": {
-            "schemas": {name: _tidied(schema) for name, schema in found.items()},
+            "schemas": {name: _tidied(schema) for name, schema in components.items()},
             "responses": {kind.code: _refusal(inspect.getdoc(kind) or "") for kind in (*KINDS, *SYNC_KINDS)}
             | {"internal": _refusal("Something went wrong inside the server. Its log has it under the request's id.")},
             "headers": {
@@ -101,15 +101,15 @@ def _operation(endpoint: Endpoint) -> Schema:
 
 
 def _answer(endpoint: Endpoint) -> Schema:
-    found: Schema = {"description": endpoint.summary}
+    response: Schema = {"description": endpoint.summary}
     if endpoint.answer is bytes:
-        found["content"] = {MEDIA: {"schema": {"description": "SJS1 objects, one after another."}}}
-        found["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
+        response["content"] = {MEDIA: {"schema": {"description": "SJS1 objects, one after another."}}}
+        response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
     elif endpoint.answer is str:
-        found["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        response["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
     elif endpoint.answer is not None:
-        found["content"] = {_JSON: {"schema": {"$ref": REF.format(name=endpoint.answer.__name__)}}}
-    return found
+        response["content"] = {_JSON: {"schema": {"$ref": REF.format(name=endpoint.answer.__name__)}}}
+    return response
 
 
 def _name(endpoint: Endpoint) -> str:

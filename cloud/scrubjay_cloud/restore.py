@@ -81,7 +81,7 @@ async def restore(
         return await _in_place(settings, now=now, entropy=entropy)
     if source is None and not settings.replica:
         raise InvalidError(
-            "restoring needs a backup or a replica, and none is named", hint="give --from FILE, or --replica URL"
+            "no backup and no replica is named to restore from", hint="give --from FILE, or --replica URL"
         )
     sqlite_file.refuse_old_sqlite()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -210,23 +210,23 @@ async def _in_place(settings: Settings, *, now: Callable[[], Millis], entropy: C
         await opened.close()
 
 
-def _swapped(fetched: Path, place: Path, kept: Path) -> str:
+def _swapped(fetched: Path, target: Path, kept: Path) -> str:
     """Put the new file where the service looks, atomically; return the folder that keeps the old one.
 
     The old file's log goes first: SQLite would read it into the new file. So that a crash in between costs nothing, the
     log is emptied into the old file before, where that can still be opened.
     """
-    beside = [path for path in _side_files(place) if path.exists()]
-    if place.exists() or beside:
+    beside = [path for path in _side_files(target) if path.exists()]
+    if target.exists() or beside:
         kept.mkdir(mode=0o700)
-        if place.exists():
-            _emptied(place)
-            os.link(place, kept / place.name)
+        if target.exists():
+            _emptied(target)
+            os.link(target, kept / target.name)
         for path in beside:
             if path.exists():
                 path.rename(kept / path.name)
-    fetched.replace(place)
-    folder = os.open(place.parent, os.O_RDONLY)
+    fetched.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
@@ -234,19 +234,19 @@ def _swapped(fetched: Path, place: Path, kept: Path) -> str:
     return str(kept) if kept.exists() else ""
 
 
-def _side_files(place: Path) -> list[Path]:
+def _side_files(path: Path) -> list[Path]:
     """Return what belongs to a database file: its log, the log's index, and litestream's notes of how far it was."""
     return [
-        *(place.with_name(place.name + suffix) for suffix in _SIDE_FILES),
-        place.with_name(f".{place.name}-litestream"),
+        *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES),
+        path.with_name(f".{path.name}-litestream"),
     ]
 
 
-def _emptied(place: Path) -> None:
+def _emptied(path: Path) -> None:
     # a damaged file is kept as it is, log and all
     with (
         contextlib.suppress(driver.Error, OSError),
-        contextlib.closing(sqlite_file.raw(place, read_only=False)) as connection,
+        contextlib.closing(sqlite_file.raw(path, read_only=False)) as connection,
     ):
         connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 

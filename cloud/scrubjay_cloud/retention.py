@@ -78,11 +78,11 @@ def _audits(tx: Transaction, before: int, most: int, rows: int) -> int:
 
 
 def _keyrings(tx: Transaction, before: int, rows: int) -> int:
-    found = tx.rows("select account, hash, size from blob where replaced_at <= ? limit ?", (before, rows))
-    for account, digest, size in found:
+    expired = tx.rows("select account, hash, size from blob where replaced_at <= ? limit ?", (before, rows))
+    for account, digest, size in expired:
         tx.execute("update account set bytes = bytes - ?, objects = objects - 1 where id = ?", (size, account))
         tx.execute("delete from blob where account = ? and hash = ?", (account, digest))
-    return len(found)
+    return len(expired)
 
 
 def _superseded(tx: Transaction, before: int, rows: int) -> int:
@@ -94,19 +94,19 @@ def _superseded(tx: Transaction, before: int, rows: int) -> int:
         (before, rows),
     ):
         tx.execute("update account set gseq = gseq where id = ?", (account,))
-        found = tx.rows(
+        expired = tx.rows(
             "select scope, device, n_from, hash, size from object where account = ? and superseded_at <= ? limit ?",
             (account, before, left),
         )
         tx.many(
             "delete from object where account = ? and scope = ? and device = ? and n_from = ? and hash = ?"
             " and superseded_at is not null",
-            [(account, scope, device, n_from, digest) for scope, device, n_from, digest, _ in found],
+            [(account, scope, device, n_from, digest) for scope, device, n_from, digest, _ in expired],
         )
         tx.execute(
-            "update account set superseded = superseded - ? where id = ?", (sum(row[4] for row in found), account)
+            "update account set superseded = superseded - ? where id = ?", (sum(row[4] for row in expired), account)
         )
-        left, gone = left - len(found), gone + len(found)
+        left, gone = left - len(expired), gone + len(expired)
         if left <= 0:
             break
     return gone

@@ -83,7 +83,7 @@ class Service:
 
 
 def log_entries(tx: Transaction, account: bytes, start: int = 0, count: int = -1) -> list[bytes]:
-    """Return an account's log entries from a place on; `count` -1 means all."""
+    """Return an account's log entries from a number on; `count` -1 means all."""
     limit = "" if count < 0 else f" limit {int(count)}"
     rows = tx.rows(
         f"select entry from account_log where account = ? and seq >= ? order by seq{limit}", (account, start)

@@ -50,11 +50,11 @@ class LogLines(logging.Formatter):
         words = record.getMessage()
         if record.exc_info and record.exc_info[0] is not None:
             # Where it happened, and not what the exception says: it may quote what was sent.
-            place = record.exc_info[2]
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            if place is not None:
-                words += f" at={place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+            innermost = record.exc_info[2]
+            while innermost is not None and innermost.tb_next is not None:
+                innermost = innermost.tb_next
+            if innermost is not None:
+                words += f" at={innermost.tb_frame.f_code.co_filename}:{innermost.tb_lineno}"
         plain = words if words.isprintable() else "".join(one if one.isprintable() else " " for one in words)
         return f"{at}Z {record.levelname} {record.name} {plain}"
 
@@ -143,16 +143,16 @@ async def _database(settings: Settings, metrics: Metrics) -> AsyncIterator[_Open
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((host, port))
+            listener.bind((host, port))
         except OSError as error:
             raise _not_bound(host, port, error) from error
-        yield found
+        yield listener
     finally:
-        found.close()
+        listener.close()
 
 
 def _not_bound(host: str, port: int, error: OSError) -> ScrubjayError:

@@ -84,9 +84,9 @@ def load(flags: Mapping[str, str | None] | None = None, environ: Mapping[str, st
             chosen[option.key] = _read(option, given[option.key], "--" + option.key.replace("_", "-"))
         elif text := (environ or {}).get(option.variable):
             chosen[option.key] = _read(option, text, option.variable)
-    found = Settings(**{"data": default_data()} | chosen)
-    _check(found)
-    return found
+    settings = Settings(**{"data": default_data()} | chosen)
+    _check(settings)
+    return settings
 
 
 def default_data() -> Path:

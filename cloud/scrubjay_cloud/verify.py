@@ -125,9 +125,9 @@ def _replayed(tx: Transaction, account: bytes, seq: int, head: bytes, now: Milli
     states = accountlog.extended((), [row[2] for row in rows], now)
     if not states:
         raise ScrubjayError("it has no entries")
-    for place, (state, row) in enumerate(zip(states, rows, strict=True)):
-        if row[0] != place or row[1] != state.head:
-            raise ScrubjayError(f"entry {place} is not the one its row names")
+    for number, (state, row) in enumerate(zip(states, rows, strict=True)):
+        if row[0] != number or row[1] != state.head:
+            raise ScrubjayError(f"entry {number} is not the one its row names")
     last = states[-1]
     if last.account != account or (last.seq, last.head) != (seq, head):
         raise ScrubjayError(f"it ends at entry {last.seq}, and the account says {seq}")
@@ -234,14 +234,14 @@ def _after(end: _End, rows: Sequence[Row], lane: tuple[bytes, bytes, bytes], key
 
 def _read(row: Row, lane: tuple[bytes, bytes, bytes]) -> Envelope:
     kind, n_from, n_to, link, tip, size, body = row
-    found = envelope.parse(body)
-    header = found.header
+    parsed = envelope.parse(body)
+    header = parsed.header
     if (header.account, header.scope, header.device) != lane:
         raise ScrubjayError(f"the object at place {n_from} belongs to another lane")
     said = (kind, n_from, n_to, link, tip, size)
-    if said != (header.kind, header.n_from, header.n_to, found.link, found.end, len(body)):
+    if said != (header.kind, header.n_from, header.n_to, parsed.link, parsed.end, len(body)):
         raise ScrubjayError(f"the object at place {n_from} is not the one its row names")
-    return found
+    return parsed
 
 
 def _cut(tx: Transaction, account: bytes, lane: tuple[bytes, bytes], end: _End) -> None:

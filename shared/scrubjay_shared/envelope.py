@@ -118,7 +118,7 @@ class Header:
 
     @classmethod
     def unpack(cls, data: bytes, at: int = 0) -> Header:
-        """Return the header of the 208 bytes from a place on. Raises MalformedError when they are none."""
+        """Return the header in the 208 bytes from an offset on. Raises MalformedError when they are not a header."""
         if len(data) < at + HEADER_BYTES or not data.startswith(MAGIC, at):
             raise MalformedError(
                 "the bytes are not an SJS1 object", hint="the sender speaks another protocol, or a part is missing"
@@ -274,8 +274,8 @@ def check_signatures(run: Sequence[Envelope], keys: Callable[[Envelope], Sequenc
 
     Raises BadSignatureError, naming the first place that fails.
     """
-    for place, envelope in enumerate(run, 1):
-        if (place == len(run) or envelope.header.kind == _PACK) and not signed_by(envelope, keys(envelope)):
+    for number, envelope in enumerate(run, 1):
+        if (number == len(run) or envelope.header.kind == _PACK) and not signed_by(envelope, keys(envelope)):
             raise _unsigned(envelope.header)
 
 
@@ -293,7 +293,7 @@ def check_run(run: Sequence[Envelope], *, n: int, prev: bytes, keys: Callable[[E
     pack's `tip` says nothing of its body. `keys` gives the public keys that may have signed an object. Raises
     BrokenChainError or BadSignatureError, naming the first place that fails.
     """
-    for place, envelope in enumerate(run):
+    for index, envelope in enumerate(run):
         header = envelope.header
         if header.account != run[0].header.account or envelope.lane != run[0].lane:
             raise BrokenChainError(
@@ -305,7 +305,7 @@ def check_run(run: Sequence[Envelope], *, n: int, prev: bytes, keys: Callable[[E
                 f"place {header.n_from} of lane {header.device.hex()[:8]} does not continue place {n}",
                 hint="scrubjay sync verify reads the lane again and says from where on it differs",
             )
-        last = place == len(run) - 1
+        last = index == len(run) - 1
         if (last or header.kind == _PACK) and not signed_by(envelope, keys(envelope)):
             raise _unsigned(header)
         if not last:

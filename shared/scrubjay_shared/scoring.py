@@ -49,7 +49,7 @@ def encode_vector(row: Rows, scale: float) -> bytes:
 
 
 def decode_vector(blob: bytes) -> tuple[Rows, float]:
-    """Return what `encode_vector` was given. Raises CorruptError for too few bytes, or a scale that is none."""
+    """Return what `encode_vector` was given. Raises CorruptError for too few bytes, or a negative scale."""
     if len(blob) <= 4:
         raise CorruptError("a stored vector is cut short", hint="scrubjay models re-embeds what is missing")
     scale = float(np.frombuffer(blob, "<f4", count=1)[0])

@@ -69,7 +69,7 @@ def _count(payload: bytes) -> int:
 
 
 def compress(payload: bytes) -> tuple[bytes, int]:
-    """Return a payload as it is sealed, and the flag that says how. Raises TooLargeError for what none could open."""
+    """Return a payload as it is sealed, and the flag that says how. Raises TooLargeError."""
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise TooLargeError(
             f"the content of an object may have {MAX_PAYLOAD_BYTES} bytes, got {len(payload)}",

@@ -2,7 +2,7 @@
 
 Tokens hold letters, digits, marks and emoji only: no white space, no quotation mark. A document's tokens joined by
 spaces, stored in an FTS5 table made with `FTS5_TOKENIZE`, are split back into exactly these tokens: the `ascii`
-tokenizer takes every character beyond ASCII as part of a word, and in ASCII splits at what is no letter or digit.
+tokenizer takes every character beyond ASCII as part of a word, and in ASCII splits at all but letters and digits.
 
 English is stemmed (Snowball) after its stop words are dropped; Cyrillic, Greek, Arabic and Devanagari words are
 stemmed by their own Snowball stemmers; Chinese, Japanese and Korean become overlapping pairs of characters; Thai, Lao,

@@ -26,7 +26,7 @@ HEAD = "Scrubjay-Head"
 """The cursor a reader has when it has read everything; equal to `CURSOR` on the last page."""
 STORE = "Scrubjay-Store"
 GENERATION = "Scrubjay-Generation"
-"""Raised by the operator after a restore that may have lost a tail: clients compare and heal."""
+"""Raised by the operator after a restore that may have lost a tail: clients compare and repair."""
 WARNING = "Scrubjay-Quota-Warning"
 """Share of the quota used, in percent, from 80 on."""
 
@@ -93,7 +93,7 @@ class LogAppend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPage:
-    """GET /v1/log?from=seq: the entries from a place on, and where the log ends."""
+    """GET /v1/log?from=seq: the entries from a number on, and where the log ends."""
 
     entries: tuple[bytes, ...]
     seq: int
@@ -201,7 +201,7 @@ class Wraps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneHead:
-    """Where a lane ends: its last place and that place's link."""
+    """Where a lane ends: the number of its last op, and its link."""
 
     scope: bytes
     device: bytes

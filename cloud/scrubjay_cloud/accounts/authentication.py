@@ -79,45 +79,45 @@ async def login(service: Service, call: Call) -> Answer:
     name = folded(given.username, policy)
     check_auth_key(given.auth_key)
     await service.limits.spend("login-name", name.encode(), policy.limits.login_name)
-    found = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
-    step = await _proved(service, found, given.auth_key, given.code, now)
-    if found is None or step is None:
+    stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
+    step = await _proved(service, stored, given.auth_key, given.code, now)
+    if stored is None or step is None:
         raise CredentialsError(_WRONG, hint=_WRONG_HINT)
     token, expires = token_text(service.entropy(32)), now + policy.pending_ms
 
     def admit(tx: Transaction) -> None:
-        _use_step(tx, found, step)
+        _use_step(tx, stored, step)
         # Whoever logs in again and again holds a few pending tokens, not thousands.
         tx.execute(
             "delete from token where account = ? and device is null and hash not in (select hash from token"
             " where account = ? and device is null order by expires desc limit ?)",
-            (found.account, found.account, policy.max_tokens - 1),
+            (stored.account, stored.account, policy.max_tokens - 1),
         )
         tx.execute(
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
-            (token_hash(token), found.account, PENDING_TOKEN, expires),
+            (token_hash(token), stored.account, PENDING_TOKEN, expires),
         )
-        audit(tx, found.account, "login", now)
+        audit(tx, stored.account, "login", now)
 
     await service.database.write(admit)
-    return Answer(record=Pending(account=found.account, token=token, expires=expires))
+    return Answer(record=Pending(account=stored.account, token=token, expires=expires))
 
 
-async def _proved(service: Service, found: _Secret | None, auth_key: bytes, code: str, now: Millis) -> int | None:
+async def _proved(service: Service, stored: _Secret | None, auth_key: bytes, code: str, now: Millis) -> int | None:
     """Return the time step of the second factor's code, 0 without one; None when key or code is wrong."""
-    digest = await hashed(service, auth_key, found.salt if found else bytes(SALT_BYTES))
-    right = hmac.compare_digest(digest, found.digest if found else bytes(32))
-    secret = found.totp if found else None
-    step = totp_step(secret or bytes(20), code, now, found.totp_step if found else 0)
-    if found is None or not right:
+    digest = await hashed(service, auth_key, stored.salt if stored else bytes(SALT_BYTES))
+    right = hmac.compare_digest(digest, stored.digest if stored else bytes(32))
+    secret = stored.totp if stored else None
+    step = totp_step(secret or bytes(20), code, now, stored.totp_step if stored else 0)
+    if stored is None or not right:
         return None
     return 0 if secret is None else step
 
 
-def _use_step(tx: Transaction, found: _Secret, step: int) -> None:
+def _use_step(tx: Transaction, stored: _Secret, step: int) -> None:
     """Note that a code was used. Raises CredentialsError when another login used it at the same moment."""
     if step and not tx.execute(
-        "update account set totp_step = ? where id = ? and totp_step < ?", (step, found.account, step)
+        "update account set totp_step = ? where id = ? and totp_step < ?", (step, stored.account, step)
     ):
         raise CredentialsError(_WRONG, hint=_WRONG_HINT)
 
@@ -134,10 +134,10 @@ async def confirmed(service: Service, call: Call, auth_key: bytes) -> _Secret:
     check_auth_key(auth_key)
     account = call.caller.account
     await service.limits.spend("password", account, service.policy.limits.login_name)
-    found = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
-    if found is None or not hmac.compare_digest(await hashed(service, auth_key, found.salt), found.digest):
+    stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
+    if stored is None or not hmac.compare_digest(await hashed(service, auth_key, stored.salt), stored.digest):
         raise CredentialsError("the password is wrong", hint="nothing was changed; try again")
-    return found
+    return stored
 
 
 async def set_password(service: Service, call: Call) -> Answer:
@@ -145,17 +145,17 @@ async def set_password(service: Service, call: Call) -> Answer:
     given: SetPassword = call.body
     check_auth_key(given.new_auth_key)
     check_kdf(given.new_kdf, service.policy)
-    found = await confirmed(service, call, given.auth_key)
+    stored = await confirmed(service, call, given.auth_key)
     salt, now = service.entropy(SALT_BYTES), service.now()
     digest = await hashed(service, given.new_auth_key, salt)
 
     def change(tx: Transaction) -> None:
         tx.execute(
             "update account set kdf = ?, auth_hash = ?, auth_salt = ? where id = ?",
-            (msgspec.msgpack.encode(given.new_kdf), digest, salt, found.account),
+            (msgspec.msgpack.encode(given.new_kdf), digest, salt, stored.account),
         )
-        tx.execute("delete from token where account = ? and device is null", (found.account,))
-        audit(tx, found.account, "password", now)
+        tx.execute("delete from token where account = ? and device is null", (stored.account,))
+        audit(tx, stored.account, "password", now)
 
     await service.database.write(change)
     return Answer()
@@ -164,7 +164,7 @@ async def set_password(service: Service, call: Call) -> Answer:
 async def set_totp(service: Service, call: Call) -> Answer:
     """Set or take away the second factor. To set it, a code of the new secret must be given."""
     given: SetTotp = call.body
-    found = await confirmed(service, call, given.auth_key)
+    stored = await confirmed(service, call, given.auth_key)
     now, step = service.now(), 0
     if given.secret:
         if len(given.secret) not in TOTP_SECRET_BYTES:
@@ -182,9 +182,9 @@ async def set_totp(service: Service, call: Call) -> Answer:
 
     def change(tx: Transaction) -> None:
         tx.execute(
-            "update account set totp = ?, totp_step = ? where id = ?", (given.secret or None, step, found.account)
+            "update account set totp = ?, totp_step = ? where id = ?", (given.secret or None, step, stored.account)
         )
-        audit(tx, found.account, "totp on" if given.secret else "totp off", now)
+        audit(tx, stored.account, "totp on" if given.secret else "totp off", now)
 
     await service.database.write(change)
     return Answer()

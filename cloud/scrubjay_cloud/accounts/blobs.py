@@ -31,10 +31,10 @@ class Blob:
 
 def read_blob(data: bytes) -> Blob:
     """Return an object that stands in no lane. Raises MalformedError."""
-    found = parse(data)
-    if found.header.kind in LANE_KINDS:
+    envelope = parse(data)
+    if envelope.header.kind in LANE_KINDS:
         raise MalformedError("the object belongs into a lane", hint="POST /v1/push takes it")
-    header = found.header
+    header = envelope.header
     return Blob(
         hash=sha256(data).digest(),
         scope=header.scope,

@@ -47,8 +47,8 @@ async def usage(service: Service, call: Call) -> Answer:
 async def leave(service: Service, call: Call) -> Answer:
     """Delete the account and everything of it, in one transaction."""
     given: DeleteAccount = call.body
-    found = await confirmed(service, call, given.auth_key)
-    return Answer(record=await service.database.write(lambda tx: delete_account(tx, found.account)))
+    stored = await confirmed(service, call, given.auth_key)
+    return Answer(record=await service.database.write(lambda tx: delete_account(tx, stored.account)))
 
 
 def delete_account(tx: Transaction, account: bytes) -> Deleted:

@@ -68,14 +68,14 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/log",
-        summary="The account log from a place on.",
+        summary="The account log from an entry on.",
         handler=read_log,
         admits=Admits.PENDING,
         answer=LogPage,
         query=(
             Query(
                 name="from",
-                meaning="a place in the log",
+                meaning="the number of an entry",
                 read=whole(0, MAX_INT),
                 schema={"type": "integer", "minimum": 0, "maximum": MAX_INT},
                 default=0,

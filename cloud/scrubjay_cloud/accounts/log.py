@@ -30,7 +30,7 @@ LOG_PAGE_BYTES = 512 * 1024  # of entries; base64 makes 700 KB of it
 
 
 async def read_log(service: Service, call: Call) -> Answer:
-    """Hand out the entries from a place on, as many as a page holds."""
+    """Return the entries from a number on, as many as a page holds."""
     account = call.caller.account
 
     def work(tx: Transaction) -> LogPage:
@@ -152,7 +152,7 @@ def store_log(tx: Transaction, state: AccountState, given: LogAppend, blobs: Seq
             "update blob set replaced_at = ? where account = ? and kind = ? and replaced_at is null and hash <> ?",
             (now, account, int(ObjectKind.KEYRING), keyring),
         )
-        # Entries that the recovery code voided: the keyring from before them is in force again.
+        # After a `void` entry the keyring from before the undone entries is in force again.
         tx.execute("update blob set replaced_at = null where account = ? and hash = ?", (account, keyring))
     for wrap in given.wraps:
         store_wrap(tx, account, wrap, replace=True)

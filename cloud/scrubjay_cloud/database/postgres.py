@@ -185,8 +185,8 @@ class PostgresDatabase:
     async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Run it outside of any transaction, and with others: one way to the server and back instead of three."""
         self._refuse_closed()
-        found: Row | None = await self._lookups.done((sql, params))
-        return found
+        row: Row | None = await self._lookups.done((sql, params))
+        return row
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
         """Run `work` in a transaction; again when PostgreSQL broke it off, or when another that shares it failed."""
@@ -328,8 +328,8 @@ def _migrate(tx: Transaction, seeded: Callable[[], dict[str, str]], now: Callabl
     tx.execute(
         "create table if not exists migration (version integer primary key, name text not null, at bigint not null)"
     )
-    found = tx.row("select coalesce(max(version), 0) from migration")
-    version = int(found[0]) if found else 0
+    applied_row = tx.row("select coalesce(max(version), 0) from migration")
+    version = int(applied_row[0]) if applied_row else 0
     if version > latest("postgres"):
         raise ConflictError(
             f"the database was written by a newer version (schema {version}, this one knows {latest('postgres')})",

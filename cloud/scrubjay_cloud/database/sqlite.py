@@ -48,13 +48,13 @@ class SqliteTransaction:
 
     def row(self, sql: str, params: Params = ()) -> Row | None:
         """Return the first row. The statement runs to its end, so that what it changes is changed."""
-        found = self._connection.execute(sql, _bound(params)).fetchall()
-        return found[0] if found else None
+        rows = self._connection.execute(sql, _bound(params)).fetchall()
+        return rows[0] if rows else None
 
     def rows(self, sql: str, params: Params = ()) -> list[Row]:
         """Return all rows."""
-        found: list[Row] = self._connection.execute(sql, _bound(params)).fetchall()
-        return found
+        rows: list[Row] = self._connection.execute(sql, _bound(params)).fetchall()
+        return rows
 
     def many(self, sql: str, params: Iterable[Params]) -> None:
         """Run one statement for each set of values."""
@@ -219,8 +219,8 @@ async def open_sqlite(
                 return InlineSqliteDatabase(path, lock, emptying_log(raw(path, read_only=False)), meta)
         opened: list[Connection] = []
         try:
-            for place in range(1 + DEFAULT.readers):
-                connection = connect(path, read_only=place > 0)
+            for number in range(1 + DEFAULT.readers):
+                connection = connect(path, read_only=number > 0)
                 await connection
                 opened.append(connection)
             await opened[0].call(emptying_log)

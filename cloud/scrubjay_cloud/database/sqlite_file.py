@@ -46,10 +46,10 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 def refuse_old_sqlite(version: tuple[int, ...] | None = None) -> None:
     """Raise UnavailableError when SQLite is one that can corrupt its log."""
-    found = version or version_info
-    if tuple(found) < SAFE_VERSION:
+    used = version or version_info
+    if tuple(used) < SAFE_VERSION:
         raise UnavailableError(
-            f"SQLite {'.'.join(map(str, found))} can corrupt a database that several connections write "
+            f"SQLite {'.'.join(map(str, used))} can corrupt a database that several connections write "
             f"(fixed in {'.'.join(map(str, SAFE_VERSION))})",
             hint="install pysqlite3 0.6.1 or newer, or a Python with a newer SQLite, or use DATABASE_URL",
         )
@@ -175,12 +175,12 @@ def translate(error: Exception, path: Path) -> Exception:
     text = str(error).lower()
     for words, kind, message, hint in _MEANINGS:
         if any(word in text for word in words):
-            found = kind(message.format(name=path.name), hint=hint)
-            found.__cause__ = error
-            return found
-    found = ScrubjayError(f"{path.name}: {type(error).__name__}", hint="scrubjay-cloud check looks for the cause")
-    found.__cause__ = error
-    return found
+            ours = kind(message.format(name=path.name), hint=hint)
+            ours.__cause__ = error
+            return ours
+    ours = ScrubjayError(f"{path.name}: {type(error).__name__}", hint="scrubjay-cloud check looks for the cause")
+    ours.__cause__ = error
+    return ours
 
 
 _MEANINGS: tuple[tuple[tuple[str, ...], type[ScrubjayError], str, str], ...] = (

@@ -19,7 +19,7 @@ from scrubjay_shared.errors import (
 
 
 async def get_object(service: Service, call: Call) -> Answer:
-    """Hand out an object that stands in no lane."""
+    """Return an object that stands in no lane."""
     caller = call.caller
     row = await service.database.read(
         lambda tx: tx.row(

@@ -27,7 +27,7 @@ class _Page:
 
 
 async def pull(service: Service, call: Call) -> Answer:
-    """Hand out what stands after a cursor, in order; when there is nothing, wait for it as long as asked."""
+    """Return what stands after a cursor, in order; when there is nothing, wait for it as long as asked."""
     caller, query, policy = call.caller, call.query, service.policy
     after = read_cursor(service.derived("cursor"), caller.account, query["after"])
     scopes = await readable_scopes(service, call)
@@ -111,7 +111,7 @@ def _page(
 
 
 async def read_lane(service: Service, call: Call) -> Answer:
-    """Hand out one lane from a place on: first the object that covers it."""
+    """Return one lane from a number on: first the object that covers it."""
     caller, policy = call.caller, service.policy
     scope, device, start = call.path["scope"], call.path["device"], call.query["from"]
     readable = await readable_scopes(service, call)
@@ -141,15 +141,15 @@ async def read_lane(service: Service, call: Call) -> Answer:
 
 
 async def heads(service: Service, call: Call) -> Answer:
-    """Say where every lane ends that the device may read."""
+    """Return where every lane ends that the device may read."""
     caller = call.caller
     scopes = await readable_scopes(service, call)
     where, values = _among(scopes)
 
     def work(tx: Transaction) -> tuple[int, list[Row]]:
         row = tx.row("select gseq from account where id = ?", (caller.account,))
-        found = f"select scope, device, n, tip from lane where account = ?{where} order by scope, device"
-        return row[0] if row else 0, tx.rows(found, (caller.account, *values))
+        lanes = f"select scope, device, n, tip from lane where account = ?{where} order by scope, device"
+        return row[0] if row else 0, tx.rows(lanes, (caller.account, *values))
 
     gseq, rows = await service.database.read(work)
     return Answer(

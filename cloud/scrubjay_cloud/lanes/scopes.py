@@ -19,10 +19,10 @@ async def delete_scope(service: Service, call: Call) -> Answer:
     """Delete everything of a scope whose end the log has declared: a token alone destroys nothing."""
     caller, scope, now = call.caller, call.path["scope"], service.now()
     state = await service.state(caller.account, caller.head)
-    found = state.scopes.get(scope)
-    if found is None:
+    declared = state.scopes.get(scope)
+    if declared is None:
         raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
-    if not found.deleted:
+    if not declared.deleted:
         raise ConflictError("the account log still has that scope", hint="append a scope_delete entry first")
     return Answer(record=await service.database.write(lambda tx: erase_scope(tx, caller.account, scope, now)))
 

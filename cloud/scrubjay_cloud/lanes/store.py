@@ -161,7 +161,7 @@ def _append(
 
 
 def _is_stored(tx: Transaction, account: bytes, item: Item) -> bool:
-    """Say whether this very object stands, or stood until a pack took its place, where the lane has it.
+    """Return whether this very object stands, or stood until a pack replaced it, where the lane has it.
 
     An object that ends where a stored one does, with the same link, continues the same chain. Of what a pack has
     replaced long ago nothing is left to compare with: then it counts as another, for a device that sends it has been

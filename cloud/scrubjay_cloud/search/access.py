@@ -19,7 +19,7 @@ async def searchable_scope(service: Service, call: Call, *, writes: bool = False
     """Return the scope of a call, which the caller may read and the server may search. Raises what forbids it."""
     caller, scope = call.caller, call.path["scope"]
     state = await service.state(caller.account, caller.head)
-    device, found = state.devices.get(caller.device or b""), state.scopes.get(scope)
+    device, declared = state.devices.get(caller.device or b""), state.scopes.get(scope)
     if device is None or device.revoked:
         raise RevokedError(
             "this device was revoked: it syncs no more",
@@ -33,9 +33,9 @@ async def searchable_scope(service: Service, call: Call, *, writes: bool = False
         raise DeniedError(
             "this is a read-only device, which may not send vectors", hint="devices that may write send them"
         )
-    if found is None or found.deleted:
+    if declared is None or declared.deleted:
         raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
-    if found.suite != Suite.OPEN:
+    if declared.suite != Suite.OPEN:
         raise NotSearchableError(
             "the scope is sealed: this server cannot read it", hint="scrubjay recall searches it on your device"
         )
@@ -44,7 +44,7 @@ async def searchable_scope(service: Service, call: Call, *, writes: bool = False
             "this server cannot search: its PostgreSQL has no pgvector 0.8",
             hint="its operator installs the extension and restarts it; scrubjay recall searches on your device",
         )
-    return found
+    return declared
 
 
 async def catch_up(service: Service, account: bytes, scope: bytes) -> None:

@@ -41,18 +41,20 @@ async def search(service: Service, call: Call) -> Answer:
     """Search by meaning and words; without a vector by words alone. The best come first."""
     asked: SearchRequest = call.body
     policy = service.policy.search
-    found = await searchable_scope(service, call)
+    declared = await searchable_scope(service, call)
     if len(asked.text) > policy.text_chars:
         raise TooLargeError(f"a query may have {policy.text_chars} characters", hint="shorten it")
     if not 1 <= asked.limit <= policy.hits:
         raise InvalidError(f"limit must be from 1 to {policy.hits}", hint="ask for fewer")
     vector = None
     if asked.vector:
-        check_space(found, asked.space)
+        check_space(declared, asked.space)
         vector = vector_of(asked.vector, policy)
     account = call.caller.account
-    await catch_up(service, account, found.id)
-    hits = await service.database.read(lambda tx: searched(tx, account, found.id, asked, vector=vector, policy=policy))
+    await catch_up(service, account, declared.id)
+    hits = await service.database.read(
+        lambda tx: searched(tx, account, declared.id, asked, vector=vector, policy=policy)
+    )
     return Answer(record=SearchAnswer(hits=hits, mode=KEYWORD if vector is None else HYBRID))
 
 
@@ -193,9 +195,9 @@ def _scored(
     if vector is not None:
         column = "vector_send(vec)" if tx.dialect == "postgres" else "vec"
         blobs: dict[str, bytes] = dict(tx.rows(f"select id, {column} from mem_embedding where {these}", here))
-        at = [place for place, one in enumerate(ids) if one in blobs]
+        at = [index for index, one in enumerate(ids) if one in blobs]
         if at:
-            cosine[at] = vectors_of([blobs[ids[place]] for place in at], tx.dialect) @ vector
+            cosine[at] = vectors_of([blobs[ids[index]] for index in at], tx.dialect) @ vector
             embedded[at] = True
     scores = scoring.weighted(cosine, overlaps, cosine_weight=policy.cosine_weight, token_weight=policy.token_weight)
     rows = {
@@ -203,19 +205,19 @@ def _scored(
         for row in tx.rows(f"select id, text, type, topic, created, superseded from mem where {these}", here)
     }
     order = sorted(
-        (place for place in range(len(ids)) if embedded[place] or overlaps[place] > 0),
-        key=lambda place: (rows[ids[place]][5], -float(scores[place]), -rows[ids[place]][4], ids[place]),
+        (index for index in range(len(ids)) if embedded[index] or overlaps[index] > 0),
+        key=lambda index: (rows[ids[index]][5], -float(scores[index]), -rows[ids[index]][4], ids[index]),
     )
     return tuple(
         SearchHit(
-            id=ids[place],
-            content=rows[ids[place]][1],
-            score=float(scores[place]),
-            cosine=float(cosine[place]),
-            overlap=float(overlaps[place]),
-            type=rows[ids[place]][2],
-            topic=rows[ids[place]][3],
-            created_at=rows[ids[place]][4],
+            id=ids[index],
+            content=rows[ids[index]][1],
+            score=float(scores[index]),
+            cosine=float(cosine[index]),
+            overlap=float(overlaps[index]),
+            type=rows[ids[index]][2],
+            topic=rows[ids[index]][3],
+            created_at=rows[ids[index]][4],
         )
-        for place in order[:limit]
+        for index in order[:limit]
     )

@@ -29,7 +29,7 @@ ID_CHARS = 26
 
 
 async def wanted_vectors(service: Service, call: Call) -> Answer:
-    """Name the memories that have no vector of what they now say, and the topics that have none."""
+    """Return the memories that have no vector of what they now say, and the topics without a vector."""
     account, scope, after, page = (
         call.caller.account,
         call.path["scope"],
@@ -66,8 +66,8 @@ async def put_vectors(service: Service, call: Call) -> Answer:
     """Take vectors of memories that say what they were made of; others are passed over, for they came too late."""
     given: PutVectors = call.body
     account, scope, policy = call.caller.account, call.path["scope"], service.policy.search
-    found = await searchable_scope(service, call, writes=True)
-    check_space(found, given.space)
+    declared = await searchable_scope(service, call, writes=True)
+    check_space(declared, given.space)
     if len(given.vectors) + len(given.topics) > policy.put:
         raise TooLargeError(f"a request may carry {policy.put} vectors", hint="send them in several requests")
     vectors = {one.id: (one.content_hash, vector_of(one.vector, policy)) for one in given.vectors}
@@ -140,15 +140,15 @@ def vector_of(data: bytes, policy: SearchPolicy) -> Vector:
     """Return a vector as it travels, of length 1 exactly. Raises InvalidError, WrongSpaceError."""
     if not data or len(data) % 4:
         raise InvalidError("a vector must be float32 numbers, little-endian", hint="GET /openapi.json describes it")
-    found = np.frombuffer(data, "<f4")
-    if len(found) > policy.dimension:
+    vector = np.frombuffer(data, "<f4")
+    if len(vector) > policy.dimension:
         raise WrongSpaceError(
-            f"a vector may have {policy.dimension} numbers, got {len(found)}", hint="use a model with shorter vectors"
+            f"a vector may have {policy.dimension} numbers, got {len(vector)}", hint="use a model with shorter vectors"
         )
-    length = float(np.sqrt(np.sum(found.astype(np.float64) ** 2)))
+    length = float(np.sqrt(np.sum(vector.astype(np.float64) ** 2)))
     if not abs(length - 1) <= policy.unit:  # not a number compares as false
         raise InvalidError("a vector must have length 1", hint="normalise it before it is sent")
-    return np.asarray(found / np.float32(length), "<f4")
+    return np.asarray(vector / np.float32(length), "<f4")
 
 
 def pgvector_text(vector: Vector) -> str:

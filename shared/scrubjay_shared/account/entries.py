@@ -82,14 +82,15 @@ def read(data: bytes) -> Entry:
     """Return the entry of some bytes, unverified. Raises MalformedError."""
     if not SIGNATURE_BYTES < len(data) <= MAX_ENTRY_BYTES:
         raise MalformedError(
-            f"an account log entry has {len(data)} bytes, which no entry has", hint="fetch the log again"
+            f"an account log entry has {len(data)} bytes: an entry has {SIGNATURE_BYTES + 1} to {MAX_ENTRY_BYTES}",
+            hint="fetch the log again",
         )
     try:
         seq, prev, kind, body, signer = _decoder.decode(data[:-SIGNATURE_BYTES])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedError("an account log entry is not in the format of this version", hint=NEWER) from error
     if seq < 0 or len(prev) != 32:
-        raise MalformedError(f"an account log entry has place {seq} and a link of {len(prev)} bytes", hint=NEWER)
+        raise MalformedError(f"an account log entry has number {seq} and a link of {len(prev)} bytes", hint=NEWER)
     return Entry(seq=seq, prev=prev, type=kind, body=body, signer=signer, data=data)
 
 

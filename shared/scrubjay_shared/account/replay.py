@@ -34,13 +34,13 @@ def extended(
     """Return `states` (those after entries 0, 1, 2…) with those after some more entries.
 
     `now` decides whether a recovery key that waits may sign already. `fresh` says that the entries are being made now:
-    the server asks for it on an append, because only then can it be told that a recovery key has run out, or that the
+    the server asks for it on an append, because only then can it be known that a recovery key has run out, or that the
     time from which another counts was not set back. What stands in a log already is read without it.
 
     Raises BrokenChainError when an entry does not follow, BadSignatureError when who signed it may not, InvalidError
-    when it says what cannot be. An entry of a type that this version does not know counts as said and changes nothing.
+    when it says what cannot be. An entry of a type that this version does not know is read and changes nothing.
     """
-    found = list(states)
+    after = list(states)
     for data in entries:
         new = read(data)
         if fresh and new.type == EntryType.RECOVERY_ROTATE and abs(int_of(new.body, 3) - now) > MAX_LEAD_MS:
@@ -48,8 +48,8 @@ def extended(
                 "the change of the recovery code is dated more than ten minutes from now",
                 hint="set this machine's clock",
             )
-        found.append(_after(found, new, now, fresh=fresh))
-    return found
+        after.append(_after(after, new, now, fresh=fresh))
+    return after
 
 
 def _after(states: Sequence[AccountState], new: Entry, now: Millis, *, fresh: bool) -> AccountState:
@@ -117,14 +117,14 @@ def _genesis(new: Entry) -> AccountState:
 
 
 def _verify(account: bytes, new: Entry, keys: Sequence[bytes]) -> int:
-    """Return which of some keys signed an entry. Raises BadSignatureError when none did."""
+    """Return the index of the key that signed an entry. Raises BadSignatureError when no key did."""
     text, signature = new.data[:-SIGNATURE_BYTES], new.data[-SIGNATURE_BYTES:]
-    for place, key in enumerate(keys):
+    for index, key in enumerate(keys):
         try:
             Ed25519PublicKey.from_public_bytes(key).verify(signature, b"sjs/1/log" + account + text)
         except (InvalidSignature, ValueError):
             continue
-        return place
+        return index
     raise BadSignatureError(
         f"account log entry {new.seq} is not signed by the account's key", hint="scrubjay sync verify"
     )

@@ -31,12 +31,12 @@ class Step:
 @cache
 def steps(dialect: str) -> tuple[Step, ...]:
     """Return a dialect's migrations in order, numbered from 1 without gaps."""
-    found = []
+    numbered = []
     for entry in resources.files("scrubjay_cloud.database.migrations").joinpath(dialect).iterdir():
         if entry.name.endswith(".sql"):
             number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Step(version=int(number), name=name, sql=entry.read_text(encoding="utf-8")))
-    return tuple(sorted(found, key=lambda step: step.version))
+            numbered.append(Step(version=int(number), name=name, sql=entry.read_text(encoding="utf-8")))
+    return tuple(sorted(numbered, key=lambda step: step.version))
 
 
 def latest(dialect: str) -> int:
