@@ -117,7 +117,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class Door:
+class Client:
     """Requests to one app or server; the problem of a refusal is raised."""
 
     http: httpx.AsyncClient
@@ -214,9 +214,9 @@ class Account:
         self.entries.append(made)
         return made
 
-    def device(self, door: Door, **options: Any) -> Device:
+    def device(self, client: Client, **options: Any) -> Device:
         """Return a new device that the log certifies (locally, so far)."""
-        found = Device(account=self, door=Door(door.http), id=self.entropy(16), key=Key(self.entropy))
+        found = Device(account=self, client=Client(client.http), id=self.entropy(16), key=Key(self.entropy))
         self.say(
             EntryType.DEVICE_ADD,
             accountlog.device_body(found.id, sign_pub=found.key.public, wrap_pub=found.wrap_pub, **options),
@@ -239,12 +239,12 @@ class Account:
             invite=invite,
         )
 
-    async def register(self, door: Door, **options: Any) -> Pending:
-        return await door.call("POST", "/v1/register", self.registration(**options), answer=Pending, token="")
+    async def register(self, client: Client, **options: Any) -> Pending:
+        return await client.call("POST", "/v1/register", self.registration(**options), answer=Pending, token="")
 
-    async def login(self, door: Door, *, code: str = "") -> Pending:
+    async def login(self, client: Client, *, code: str = "") -> Pending:
         given = Login(username=self.name, auth_key=self.auth_key, code=code)
-        return await door.call("POST", "/v1/login", given, answer=Pending, token="")
+        return await client.call("POST", "/v1/login", given, answer=Pending, token="")
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ class Device:
     """A device: its keys, its lanes as it has them."""
 
     account: Account
-    door: Door
+    client: Client
     id: bytes
     key: Key
     wrap_pub: bytes = b"w" * 1216
@@ -261,12 +261,12 @@ class Device:
 
     async def authenticate(self, *, origin: str | None = None) -> Token:
         """Get a token by challenge and signature, and use it from now on."""
-        made = await self.door.call("POST", "/v1/auth/token", await self.token_request(origin=origin), answer=Token)
-        self.door.token = made.token
+        made = await self.client.call("POST", "/v1/auth/token", await self.token_request(origin=origin), answer=Token)
+        self.client.token = made.token
         return made
 
     async def token_request(self, *, origin: str | None = None) -> TokenRequest:
-        asked = await self.door.call("GET", "/v1/auth/challenge", answer=Challenge, device=self.id.hex(), token="")
+        asked = await self.client.call("GET", "/v1/auth/challenge", answer=Challenge, device=self.id.hex(), token="")
         origin = self.account.origin if origin is None else origin
         message = auth_message(self.account.id, self.id, asked.nonce, origin)
         return TokenRequest(
@@ -282,7 +282,7 @@ class Device:
         count = len(self.account.entries) - len(entries)
         head = accountlog.read(self.account.entries[count - 1]).hash if count else bytes(32)
         given = LogAppend(head=head, entries=entries, wraps=tuple(wraps), blobs=tuple(blobs))
-        return await self.door.call("POST", "/v1/log", given, answer=LogPage)
+        return await self.client.call("POST", "/v1/log", given, answer=LogPage)
 
     def segment(
         self,
@@ -362,7 +362,7 @@ class Device:
 
     async def send(self, path: str, objects: Iterable[Envelope | bytes]) -> tuple[Pushed, ...]:
         body = b"".join(one if isinstance(one, bytes) else one.data for one in objects)
-        return (await self.door.call("POST", path, body, answer=PushAnswer)).results
+        return (await self.client.call("POST", path, body, answer=PushAnswer)).results
 
     async def push(self, *objects: Envelope | bytes) -> tuple[Pushed, ...]:
         return await self.send("/v1/push", objects)
@@ -371,7 +371,7 @@ class Device:
         return [one.status for one in await self.send(path, objects)]
 
     async def pull(self, after: str | None = None, **params: Any) -> Page:
-        response = await self.door.call("GET", "/v1/pull", after=self.cursor if after is None else after, **params)
+        response = await self.client.call("GET", "/v1/pull", after=self.cursor if after is None else after, **params)
         objects = list(split(response.content))
         return Page(objects, response.headers[CURSOR], response.headers[HEAD], response)
 
@@ -388,25 +388,25 @@ class Device:
                 return found
 
     async def heads(self) -> Heads:
-        return await self.door.call("GET", "/v1/heads", answer=Heads)
+        return await self.client.call("GET", "/v1/heads", answer=Heads)
 
     async def ask(self, pending: Pending) -> Enrolment:
         given = Enroll(device=self.id, sign_pub=self.key.public, wrap_pub=self.wrap_pub)
-        return await self.door.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
+        return await self.client.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
 
 
-async def signed_up(door: Door, name: str = "ann", *, now: Clock | None = None, **options: Any) -> Device:
+async def signed_up(client: Client, name: str = "ann", *, now: Clock | None = None, **options: Any) -> Device:
     """Return the first device of a new account, with a token."""
     account = Account.make(name, now=now)
-    device = account.device(door)
-    await account.register(door, **options)
+    device = account.device(client)
+    await account.register(client, **options)
     await device.authenticate()
     return device
 
 
 async def second_device(first: Device, **options: Any) -> Device:
     """Return another device of the account, certified and with a token."""
-    device = first.account.device(first.door, **options)
+    device = first.account.device(first.client, **options)
     await first.append(first.account.entries[-1])
     await device.authenticate()
     return device
@@ -444,11 +444,11 @@ def object_hash(data: bytes) -> bytes:
 
 @dataclass(slots=True)
 class World:
-    """A service on a database of its own, with its clock and a door to it."""
+    """A service on a database of its own, with its clock and a client of it."""
 
     database: Any
     app: Any
-    door: Door
+    client: Client
     now: Clock
     settings: Settings
 
@@ -473,7 +473,7 @@ async def opened(
         app = create_app(database, found, now=now, entropy=os.urandom, policy=policy)
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
-            yield World(database=database, app=app, door=Door(http), now=now, settings=found)
+            yield World(database=database, app=app, client=Client(http), now=now, settings=found)
             app.state.service.stop()
     finally:
         await database.close()

@@ -26,7 +26,7 @@ from typing import Any
 import httpx2 as httpx
 import psutil
 
-from cloud_client import Account, Device, Door, RefusedError, second_device
+from cloud_client import Account, Client, Device, RefusedError, second_device
 from scrubjay_shared.envelope import Envelope
 from scrubjay_shared.wire import Pushed
 
@@ -51,13 +51,13 @@ class Round:
     rpo_s: float
     restore_s: float
     work_s: float
-    heal_s: float
+    repair_s: float
     generation: int
     findings: int
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class Deployment:
     """Where one service lives, and how it is started."""
 
     root: Path
@@ -172,9 +172,9 @@ def litestream_of(process: psutil.Process) -> psutil.Process | None:
 
 
 @asynccontextmanager
-async def door_to(place: Place) -> AsyncIterator[Door]:
-    async with httpx.AsyncClient(base_url=place.origin, timeout=30) as http:
-        yield Door(http)
+async def client_of(deployment: Deployment) -> AsyncIterator[Client]:
+    async with httpx.AsyncClient(base_url=deployment.origin, timeout=30) as http:
+        yield Client(http)
 
 
 class Writer:
@@ -243,37 +243,37 @@ class Writer:
 
     async def missing(self) -> int:
         """Return how many of the acknowledged objects nobody could read from the server now."""
-        fresh = Device(account=self.reader.account, door=self.reader.door, id=self.reader.id, key=self.reader.key)
+        fresh = Device(account=self.reader.account, client=self.reader.client, id=self.reader.id, key=self.reader.key)
         there = {one.header.n_from: one.data for one in await fresh.drain() if one.header.device == self.device.id}
         return sum(1 for n in self.acknowledged if there.get(n) != self.lane[n - 1].data)
 
 
 async def rounds(root: Path, count: int, *, load_s: float = 4.0) -> list[Round]:
     """Run so many rounds in a folder, and return what each cost."""
-    place = Place(root=root, more={"SCRUBJAY_CLOUD_REPLICA": str(root / "replica")})
+    deployment = Deployment(root=root, more={"SCRUBJAY_CLOUD_REPLICA": str(root / "replica")})
     writers: list[Writer] = []
-    with place.serving():
-        async with door_to(place) as door:
+    with deployment.serving():
+        async with client_of(deployment) as client:
             for number in range(ACCOUNTS):
-                account = Account.make(f"drill{number}", origin=place.origin)
-                device = account.device(Door(door.http))
-                await account.register(door)
+                account = Account.make(f"drill{number}", origin=deployment.origin)
+                device = account.device(Client(client.http))
+                await account.register(client)
                 await device.authenticate()
                 writers.append(Writer(device, await second_device(device)))
     # Each a little longer than the last: killed at another moment of litestream's second.
-    found = [await _round(place, writers, load_s + 0.37 * number) for number in range(count)]
-    held = place.json("admin", "drill")
+    found = [await _round(deployment, writers, load_s + 0.37 * number) for number in range(count)]
+    held = deployment.json("admin", "drill")
     assert held["held"], held
     return found
 
 
-async def _round(place: Place, writers: list[Writer], load_s: float) -> Round:
+async def _round(deployment: Deployment, writers: list[Writer], load_s: float) -> Round:
     before = sum(len(one.acknowledged) for one in writers)
-    with place.serving() as process:
-        async with door_to(place) as door:
+    with deployment.serving() as process:
+        async with client_of(deployment) as client:
             for one in writers:
-                one.device.door.http = one.reader.door.http = door.http
-            place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "litestream replicates")
+                one.device.client.http = one.reader.client.http = client.http
+            deployment.wait(lambda: deployment.ready()["replica"]["state"] == "replicating", "litestream replicates")
             stop = asyncio.Event()
             tasks = [asyncio.create_task(work(stop)) for one in writers for work in (one.load, one.follow)]
             await asyncio.sleep(load_s)
@@ -284,14 +284,14 @@ async def _round(place: Place, writers: list[Writer], load_s: float) -> Round:
             killed = time.time()
             stop.set()
             await asyncio.gather(*tasks)
-    shutil.rmtree(place.data)
+    shutil.rmtree(deployment.data)
     began = time.monotonic()
-    restored = place.json("admin", "restore")
+    restored = deployment.json("admin", "restore")
     restore_s = time.monotonic() - began
-    with place.serving():
-        async with door_to(place) as door:
+    with deployment.serving():
+        async with client_of(deployment) as client:
             for one in writers:
-                one.device.door.http = one.reader.door.http = door.http
+                one.device.client.http = one.reader.client.http = client.http
             lost: list[float] = []
             for one in writers:
                 head = await one.head()
@@ -299,7 +299,7 @@ async def _round(place: Place, writers: list[Writer], load_s: float) -> Round:
             began = time.monotonic()
             for one in writers:
                 await one.heal()
-            heal_s = time.monotonic() - began
+            repair_s = time.monotonic() - began
             after = sum([await one.missing() for one in writers])
             for one in writers:  # a reader goes on from the cursor it had before the loss, and misses nothing
                 one.took(await one.reader.drain())
@@ -311,7 +311,7 @@ async def _round(place: Place, writers: list[Writer], load_s: float) -> Round:
         rpo_s=round(max((killed - at for at in lost), default=0.0), 2),
         restore_s=round(restore_s, 2),
         work_s=(restored["fetch_ms"] + restored["verify_ms"]) / 1000,
-        heal_s=round(heal_s, 2),
+        repair_s=round(repair_s, 2),
         generation=restored["generation"],
         findings=len(restored["verified"]["findings"]),
     )

@@ -35,7 +35,7 @@ import httpx2 as httpx
 import msgspec
 import psutil
 
-from cloud_drill import SERVICE, Place, litestream_of
+from cloud_drill import SERVICE, Deployment, litestream_of
 from fault_proxy import ALL_FAULTS, FaultProxy, Passing, Stage
 from scrubjay import settings as options
 from scrubjay.daemon import control
@@ -379,7 +379,7 @@ class Story:
         *,
         names: Sequence[str],
         proxy: FaultProxy,
-        place: Place,
+        place: Deployment,
         say: Callable[[str], None],
     ) -> None:
         self.root = root
@@ -868,7 +868,7 @@ def story(
         undo.callback(_set, "SCRUBJAY_KEYCHAIN", kept)
         os.environ["SCRUBJAY_KEYCHAIN"] = "file"
         (root / "cloud").mkdir()
-        place = Place(root=root / "cloud")
+        place = Deployment(root=root / "cloud")
         proxy = undo.enter_context(
             FaultProxy(target=place.port, roll=random.Random(f"{seed}/line"), canary=CANARY.encode())
         )

@@ -12,8 +12,8 @@ import pytest
 
 from cloud_client import (
     Account,
+    Client,
     Device,
-    Door,
     Key,
     RefusedError,
     World,
@@ -92,10 +92,10 @@ async def refused(call: Awaitable[Any]) -> tuple[int, str]:
 
 
 async def test_who_signs_up_has_an_account_a_log_and_a_device(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
 
-    page = await device.door.call("GET", "/v1/log", answer=LogPage)
-    usage = await device.door.call("GET", "/v1/usage", answer=Usage)
+    page = await device.client.call("GET", "/v1/log", answer=LogPage)
+    usage = await device.client.call("GET", "/v1/usage", answer=Usage)
 
     assert list(page.entries) == device.account.entries
     assert (page.seq, page.head) == (2, device.account.head)
@@ -103,11 +103,11 @@ async def test_who_signs_up_has_an_account_a_log_and_a_device(world: World) -> N
 
 
 async def test_caps_and_probes_need_no_token(world: World) -> None:
-    caps = await world.door.call("GET", "/v1/caps", answer=Caps)
-    health = await world.door.call("GET", "/healthz")
-    ready = await world.door.call("GET", "/readyz")
+    caps = await world.client.call("GET", "/v1/caps", answer=Caps)
+    health = await world.client.call("GET", "/healthz")
+    ready = await world.client.call("GET", "/readyz")
     world.service.stop()
-    stopping = await world.door.http.get("/readyz")
+    stopping = await world.client.http.get("/readyz")
 
     assert (caps.protocol, caps.generation, caps.registration) == (1, 1, "open")
     assert caps.store_id == health.headers["scrubjay-store"]
@@ -116,20 +116,20 @@ async def test_caps_and_probes_need_no_token(world: World) -> None:
 
 
 async def test_a_name_is_taken_once_however_it_is_written(world: World) -> None:
-    await signed_up(world.door, "ann", now=world.now)
+    await signed_up(world.client, "ann", now=world.now)
 
     again = Account.make("ANN", seed="other", now=world.now)
-    again.device(world.door)
+    again.device(world.client)
 
-    assert await refused(again.register(world.door)) == (409, "conflict")
+    assert await refused(again.register(world.client)) == (409, "conflict")
 
 
 async def test_an_account_is_made_once(world: World) -> None:
-    device = await signed_up(world.door, "ann", now=world.now)
+    device = await signed_up(world.client, "ann", now=world.now)
 
     device.account.name = "bob"
 
-    assert await refused(device.account.register(world.door)) == (409, "conflict")
+    assert await refused(device.account.register(world.client)) == (409, "conflict")
 
 
 def _forged_entry(account: Account) -> None:
@@ -175,10 +175,10 @@ BAD_REGISTRATIONS: dict[str, tuple[Callable[[Account], Any], Callable[[Register]
 async def test_a_registration_that_is_not_whole_makes_nothing(file_world: World, case: str) -> None:
     spoil, change, expected = BAD_REGISTRATIONS[case]
     account = Account.make("ann", now=file_world.now)
-    account.device(file_world.door)
+    account.device(file_world.client)
     spoil(account)
 
-    found = await refused(file_world.door.call("POST", "/v1/register", change(account.registration())))
+    found = await refused(file_world.client.call("POST", "/v1/register", change(account.registration())))
 
     assert found == expected
     assert await file_world.rows("select count(*) from account") == [(0,)]
@@ -189,11 +189,11 @@ async def test_an_invitation_signs_up_one_account(cloud_store: str | Path) -> No
     async with opened(cloud_store, policy=LOOSE, registration="invite") as world:
         made = await world.database.write(lambda tx: create_invite(tx, random=bytes(15), now=world.now(), policy=LOOSE))
         none = Account.make("none", now=world.now)
-        none.device(world.door)
+        none.device(world.client)
 
-        without = await refused(none.register(world.door))
-        await signed_up(world.door, "ann", now=world.now, invite=made.code)
-        twice = await refused(none.register(world.door, invite=made.code))
+        without = await refused(none.register(world.client))
+        await signed_up(world.client, "ann", now=world.now, invite=made.code)
+        twice = await refused(none.register(world.client, invite=made.code))
 
         assert without == twice == (403, "denied")
 
@@ -203,9 +203,9 @@ async def test_an_invitation_ends(cloud_store: str | Path) -> None:
         made = await world.database.write(lambda tx: create_invite(tx, random=bytes(15), now=world.now(), policy=LOOSE))
         world.now.at = made.expires
         account = Account.make("ann", now=world.now)
-        account.device(world.door)
+        account.device(world.client)
 
-        assert await refused(account.register(world.door, invite=made.code)) == (403, "denied")
+        assert await refused(account.register(world.client, invite=made.code)) == (403, "denied")
 
 
 async def test_name_and_invitation_are_checked_before_a_person_is_asked_for_more(cloud_store: str | Path) -> None:
@@ -214,10 +214,10 @@ async def test_name_and_invitation_are_checked_before_a_person_is_asked_for_more
             (await world.database.write(partial(create_invite, random=bytes([n] * 15), now=world.now(), policy=LOOSE)))
             for n in range(2)
         ]
-        await signed_up(world.door, "ann", now=world.now, invite=invites[0].code)
+        await signed_up(world.client, "ann", now=world.now, invite=invites[0].code)
 
         async def check(username: str, invite: str) -> Any:
-            return await world.door.call("POST", "/v1/register/check", CheckSignUp(username=username, invite=invite))
+            return await world.client.call("POST", "/v1/register/check", CheckSignUp(username=username, invite=invite))
 
         assert (await check("bob", invites[1].code)).status_code == 204
         assert await refused(check("bob", "")) == (403, "denied")
@@ -225,7 +225,7 @@ async def test_name_and_invitation_are_checked_before_a_person_is_asked_for_more
         assert await refused(check("ANN", invites[1].code)) == (409, "conflict")
         assert await refused(check("ANN", "a guess")) == (403, "denied")  # names are told to the invited only
         assert await refused(check("no name", invites[1].code)) == (400, "invalid")
-        await signed_up(world.door, "bob", now=world.now, invite=invites[1].code)  # the checks have used nothing up
+        await signed_up(world.client, "bob", now=world.now, invite=invites[1].code)  # the checks have used nothing up
 
 
 async def test_invitations_and_names_cannot_be_tried_faster_than_accounts_are_made(cloud_store: str | Path) -> None:
@@ -233,7 +233,7 @@ async def test_invitations_and_names_cannot_be_tried_faster_than_accounts_are_ma
     async with opened(cloud_store, policy=policy, registration="invite") as world:
         guesses = [CheckSignUp(username="ann", invite=f"guess {n}") for n in range(6)]
 
-        told = [await refused(world.door.call("POST", "/v1/register/check", guess)) for guess in guesses]
+        told = [await refused(world.client.call("POST", "/v1/register/check", guess)) for guess in guesses]
 
         assert told == [(403, "denied")] * 5 + [(429, "too_many")]
 
@@ -241,22 +241,22 @@ async def test_invitations_and_names_cannot_be_tried_faster_than_accounts_are_ma
 async def test_an_account_made_for_another_server_is_refused(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=LOOSE, origin="https://elsewhere.test") as world:
         account = Account.make("ann", now=world.now)
-        account.device(world.door)
+        account.device(world.client)
 
-        assert await refused(account.register(world.door)) == (403, "denied")
+        assert await refused(account.register(world.client)) == (403, "denied")
 
 
 # --- passwords --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_wrong_password_and_an_unknown_name_answer_alike(world: World) -> None:
-    await signed_up(world.door, "ann", now=world.now)
+    await signed_up(world.client, "ann", now=world.now)
     answers = []
 
     for name in ("ann", "nobody"):
         given = Login(username=name, auth_key=b"w" * 32)
         with pytest.raises(RefusedError) as caught:
-            await world.door.call("POST", "/v1/login", given, token="")
+            await world.client.call("POST", "/v1/login", given, token="")
         response = caught.value.response
         headers = {key: value for key, value in response.headers.items() if key != "x-request-id"}
         answers.append((replace(caught.value.problem, request_id=""), headers, len(response.content)))
@@ -267,10 +267,10 @@ async def test_a_wrong_password_and_an_unknown_name_answer_alike(world: World) -
 
 
 async def test_prelogin_gives_an_unknown_name_a_salt_that_stays(world: World) -> None:
-    device = await signed_up(world.door, "ann", now=world.now)
+    device = await signed_up(world.client, "ann", now=world.now)
 
     async def asked(name: str) -> Kdf:
-        found: Prelogin = await world.door.call("GET", "/v1/prelogin", answer=Prelogin, username=name)
+        found: Prelogin = await world.client.call("GET", "/v1/prelogin", answer=Prelogin, username=name)
         return found.kdf
 
     assert await asked("ANN") == device.account.kdf
@@ -280,12 +280,12 @@ async def test_prelogin_gives_an_unknown_name_a_salt_that_stays(world: World) ->
 
 
 async def test_a_pending_token_enrols_and_reads_the_log_and_no_more(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
-    pending = await device.account.login(world.door)
-    door = Door(world.door.http, pending.token)
+    device = await signed_up(world.client, now=world.now)
+    pending = await device.account.login(world.client)
+    client = Client(world.client.http, pending.token)
 
     assert pending.expires == world.now() + DEFAULT.pending_ms
-    assert (await door.call("GET", "/v1/log", answer=LogPage)).seq == 2
+    assert (await client.call("GET", "/v1/log", answer=LogPage)).seq == 2
     for method, path in (
         ("GET", "/v1/pull"),
         ("GET", "/v1/heads"),
@@ -293,48 +293,48 @@ async def test_a_pending_token_enrols_and_reads_the_log_and_no_more(world: World
         ("GET", "/v1/events"),
         ("DELETE", f"/v1/devices/{device.id.hex()}"),
     ):
-        assert await refused(door.call(method, path)) == (403, "pending")
-    assert await refused(door.call("POST", "/v1/push", device.segment().data)) == (403, "pending")
-    assert await refused(door.call("GET", f"/v1/wraps/{device.id.hex()}")) == (403, "denied")
+        assert await refused(client.call(method, path)) == (403, "pending")
+    assert await refused(client.call("POST", "/v1/push", device.segment().data)) == (403, "pending")
+    assert await refused(client.call("GET", f"/v1/wraps/{device.id.hex()}")) == (403, "denied")
     world.now.at = pending.expires
-    assert await refused(door.call("GET", "/v1/log")) == (401, "expired")
+    assert await refused(client.call("GET", "/v1/log")) == (401, "expired")
 
 
 async def test_the_code_of_a_second_factor_works_once(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     account, secret = device.account, b"s" * 20
     set_it = SetTotp(auth_key=account.auth_key, secret=secret, code=totp_code(secret, world.now()))
 
-    wrong = await refused(device.door.call("PUT", "/v1/account/totp", replace(set_it, code="000000")))
-    await device.door.call("PUT", "/v1/account/totp", set_it)
+    wrong = await refused(device.client.call("PUT", "/v1/account/totp", replace(set_it, code="000000")))
+    await device.client.call("PUT", "/v1/account/totp", set_it)
 
     assert wrong == (401, "credentials")
-    assert await refused(account.login(world.door)) == (401, "credentials")
-    assert await refused(account.login(world.door, code=set_it.code)) == (401, "credentials")  # used to set it
+    assert await refused(account.login(world.client)) == (401, "credentials")
+    assert await refused(account.login(world.client, code=set_it.code)) == (401, "credentials")  # used to set it
     world.now.pass_(60)
     code = totp_code(secret, world.now())
-    assert (await account.login(world.door, code=code)).account == account.id
-    assert await refused(account.login(world.door, code=code)) == (401, "credentials")
+    assert (await account.login(world.client, code=code)).account == account.id
+    assert await refused(account.login(world.client, code=code)) == (401, "credentials")
     world.now.pass_(60)
-    assert (await account.login(world.door, code=totp_code(secret, world.now() - 30_000))).account == account.id
-    await device.door.call("PUT", "/v1/account/totp", SetTotp(auth_key=account.auth_key))
-    assert (await account.login(world.door)).account == account.id
+    assert (await account.login(world.client, code=totp_code(secret, world.now() - 30_000))).account == account.id
+    await device.client.call("PUT", "/v1/account/totp", SetTotp(auth_key=account.auth_key))
+    assert (await account.login(world.client)).account == account.id
 
 
 async def test_a_new_password_replaces_the_old_and_voids_what_it_gave(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     account = device.account
-    pending = await account.login(world.door)
+    pending = await account.login(world.client)
     given = SetPassword(auth_key=account.auth_key, new_kdf=account.kdf, new_auth_key=b"n" * 32)
 
-    wrong = await refused(device.door.call("PUT", "/v1/account/password", replace(given, auth_key=b"w" * 32)))
-    await device.door.call("PUT", "/v1/account/password", given)
+    wrong = await refused(device.client.call("PUT", "/v1/account/password", replace(given, auth_key=b"w" * 32)))
+    await device.client.call("PUT", "/v1/account/password", given)
 
     assert wrong == (401, "credentials")
-    assert await refused(device.door.call("GET", "/v1/log", token=pending.token)) == (401, "unauthenticated")
-    assert await refused(account.login(world.door)) == (401, "credentials")
+    assert await refused(device.client.call("GET", "/v1/log", token=pending.token)) == (401, "unauthenticated")
+    assert await refused(account.login(world.client)) == (401, "credentials")
     account.auth_key = b"n" * 32
-    assert (await account.login(world.door)).account == account.id
+    assert (await account.login(world.client)).account == account.id
     assert (await device.heads()).heads == ()
 
 
@@ -345,7 +345,7 @@ async def test_guessing_is_limited_by_address_and_by_name(cloud_store: str | Pat
 
         async def guess(name: str = "ann") -> str:
             with pytest.raises(RefusedError) as caught:
-                await world.door.call("POST", "/v1/login", replace(given, username=name))
+                await world.client.call("POST", "/v1/login", replace(given, username=name))
             if caught.value.code == "too_many":
                 assert caught.value.problem.status == 429
                 assert 1 <= int(caught.value.response.headers["retry-after"]) <= 360
@@ -366,9 +366,9 @@ async def test_guessing_is_limited_by_address_and_by_name(cloud_store: str | Pat
 
 
 async def test_a_token_is_asked_for_and_must_be_ours_and_in_time(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
 
-    bare = Door(world.door.http)
+    bare = Client(world.client.http)
     assert await refused(bare.call("GET", "/v1/heads")) == (401, "unauthenticated")
     assert await refused(bare.call("GET", "/v1/heads", token="nonsense")) == (401, "unauthenticated")
     world.now.pass_(3599)
@@ -380,16 +380,16 @@ async def test_a_token_is_asked_for_and_must_be_ours_and_in_time(world: World) -
 
 
 async def test_tokens_are_stored_hashed(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
 
     rows = await world.rows("select hash from token")
 
-    assert all(device.door.token.encode() not in row[0] and len(row[0]) == 32 for row in rows)
+    assert all(device.client.token.encode() not in row[0] and len(row[0]) == 32 for row in rows)
 
 
 async def test_a_challenge_is_answered_in_time_by_its_device_for_its_server(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
-    door = Door(world.door.http)
+    device = await signed_up(world.client, now=world.now)
+    client = Client(world.client.http)
     good = await device.token_request()
     stranger = Key(device.account.entropy)
 
@@ -404,16 +404,16 @@ async def test_a_challenge_is_answered_in_time_by_its_device_for_its_server(worl
         "short ids": (replace(good, device=b"x"), (400, "invalid")),
     }
     for name, (request, expected) in cases.items():
-        assert await refused(door.call("POST", "/v1/auth/token", request)) == expected, name
+        assert await refused(client.call("POST", "/v1/auth/token", request)) == expected, name
 
     relayed = await device.token_request(origin="https://evil.test")
-    assert await refused(door.call("POST", "/v1/auth/token", relayed)) == (403, "denied")
+    assert await refused(client.call("POST", "/v1/auth/token", relayed)) == (403, "denied")
     world.now.pass_(61)
-    assert await refused(door.call("POST", "/v1/auth/token", good)) == (401, "expired")
+    assert await refused(client.call("POST", "/v1/auth/token", good)) == (401, "expired")
 
 
 async def test_a_device_keeps_few_tokens(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
 
     for _ in range(DEFAULT.max_tokens + 5):
         await device.authenticate()
@@ -427,76 +427,78 @@ async def test_a_device_keeps_few_tokens(world: World) -> None:
 
 
 async def test_a_second_device_asks_is_certified_and_gets_a_token(world: World) -> None:
-    first = await signed_up(world.door, now=world.now)
+    first = await signed_up(world.client, now=world.now)
     account = first.account
-    pending = await account.login(world.door)
-    second = Device(account=account, door=Door(world.door.http), id=account.entropy(16), key=Key(account.entropy))
+    pending = await account.login(world.client)
+    second = Device(account=account, client=Client(world.client.http), id=account.entropy(16), key=Key(account.entropy))
 
     asked = await second.ask(pending)
-    listed = await first.door.call("GET", "/v1/enroll", answer=Enrolments)
+    listed = await first.client.call("GET", "/v1/enroll", answer=Enrolments)
     path = f"/v1/enroll/{asked.id.hex()}/approve"
-    too_early = await refused(first.door.call("POST", path))
+    too_early = await refused(first.client.call("POST", path))
     account.say(
         EntryType.DEVICE_ADD,
         accountlog.device_body(second.id, sign_pub=second.key.public, wrap_pub=second.wrap_pub),
     )
     wrap = Wrap(target=second.id, kind=ROOT_WRAP, version=1, sealed=b"sealed")
     await first.append(account.entries[-1], wraps=[wrap])
-    await first.door.call("POST", path, answer=Enrolment)
-    seen = await second.door.call("GET", "/v1/enroll", answer=Enrolments, token=pending.token)
+    await first.client.call("POST", path, answer=Enrolment)
+    seen = await second.client.call("GET", "/v1/enroll", answer=Enrolments, token=pending.token)
     await second.authenticate()
 
     assert listed.enrolments == (asked,)
     assert too_early == (403, "pending")
     assert seen.enrolments == (replace(asked, approved=True),)
-    assert (await second.door.call("GET", f"/v1/wraps/{second.id.hex()}", answer=Wraps)).wraps == (wrap,)
+    assert (await second.client.call("GET", f"/v1/wraps/{second.id.hex()}", answer=Wraps)).wraps == (wrap,)
 
 
 async def test_a_request_with_other_keys_than_the_log_says_is_not_approved(world: World) -> None:
-    first = await signed_up(world.door, now=world.now)
+    first = await signed_up(world.client, now=world.now)
     account = first.account
-    second = account.device(world.door)
+    second = account.device(world.client)
     await first.append(account.entries[-1])
-    pending = await account.login(world.door)
+    pending = await account.login(world.client)
     given = Enroll(device=second.id, sign_pub=b"x" * 32, wrap_pub=second.wrap_pub)
-    asked = await second.door.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
+    asked = await second.client.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
 
-    assert await refused(first.door.call("POST", f"/v1/enroll/{asked.id.hex()}/approve")) == (409, "conflict")
-    assert await refused(first.door.call("POST", f"/v1/enroll/{'00' * 16}/approve")) == (404, "not_found")
+    assert await refused(first.client.call("POST", f"/v1/enroll/{asked.id.hex()}/approve")) == (409, "conflict")
+    assert await refused(first.client.call("POST", f"/v1/enroll/{'00' * 16}/approve")) == (404, "not_found")
 
 
 async def test_requests_to_be_added_are_few_and_end(world: World) -> None:
-    first = await signed_up(world.door, now=world.now)
+    first = await signed_up(world.client, now=world.now)
     account = first.account
-    pending = await account.login(world.door)
+    pending = await account.login(world.client)
 
     async def ask() -> Enrolment:
-        one = Device(account=account, door=Door(world.door.http), id=account.entropy(16), key=Key(account.entropy))
+        one = Device(
+            account=account, client=Client(world.client.http), id=account.entropy(16), key=Key(account.entropy)
+        )
         return await one.ask(pending)
 
     for _ in range(DEFAULT.max_enrolments):
         await ask()
     assert await refused(ask()) == (429, "too_many")
     bad = Enroll(device=b"short", sign_pub=b"x" * 32, wrap_pub=b"w")
-    assert await refused(world.door.call("POST", "/v1/enroll", bad, token=pending.token)) == (400, "invalid")
+    assert await refused(world.client.call("POST", "/v1/enroll", bad, token=pending.token)) == (400, "invalid")
     world.now.at += DEFAULT.pending_ms
     await first.authenticate()
-    assert (await first.door.call("GET", "/v1/enroll", answer=Enrolments)).enrolments == ()
+    assert (await first.client.call("GET", "/v1/enroll", answer=Enrolments)).enrolments == ()
 
 
 async def test_a_device_recovers_with_a_password_and_what_the_code_opens(world: World) -> None:
-    lost = await signed_up(world.door, now=world.now)
+    lost = await signed_up(world.client, now=world.now)
     account = lost.account
     wrap = Wrap(target=RECOVERY_TARGET, kind=ROOT_WRAP, version=1, sealed=b"for the code")
     ring = keyring(account, 1)
     account.say(EntryType.KEYRING_SET, {1: 1, 2: object_hash(ring)})
     await lost.append(account.entries[-1], wraps=[wrap], blobs=[ring])
 
-    pending = await account.login(world.door)
-    found = account.device(world.door)
-    found.door.token = pending.token
-    wraps = await found.door.call("GET", f"/v1/wraps/{RECOVERY_TARGET.hex()}", answer=Wraps)
-    response = await found.door.call("GET", f"/v1/objects/{object_hash(ring).hex()}")
+    pending = await account.login(world.client)
+    found = account.device(world.client)
+    found.client.token = pending.token
+    wraps = await found.client.call("GET", f"/v1/wraps/{RECOVERY_TARGET.hex()}", answer=Wraps)
+    response = await found.client.call("GET", f"/v1/objects/{object_hash(ring).hex()}")
     await found.append(account.entries[-1])
     await found.authenticate()
 
@@ -509,18 +511,18 @@ async def test_a_device_recovers_with_a_password_and_what_the_code_opens(world: 
 
 
 async def test_of_two_appends_on_one_head_the_second_is_told_so(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     account = device.account
     one = account.entry(EntryType.SCOPE_CREATE, accountlog.scope_body(b"1" * 16, suite=Suite.SEALED))
     other = account.entry(EntryType.SCOPE_CREATE, accountlog.scope_body(b"2" * 16, suite=Suite.SEALED))
     head = account.head
 
-    first = await device.door.call("POST", "/v1/log", LogAppend(head=head, entries=(one,)), answer=LogPage)
-    second = await refused(device.door.call("POST", "/v1/log", LogAppend(head=head, entries=(other,))))
+    first = await device.client.call("POST", "/v1/log", LogAppend(head=head, entries=(one,)), answer=LogPage)
+    second = await refused(device.client.call("POST", "/v1/log", LogAppend(head=head, entries=(other,))))
 
     assert first.seq == 3
     assert second == (409, "log_conflict")
-    assert (await device.door.call("GET", "/v1/log", answer=LogPage)).head == first.head
+    assert (await device.client.call("GET", "/v1/log", answer=LogPage)).head == first.head
 
 
 BAD_ENTRIES: dict[str, tuple[EntryType, Callable[[Account], dict[int, Any]], tuple[int, str]]] = {
@@ -566,29 +568,29 @@ BAD_ENTRIES: dict[str, tuple[EntryType, Callable[[Account], dict[int, Any]], tup
 @pytest.mark.parametrize("case", BAD_ENTRIES)
 async def test_the_log_takes_only_what_every_device_would(file_world: World, case: str) -> None:
     kind, body, expected = BAD_ENTRIES[case]
-    device = await signed_up(file_world.door, now=file_world.now)
+    device = await signed_up(file_world.client, now=file_world.now)
     made = device.account.entry(kind, body(device.account))
 
-    found = await refused(device.door.call("POST", "/v1/log", LogAppend(head=device.account.head, entries=(made,))))
+    found = await refused(device.client.call("POST", "/v1/log", LogAppend(head=device.account.head, entries=(made,))))
 
     assert found == expected
     assert await file_world.rows("select count(*) from account_log") == [(3,)]
 
 
 async def test_an_entry_signed_by_another_key_is_refused(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     account = device.account
     made = account.entry(
         EntryType.SCOPE_CREATE, accountlog.scope_body(b"1" * 16, suite=Suite.SEALED), sign=Key(account.entropy).sign
     )
 
-    found = await refused(device.door.call("POST", "/v1/log", LogAppend(head=account.head, entries=(made,))))
+    found = await refused(device.client.call("POST", "/v1/log", LogAppend(head=account.head, entries=(made,))))
 
     assert found == (409, "bad_signature")
 
 
 async def test_a_revoked_device_is_refused_everywhere_at_once(world: World) -> None:
-    first = await signed_up(world.door, now=world.now)
+    first = await signed_up(world.client, now=world.now)
     second = await second_device(first)
 
     first.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(second.id, {}))
@@ -600,19 +602,19 @@ async def test_a_revoked_device_is_refused_everywhere_at_once(world: World) -> N
 
 
 async def test_a_device_can_be_shut_out_before_the_entry_that_revokes_it(world: World) -> None:
-    first = await signed_up(world.door, now=world.now)
+    first = await signed_up(world.client, now=world.now)
     second = await second_device(first)
 
-    await first.door.call("DELETE", f"/v1/devices/{second.id.hex()}")
+    await first.client.call("DELETE", f"/v1/devices/{second.id.hex()}")
     first.account.scope()
     await first.append(first.account.entries[-1])  # an append about something else does not let it in again
 
     assert await refused(second.heads()) == (403, "revoked")
-    assert await refused(first.door.call("DELETE", f"/v1/devices/{'00' * 16}")) == (404, "not_found")
+    assert await refused(first.client.call("DELETE", f"/v1/devices/{'00' * 16}")) == (404, "not_found")
 
 
 async def test_the_recovery_code_undoes_what_a_thief_appended(world: World) -> None:
-    owner = await signed_up(world.door, now=world.now)
+    owner = await signed_up(world.client, now=world.now)
     account = owner.account
     thief = await second_device(owner)
     account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(owner.id, {}))
@@ -620,9 +622,9 @@ async def test_the_recovery_code_undoes_what_a_thief_appended(world: World) -> N
     locked_out = await refused(owner.heads())
 
     fresh = Key(account.entropy)
-    pending = await account.login(world.door)
+    pending = await account.login(world.client)
     account.say(EntryType.VOID, {1: 3, 2: 2, 3: fresh.public}, signer=Signer.RSK)
-    owner.door.token = pending.token
+    owner.client.token = pending.token
     await owner.append(account.entries[-1])
     await owner.authenticate()
 
@@ -632,24 +634,24 @@ async def test_the_recovery_code_undoes_what_a_thief_appended(world: World) -> N
 
 
 async def test_a_token_alone_replaces_no_wrap(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     path = f"/v1/wraps/{device.id.hex()}"
     wrap = Wrap(target=device.id, kind=ROOT_WRAP, version=1, sealed=b"one")
 
-    await device.door.call("PUT", path, wrap)
-    await device.door.call("PUT", path, wrap)
-    other = await refused(device.door.call("PUT", path, replace(wrap, sealed=b"two")))
-    elsewhere = await refused(device.door.call("PUT", f"/v1/wraps/{'00' * 16}", wrap))
+    await device.client.call("PUT", path, wrap)
+    await device.client.call("PUT", path, wrap)
+    other = await refused(device.client.call("PUT", path, replace(wrap, sealed=b"two")))
+    elsewhere = await refused(device.client.call("PUT", f"/v1/wraps/{'00' * 16}", wrap))
     device.account.say(EntryType.DEVICE_REKEY, {1: device.id, 2: b"new"})
     await device.append(device.account.entries[-1], wraps=[replace(wrap, sealed=b"two")])
 
     assert other == (409, "conflict")
     assert elsewhere == (400, "invalid")
-    assert (await device.door.call("GET", path, answer=Wraps)).wraps == (replace(wrap, sealed=b"two"),)
+    assert (await device.client.call("GET", path, answer=Wraps)).wraps == (replace(wrap, sealed=b"two"),)
 
 
 async def test_a_limited_device_reads_its_scope_and_governs_nothing(world: World) -> None:
-    owner = await signed_up(world.door, now=world.now)
+    owner = await signed_up(world.client, now=world.now)
     account = owner.account
     scope = account.scope()
     await owner.append(account.entries[-1])
@@ -662,13 +664,13 @@ async def test_a_limited_device_reads_its_scope_and_governs_nothing(world: World
     assert [one.header.scope for one in pulled] == [scope]
     assert [one.scope for one in heads.heads] == [scope]
     assert await refused(limited.pull(scopes=account.home.hex())) == (403, "denied")
-    assert await refused(limited.door.call("GET", f"/v1/lanes/{account.home.hex()}/{owner.id.hex()}")) == (
+    assert await refused(limited.client.call("GET", f"/v1/lanes/{account.home.hex()}/{owner.id.hex()}")) == (
         403,
         "denied",
     )
     assert await limited.statuses(limited.segment(scope=scope)) == ["denied"]
     entry = account.entry(EntryType.SCOPE_CREATE, accountlog.scope_body(b"1" * 16, suite=Suite.SEALED))
-    assert await refused(limited.door.call("POST", "/v1/log", LogAppend(head=account.head, entries=(entry,)))) == (
+    assert await refused(limited.client.call("POST", "/v1/log", LogAppend(head=account.head, entries=(entry,)))) == (
         403,
         "denied",
     )
@@ -677,19 +679,19 @@ async def test_a_limited_device_reads_its_scope_and_governs_nothing(world: World
         ("GET", f"/v1/wraps/{owner.id.hex()}"),
         ("POST", f"/v1/enroll/{'00' * 16}/approve"),
     ):
-        assert await refused(limited.door.call(method, path)) == (403, "denied")
+        assert await refused(limited.client.call(method, path)) == (403, "denied")
 
 
 # --- leaving ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_deleted_account_leaves_no_row(world: World) -> None:
-    device = await signed_up(world.door, "ann", now=world.now)
-    other = await signed_up(world.door, "bob", now=world.now)
+    device = await signed_up(world.client, "ann", now=world.now)
+    other = await signed_up(world.client, "bob", now=world.now)
     await device.push(*[device.segment() for _ in range(5)])
     await device.send("/v1/pack", [device.pack(device.lanes[device.account.home][:3])])
     await other.push(other.segment())
-    pending = await device.account.login(world.door)
+    pending = await device.account.login(world.client)
     await device.ask(pending)
     ring = keyring(device.account, 1)
     device.account.say(EntryType.KEYRING_SET, {1: 1, 2: object_hash(ring)})
@@ -697,8 +699,8 @@ async def test_a_deleted_account_leaves_no_row(world: World) -> None:
     await device.append(device.account.entries[-1], blobs=[ring], wraps=[wrap])
     given = DeleteAccount(auth_key=device.account.auth_key)
 
-    wrong = await refused(device.door.call("DELETE", "/v1/account", replace(given, auth_key=b"w" * 32)))
-    gone = await device.door.call("DELETE", "/v1/account", given, answer=Deleted)
+    wrong = await refused(device.client.call("DELETE", "/v1/account", replace(given, auth_key=b"w" * 32)))
+    gone = await device.client.call("DELETE", "/v1/account", given, answer=Deleted)
 
     assert wrong == (401, "credentials")
     assert gone == Deleted(objects=7, left=0)
@@ -709,7 +711,7 @@ async def test_a_deleted_account_leaves_no_row(world: World) -> None:
     assert await world.database.read(lambda tx: rows_of(tx, device.account.id)) == 0
     assert await refused(device.heads()) == (401, "unauthenticated")
     assert len(await other.drain()) == 1
-    assert (await signed_up(world.door, "ann", now=world.now)).account.name == "ann"
+    assert (await signed_up(world.client, "ann", now=world.now)).account.name == "ann"
 
 
 def _account_tables(tx: Any) -> list[str]:
@@ -729,18 +731,18 @@ def _account_tables(tx: Any) -> list[str]:
 
 
 async def test_a_scope_is_erased_when_the_log_has_ended_it(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     account = device.account
     scope = account.scope()
     await device.append(account.entries[-1])
     await device.push(device.segment(), device.segment(scope=scope), device.segment(scope=scope))
     path = f"/v1/scopes/{scope.hex()}"
 
-    in_use = await refused(device.door.call("DELETE", path))
+    in_use = await refused(device.client.call("DELETE", path))
     account.say(EntryType.SCOPE_DELETE, {1: scope})
     await device.append(account.entries[-1])
-    gone = await device.door.call("DELETE", path, answer=Deleted)
-    usage = await device.door.call("GET", "/v1/usage", answer=Usage)
+    gone = await device.client.call("DELETE", path, answer=Deleted)
+    usage = await device.client.call("GET", "/v1/usage", answer=Usage)
 
     assert in_use == (409, "conflict")
     assert gone == Deleted(objects=2, left=0)
@@ -748,14 +750,14 @@ async def test_a_scope_is_erased_when_the_log_has_ended_it(world: World) -> None
     assert usage.bytes == len(device.lanes[account.home][0].data)
     assert await device.statuses(device.segment(scope=scope)) == ["not_found"]
     assert len(await device.drain()) == 1
-    assert await refused(device.door.call("DELETE", f"/v1/scopes/{'00' * 16}")) == (404, "not_found")
+    assert await refused(device.client.call("DELETE", f"/v1/scopes/{'00' * 16}")) == (404, "not_found")
 
 
 async def test_pending_answers_a_registration(world: World) -> None:
     account = Account.make("ann", now=world.now)
-    account.device(world.door)
+    account.device(world.client)
 
-    pending = await account.register(world.door)
+    pending = await account.register(world.client)
 
     assert isinstance(pending, Pending)
     assert (pending.account, pending.expires) == (account.id, world.now() + DEFAULT.pending_ms)

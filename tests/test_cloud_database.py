@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from cloud_client import Clock, Door, World, keyring, object_hash, opened, second_device, signed_up
+from cloud_client import Client, Clock, World, keyring, object_hash, opened, second_device, signed_up
 from scrubjay_cloud import database as port
 from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.credentials import totp
@@ -359,7 +359,7 @@ async def test_a_file_is_for_its_owner_only_and_set_up_for_safety(tmp_path: Path
 
 async def test_a_copy_is_whole_and_a_file_shrinks(tmp_path: Path) -> None:
     async with opened(tmp_path / "server.db", policy=CHEAP) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         await device.push(*[device.quick(20_000) for _ in range(30)])
         copy = tmp_path / "copy.db"
         await world.database.copy_to(copy)
@@ -424,9 +424,9 @@ async def test_a_postgres_that_is_not_there_is_named_and_its_address_is_not(tmp_
 
 async def filled(world: World) -> None:
     """Some of everything that ends by age."""
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     await second_device(device)
-    pending = await device.account.login(world.door)
+    pending = await device.account.login(world.client)
     await device.ask(pending)
     sent = [device.quick() for _ in range(6)]
     await device.push(*sent)
@@ -477,9 +477,9 @@ async def test_a_sweep_goes_on_until_nothing_is_left(cloud_store: str | Path) ->
 async def test_an_account_keeps_so_many_audit_rows_and_no_more(cloud_store: str | Path) -> None:
     policy = replace(CHEAP, audit_rows=3)
     async with opened(cloud_store, policy=policy) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         for _ in range(4):
-            await device.account.login(world.door)
+            await device.account.login(world.client)
 
         await sweep(world.database, world.now(), policy)
 
@@ -525,22 +525,22 @@ async def test_the_log_of_requests_names_no_one_and_shows_nothing(
 ) -> None:
     caplog.set_level("DEBUG")
     async with opened(cloud_store, policy=CHEAP) as world:
-        device = await signed_up(world.door, "canary-name", now=world.now)
+        device = await signed_up(world.client, "canary-name", now=world.now)
         await device.push(device.segment(b"canary-content"))
         await device.pull()
-        await Door(world.door.http).http.get("/v1/prelogin?username=canary-name")
+        await Client(world.client.http).http.get("/v1/prelogin?username=canary-name")
         account = device.account
 
     text = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("scrubjay"))
     assert "method=POST route=/v1/push status=200 ms=" in text
     assert f"account={account.id.hex()[:8]}" in text
-    for secret in ("canary", device.door.token, account.id.hex(), account.auth_key.hex()):
+    for secret in ("canary", device.client.token, account.id.hex(), account.auth_key.hex()):
         assert secret not in text
 
 
 async def test_a_keyring_that_was_replaced_stays_half_a_year(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=CHEAP) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         rings = [keyring(device.account, version) for version in (1, 2)]
         for version, ring in enumerate(rings, start=1):
             device.account.say(EntryType.KEYRING_SET, {1: version, 2: object_hash(ring)})

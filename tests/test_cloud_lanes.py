@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cloud_client import Clock, Device, Door, Key, RefusedError, World, opened, second_device, signed_up
+from cloud_client import Client, Clock, Device, Key, RefusedError, World, opened, second_device, signed_up
 from scrubjay_cloud.database import raise_generation
 from scrubjay_cloud.policy import Bucket, CloudPolicy, LimitPolicy
 from scrubjay_cloud.retention import sweep
@@ -56,12 +56,12 @@ async def file_world(tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def file_device(file_world: World) -> Device:
-    return await signed_up(file_world.door, now=file_world.now)
+    return await signed_up(file_world.client, now=file_world.now)
 
 
 @pytest.fixture
 async def device(world: World) -> Device:
-    return await signed_up(world.door, now=world.now)
+    return await signed_up(world.client, now=world.now)
 
 
 async def refused(call: Awaitable[Any]) -> tuple[int, str]:
@@ -158,8 +158,8 @@ async def test_every_single_byte_flip_of_an_object_is_refused(file_world: World,
     taken = []
     for at in range(len(data)):
         flipped = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-        response = await file_device.door.http.post(
-            "/v1/push", content=flipped, headers={"Authorization": f"Bearer {file_device.door.token}"}
+        response = await file_device.client.http.post(
+            "/v1/push", content=flipped, headers={"Authorization": f"Bearer {file_device.client.token}"}
         )
         assert response.status_code in {200, 400}
         if response.status_code == 200 and b'"ok"' in response.content:
@@ -201,10 +201,10 @@ async def test_what_may_not_be_pushed_is_refused_by_name(file_world: World, file
     body = make(file_device, file_device.segment())
 
     if isinstance(expected, str):
-        answer = await file_device.door.call("POST", "/v1/push", body, answer=PushAnswer)
+        answer = await file_device.client.call("POST", "/v1/push", body, answer=PushAnswer)
         assert [one.status for one in answer.results] == [expected]
     else:
-        assert await refused(file_device.door.call("POST", "/v1/push", body)) == expected
+        assert await refused(file_device.client.call("POST", "/v1/push", body)) == expected
     assert await file_world.rows("select count(*) from object") == [(0,)]
 
 
@@ -223,9 +223,9 @@ async def test_a_body_over_the_limit_is_refused_whatever_its_headers_say(device:
         for _ in range(20):
             yield b"x" * 64 * 1024
 
-    whole = await refused(device.door.call("POST", "/v1/push", b"x" * (MAX_PAGE_BYTES + 1)))
-    headers = {"Authorization": f"Bearer {device.door.token}", "Content-Type": MEDIA}
-    streamed = await device.door.http.post("/v1/push", content=chunks(), headers=headers)
+    whole = await refused(device.client.call("POST", "/v1/push", b"x" * (MAX_PAGE_BYTES + 1)))
+    headers = {"Authorization": f"Bearer {device.client.token}", "Content-Type": MEDIA}
+    streamed = await device.client.http.post("/v1/push", content=chunks(), headers=headers)
     huge = device.quick(MAX_OBJECT_BYTES)
 
     assert whole == (413, "too_large")
@@ -260,7 +260,7 @@ async def test_a_device_revoked_while_it_pushes_writes_nothing(world: World, dev
         return result
 
     world.service.offload = racing
-    found = await refused(other.door.call("POST", "/v1/push", objects))
+    found = await refused(other.client.call("POST", "/v1/push", objects))
 
     assert found == (403, "revoked")
     assert await world.rows("select count(*) from object") == [(0,)]
@@ -268,7 +268,7 @@ async def test_a_device_revoked_while_it_pushes_writes_nothing(world: World, dev
 
 async def test_over_quota_only_new_objects_are_refused(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=LOOSE, quota_bytes=10_000) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         first = [device.quick(2_000) for _ in range(4)]
         await device.push(*first)
         more = device.quick(2_000)
@@ -289,7 +289,7 @@ async def test_over_quota_only_new_objects_are_refused(cloud_store: str | Path) 
 async def test_pushing_too_often_says_when_to_come_back(cloud_store: str | Path) -> None:
     policy = replace(LOOSE, limits=replace(LOOSE.limits, push=Bucket(burst=5, rate=1, draw=2)))
     async with opened(cloud_store, policy=policy) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
 
         statuses = [await device.statuses(device.segment()) for _ in range(5)]
         late = device.segment()
@@ -304,7 +304,7 @@ async def test_pushing_too_often_says_when_to_come_back(cloud_store: str | Path)
 
 async def test_a_bootstrap_of_a_million_events_fits_the_limits(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=CloudPolicy(hash_memory_kib=64, hash_iterations=1)) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         limits, policy = world.service.limits, world.service.policy.limits
 
         for _ in range(85):
@@ -331,7 +331,7 @@ async def test_pages_of_any_size_give_every_object_once(device: Device, count: i
 @pytest.mark.parametrize("rows", [1, 2, 3])
 async def test_pages_end_also_where_the_server_stops_looking(cloud_store: str | Path, rows: int) -> None:
     async with opened(cloud_store, policy=replace(LOOSE, page_objects=rows)) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         sent = [device.quick() for _ in range(6)]
         await device.push(*sent)
 
@@ -341,7 +341,7 @@ async def test_pages_end_also_where_the_server_stops_looking(cloud_store: str | 
 
 async def test_a_cursor_is_refused_unless_it_is_of_this_account_and_server(world: World, device: Device) -> None:
     await device.push(device.segment())
-    other = await signed_up(world.door, "bob", now=world.now)
+    other = await signed_up(world.client, "bob", now=world.now)
     cursor = (await device.pull("")).cursor
     forged = ("B" if cursor[0] != "B" else "C") + cursor[1:]
 
@@ -406,7 +406,7 @@ async def test_a_long_poll_ends_when_the_service_stops(world: World, device: Dev
 
 async def test_a_long_poll_without_news_ends_with_the_time(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=replace(LOOSE, max_wait_s=0.05)) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
 
         page = await device.pull(wait=25)
 
@@ -443,7 +443,7 @@ async def test_an_event_stream_tells_places_and_nothing_else(world: World, devic
         "path": "/v1/events",
         "raw_path": b"/v1/events",
         "query_string": b"",
-        "headers": [(b"authorization", f"Bearer {device.door.token}".encode())],
+        "headers": [(b"authorization", f"Bearer {device.client.token}".encode())],
         "client": ("127.0.0.1", 1),
         "asgi": {"version": "3.0", "spec_version": "2.4"},
     }
@@ -465,7 +465,7 @@ async def test_a_lane_is_read_from_the_object_that_covers_a_place(device: Device
     path = f"/v1/lanes/{device.account.home.hex()}/{device.id.hex()}"
 
     async def read(**params: Any) -> list[bytes]:
-        response = await device.door.call("GET", path, **params)
+        response = await device.client.call("GET", path, **params)
         return [one.data for one in split(response.content)]
 
     assert await read() == [packed.data, sent[4].data, sent[5].data]
@@ -496,7 +496,7 @@ async def test_a_pack_takes_the_place_of_what_it_covers_for_new_readers_only(dev
     assert [one.data for one in behind] == [packed.data, sent[4].data]  # it stands where the last covered one stood
     assert [one.data for one in late] == [packed.data, sent[4].data]
     assert await device.statuses(*sent) == ["dup"] * 5
-    usage = await device.door.call("GET", "/v1/usage", answer=Usage)
+    usage = await device.client.call("GET", "/v1/usage", answer=Usage)
     assert (usage.objects, usage.bytes) == (2, len(packed.data) + len(sent[4].data))
 
 
@@ -618,7 +618,7 @@ async def test_a_device_set_back_to_an_old_state_is_told_of_the_fork_also_after_
 
 async def test_healing_is_no_way_around_the_quota_or_a_devices_rights(cloud_store: str | Path) -> None:
     async with opened(cloud_store, policy=LOOSE, quota_bytes=10_000) as world:
-        device = await signed_up(world.door, now=world.now)
+        device = await signed_up(world.client, now=world.now)
         reader = await second_device(device, scopes=[device.account.home], read_only=True)
 
         assert await reader.statuses(reader.segment(), path="/v1/heal") == ["denied"]
@@ -651,14 +651,14 @@ async def test_an_object_is_kept_under_its_hash(device: Device) -> None:
     data = blob(device)
     path = f"/v1/objects/{sha256(data).hexdigest()}"
 
-    missing = await refused(device.door.call("GET", path))
-    await device.door.call("PUT", path, data)
-    await device.door.call("PUT", path, data)
-    response = await device.door.call("GET", path)
+    missing = await refused(device.client.call("GET", path))
+    await device.client.call("PUT", path, data)
+    await device.client.call("PUT", path, data)
+    response = await device.client.call("GET", path)
 
     assert missing == (404, "not_found")
     assert response.content == data
-    assert (await device.door.call("GET", "/v1/usage", answer=Usage)).objects == 1
+    assert (await device.client.call("GET", "/v1/usage", answer=Usage)).objects == 1
 
 
 BAD_BLOBS: dict[str, tuple[Callable[[Device], bytes], tuple[int, str]]] = {
@@ -678,7 +678,7 @@ async def test_what_is_no_blob_is_not_kept(file_world: World, file_device: Devic
     data = make(file_device)
     name = "00" * 32 if case == "another hash" else sha256(data).hexdigest()
 
-    assert await refused(file_device.door.call("PUT", f"/v1/objects/{name}", data)) == expected
+    assert await refused(file_device.client.call("PUT", f"/v1/objects/{name}", data)) == expected
     assert await file_world.rows("select count(*) from blob") == [(0,)]
 
 
@@ -689,12 +689,12 @@ async def test_two_instances_lose_no_row_under_concurrent_pushes(postgres: str) 
     """A reader that follows the cursor all the while sees every object exactly once, and each lane in order."""
     now = Clock()
     async with opened(postgres, policy=LOOSE, now=now) as one, opened(postgres, policy=LOOSE, now=now) as two:
-        first = await signed_up(one.door, now=now)
+        first = await signed_up(one.client, now=now)
         devices = [first] + [await second_device(first) for _ in range(5)]
         for place, device in enumerate(devices):
-            device.door = Door((one if place % 2 else two).door.http, device.door.token)
+            device.client = Client((one if place % 2 else two).client.http, device.client.token)
         reader = await second_device(first)
-        reader.door = Door(two.door.http, reader.door.token)
+        reader.client = Client(two.client.http, reader.client.token)
         seen: list[Envelope] = []
         writing = True
 
@@ -724,9 +724,9 @@ async def test_two_instances_lose_no_row_under_concurrent_pushes(postgres: str) 
 async def test_a_push_to_one_instance_wakes_who_waits_at_another(postgres: str) -> None:
     now = Clock()
     async with opened(postgres, policy=LOOSE, now=now) as one, opened(postgres, policy=LOOSE, now=now) as two:
-        first = await signed_up(one.door, now=now)
+        first = await signed_up(one.client, now=now)
         second = await second_device(first)
-        second.door = Door(two.door.http, second.door.token)
+        second.client = Client(two.client.http, second.client.token)
         waiting = asyncio.create_task(second.pull(wait=25))
         await waited_for(two)
 
@@ -741,14 +741,14 @@ async def test_limits_hold_over_all_instances(postgres: str) -> None:
     policy = replace(LOOSE, limits=replace(LOOSE.limits, push=Bucket(burst=10, rate=0.001, draw=3)))
     now = Clock()
     async with opened(postgres, policy=policy, now=now) as one, opened(postgres, policy=policy, now=now) as two:
-        device = await signed_up(one.door, now=now)
-        doors = (device.door, Door(two.door.http, device.door.token))
+        device = await signed_up(one.client, now=now)
+        clients = (device.client, Client(two.client.http, device.client.token))
         sent, answers = device.segment(), []
 
         for turn in range(30):
-            device.door = doors[turn % 2]
-            response = await device.door.http.post(
-                "/v1/push", content=sent.data, headers={"Authorization": f"Bearer {device.door.token}"}
+            device.client = clients[turn % 2]
+            response = await device.client.http.post(
+                "/v1/push", content=sent.data, headers={"Authorization": f"Bearer {device.client.token}"}
             )
             answers.append(response.status_code)
 

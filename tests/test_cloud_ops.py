@@ -30,8 +30,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud_client import Account, Clock, Device, Door, Entropy, RefusedError, second_device, signed_up
-from cloud_drill import Place, door_to, litestream_of, rounds
+from cloud_client import Account, Client, Clock, Device, Entropy, RefusedError, second_device, signed_up
+from cloud_drill import Deployment, client_of, litestream_of, rounds
 from quick_disk import quick_folder
 from scrubjay_cloud import check, cli, database, litestream, serving
 from scrubjay_cloud.app import create_app
@@ -76,17 +76,17 @@ async def opened(where: Settings | Path | str) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def doors(found: Database, settings: Settings) -> AsyncIterator[Door]:
-    """A door to a real app in this process."""
+async def clients(found: Database, settings: Settings) -> AsyncIterator[Client]:
+    """A client of a real app in this process."""
     app = create_app(found, settings, now=NOW, entropy=ENTROPY)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://cloud.test") as http:
-        yield Door(http)
+        yield Client(http)
     app.state.service.stop()
 
 
-async def filled(door: Door, name: str = "ann", *, objects: int = 12) -> tuple[Device, Device]:
+async def filled(client: Client, name: str = "ann", *, objects: int = 12) -> tuple[Device, Device]:
     """Two devices of an account that have pushed, packed a part, and written into two scopes."""
-    first = await signed_up(door, name, now=NOW)
+    first = await signed_up(client, name, now=NOW)
     second = await second_device(first)
     scope = first.account.scope()
     await first.append(first.account.entries[-1])
@@ -152,8 +152,8 @@ async def test_a_backup_has_a_checksum_and_an_unfinished_one_is_cleared_away(fol
 
 async def test_a_restored_backup_has_a_new_generation_and_clients_heal_what_it_lacks(folder: Path) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, second = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, second = await filled(client)
         await second.drain()
         made = await back_up(found, settings.backups, POLICY, now=NOW())
         after = [second.quick(500) for _ in range(6)]
@@ -164,8 +164,8 @@ async def test_a_restored_backup_has_a_new_generation_and_clients_heal_what_it_l
 
     assert (done.generation, done.verified.holds, done.verified.accounts) == (2, True, 1)
     assert (Path(done.kept) / "server.db").is_file()
-    async with opened(settings) as found, doors(found, settings) as door:
-        first.door.http = second.door.http = door.http
+    async with opened(settings) as found, clients(found, settings) as client:
+        first.client.http = second.client.http = client.http
         assert await heads_of(first) != full
         assert set(await first.statuses(*after, path="/v1/heal")) == {"ok"}  # any device may, verbatim
         assert await heads_of(first) == full
@@ -203,8 +203,8 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 async def test_a_damaged_lane_is_cut_where_it_stops_holding_and_a_device_heals_it(folder: Path, name: str) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, second = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, second = await filled(client)
         full = await heads_of(first)
         made = await back_up(found, settings.backups, POLICY, now=NOW())
     flip(Path(made.path), DAMAGE[name])
@@ -214,8 +214,8 @@ async def test_a_damaged_lane_is_cut_where_it_stops_holding_and_a_device_heals_i
 
     assert done.verified.findings
     assert not any(one.fatal for one in done.verified.findings)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first.door.http = second.door.http = door.http
+    async with opened(settings) as found, clients(found, settings) as client:
+        first.client.http = second.client.http = client.http
         assert (await found.read(lambda tx: verify(tx, NOW()))).holds
         for device in (first, second):
             for lane in device.lanes.values():
@@ -231,8 +231,8 @@ async def test_a_damaged_lane_is_cut_where_it_stops_holding_and_a_device_heals_i
 
 async def test_an_account_log_that_does_not_verify_is_not_restored_and_what_was_there_stays(folder: Path) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, _ = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, _ = await filled(client)
         made = await back_up(found, settings.backups, POLICY, now=NOW())
         full = await heads_of(first)
     flip(Path(made.path), "update account_log set entry = cast(x'00' || substr(entry, 2) as blob) where seq = 2")
@@ -242,8 +242,8 @@ async def test_an_account_log_that_does_not_verify_is_not_restored_and_what_was_
         await restore(settings, source=Path(made.path), timestamp="", now=NOW, entropy=ENTROPY)
 
     assert not list(settings.data.glob("*restore-*"))
-    async with opened(settings) as found, doors(found, settings) as door:
-        first.door.http = door.http
+    async with opened(settings) as found, clients(found, settings) as client:
+        first.client.http = client.http
         assert await heads_of(first) == full
 
 
@@ -264,8 +264,8 @@ async def test_a_backup_that_is_not_what_its_checksum_says_is_refused(folder: Pa
 
 async def test_a_file_damaged_page_by_page_is_refused_by_restore_and_told_by_the_drill(folder: Path) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        await filled(door, objects=60)
+    async with opened(settings) as found, clients(found, settings) as client:
+        await filled(client, objects=60)
         made = await back_up(found, settings.backups, POLICY, now=NOW())
     assert all(one.held for one in drill(settings, now=NOW))
     rng = random.Random(4)
@@ -292,8 +292,8 @@ def sha256_line(path: Path) -> str:
 
 async def test_on_postgres_a_restore_checks_in_place_and_raises_the_generation(folder: Path, postgres: str) -> None:
     settings = settings_of(folder, database_url=postgres)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, _ = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, _ = await filled(client)
         full = await heads_of(first)
         await found.write(lambda tx: tx.execute("update lane set n = n - 1"))
 
@@ -301,8 +301,8 @@ async def test_on_postgres_a_restore_checks_in_place_and_raises_the_generation(f
 
     assert done.generation == 2
     assert len(done.verified.findings) == len(full)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first.door.http = door.http
+    async with opened(settings) as found, clients(found, settings) as client:
+        first.client.http = client.http
         assert await heads_of(first) == full
     with pytest.raises(InvalidError, match="PostgreSQL's tools"):
         await restore(settings, source=folder / "x.db", timestamp="", now=NOW, entropy=ENTROPY)
@@ -313,9 +313,9 @@ async def test_on_postgres_a_restore_checks_in_place_and_raises_the_generation(f
 
 async def test_a_service_moves_to_postgres_and_back_and_clients_notice_nothing(folder: Path, postgres: str) -> None:
     settings, back = settings_of(folder), settings_of(folder / "back")
-    async with opened(settings) as source, doors(source, settings) as door:
-        first, second = await filled(door, "ann", objects=80)
-        other, _ = await filled(door, "bob", objects=3)
+    async with opened(settings) as source, clients(source, settings) as client:
+        first, second = await filled(client, "ann", objects=80)
+        other, _ = await filled(client, "bob", objects=3)
         await second.drain()
         full = await heads_of(first)
         everything = [one.data for one in await other.drain()]
@@ -326,10 +326,10 @@ async def test_a_service_moves_to_postgres_and_back_and_clients_notice_nothing(f
             assert moved.rows["account"] == 2
 
     async with opened(postgres) as source:
-        async with doors(source, replace(settings, database_url=postgres)) as door:
+        async with clients(source, replace(settings, database_url=postgres)) as client:
             for device in (first, second, other):
-                device.door.http = door.http  # the same token, the same cursor
-            caps = await door.call("GET", "/v1/caps")
+                device.client.http = client.http  # the same token, the same cursor
+            caps = await client.call("GET", "/v1/caps")
             assert caps.json()["generation"] == 1
             assert await heads_of(first) == full
             assert [one.data for one in await second.drain()] == []
@@ -337,8 +337,8 @@ async def test_a_service_moves_to_postgres_and_back_and_clients_notice_nothing(f
             assert len(await second.drain()) == 1
         async with opened(back) as target:
             await migrate(source, target, now=NOW)
-    async with opened(back) as found, doors(found, back) as door:
-        other.door.http = first.door.http = door.http
+    async with opened(back) as found, clients(found, back) as client:
+        other.client.http = first.client.http = client.http
         other.cursor = ""
         assert [one.data for one in await other.drain()] == everything
         assert await first.statuses(first.quick(10)) == ["ok"]
@@ -348,8 +348,8 @@ async def test_a_migration_refuses_a_target_in_use_and_a_damaged_source_and_clea
     folder: Path, postgres: str
 ) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as source, doors(source, settings) as door, opened(postgres) as target:
-        await filled(door, objects=9)
+    async with opened(settings) as source, clients(source, settings) as client, opened(postgres) as target:
+        await filled(client, objects=9)
         await target.write(lambda tx: tx.execute("insert into lane values (?, ?, ?, 1, ?)", (b"a", b"b", b"c", b"d")))
         await source.write(lambda tx: tx.execute("update lane set n = n + 1"))
         with pytest.raises(CorruptError, match="its row says"):
@@ -432,8 +432,8 @@ async def test_a_failed_backup_is_counted_and_tried_again_soon(folder: Path) -> 
 
 async def test_a_full_disk_is_named_and_leaves_nothing_half_written(folder: Path) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, second = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, second = await filled(client)
         before = await heads_of(first)
         pages = await found.write(lambda tx: tx.rows("pragma page_count"))
         await found.write(lambda tx: tx.rows(f"pragma max_page_count = {pages[0][0] + 2}"))
@@ -463,8 +463,8 @@ async def test_a_backup_onto_a_full_disk_fails_with_a_name_and_leaves_nothing(fo
     if mounted.returncode:
         pytest.skip("this system lets nobody mount")
     try:
-        async with opened(settings) as found, doors(found, settings) as door:
-            await filled(door, objects=40)
+        async with opened(settings) as found, clients(found, settings) as client:
+            await filled(client, objects=40)
             with pytest.raises(UnavailableError, match="disk is full"):
                 await back_up(found, small / "backups", POLICY, now=NOW())
         assert list((small / "backups").iterdir()) == []
@@ -474,8 +474,8 @@ async def test_a_backup_onto_a_full_disk_fails_with_a_name_and_leaves_nothing(fo
 
 async def test_a_locked_database_is_named_and_the_same_push_succeeds_later(folder: Path) -> None:
     settings = settings_of(folder)
-    async with opened(settings) as found, doors(found, settings) as door:
-        first, _ = await filled(door)
+    async with opened(settings) as found, clients(found, settings) as client:
+        first, _ = await filled(client)
         await found.write(lambda tx: tx.rows("pragma busy_timeout = 50"))
         made = first.quick(50)
         with contextlib.closing(sqlite_file.raw(settings.database_path, read_only=False)) as other:
@@ -579,7 +579,7 @@ def test_check_says_what_to_do_about_every_line_that_is_not_ok(folder: Path, pos
 @given(st.lists(st.integers(min_value=0, max_value=2_000), min_size=1, max_size=6), st.integers(1, 700))
 def test_objects_are_counted_however_the_bytes_are_cut(sizes: list[int], step: int) -> None:
     account = Account.make()
-    device = account.device(Door(None))  # type: ignore[arg-type] - nothing is sent
+    device = account.device(Client(None))  # type: ignore[arg-type] - nothing is sent
     data = b"".join(device.quick(size).data for size in sizes)
     counted = _Objects()
 
@@ -593,27 +593,27 @@ def test_objects_are_counted_however_the_bytes_are_cut(sizes: list[int], step: i
 
 
 @pytest.fixture
-def place(folder: Path) -> Place:
-    return Place(root=folder)
+def deployment(folder: Path) -> Deployment:
+    return Deployment(root=folder)
 
 
-async def test_a_scrape_counts_what_happened_and_names_nobody(place: Place) -> None:
-    with place.serving():
-        async with door_to(place) as door:
-            account = Account.make("ann", origin=place.origin)
-            first = account.device(Door(door.http))
-            await account.register(door)
+async def test_a_scrape_counts_what_happened_and_names_nobody(deployment: Deployment) -> None:
+    with deployment.serving():
+        async with client_of(deployment) as client:
+            account = Account.make("ann", origin=deployment.origin)
+            first = account.device(Client(client.http))
+            await account.register(client)
             await first.authenticate()
             assert set(await first.statuses(*[first.quick(100) for _ in range(5)])) == {"ok"}
             assert len(await first.drain()) == 5
-            invitation = place.json("admin", "create-invite")
-            users = place.json("admin", "users")["users"]
+            invitation = deployment.json("admin", "create-invite")
+            users = deployment.json("admin", "users")["users"]
             waiting = asyncio.create_task(first.pull(wait=20))
-            while place.metrics()['scrubjay_waiting{kind="poll"}'] < 1:
+            while deployment.metrics()['scrubjay_waiting{kind="poll"}'] < 1:
                 await asyncio.sleep(0.02)
-            found = place.metrics()
-            text = httpx.get(f"http://127.0.0.1:{place.metrics_port}/metrics").text
-            lost = httpx.get(f"{place.origin}/metrics")
+            found = deployment.metrics()
+            text = httpx.get(f"http://127.0.0.1:{deployment.metrics_port}/metrics").text
+            lost = httpx.get(f"{deployment.origin}/metrics")
             waiting.cancel()
 
     assert found["scrubjay_pushed_objects_total"] == found["scrubjay_pulled_objects_total"] == 5
@@ -621,22 +621,22 @@ async def test_a_scrape_counts_what_happened_and_names_nobody(place: Place) -> N
     assert found['scrubjay_requests_total{method="POST",route="/v1/push",status="200"}'] == 1
     assert found["scrubjay_generation"] == 1
     assert lost.status_code == 404
-    for secret in (account.id.hex(), first.id.hex(), account.name + '"', first.door.token):
+    for secret in (account.id.hex(), first.id.hex(), account.name + '"', first.client.token):
         assert secret not in text
-    assert invitation["code"] not in place.log()
+    assert invitation["code"] not in deployment.log()
     assert [(user["name"], user["devices"], user["objects"]) for user in users] == [("ann", 1, 5)]
-    assert account.auth_key.hex() not in place.log()
+    assert account.auth_key.hex() not in deployment.log()
 
 
-async def test_a_stop_answers_whoever_waits_at_once(place: Place) -> None:
-    with place.serving() as process:
-        async with door_to(place) as door:
-            account = Account.make("ann", origin=place.origin)
-            first = account.device(Door(door.http))
-            await account.register(door)
+async def test_a_stop_answers_whoever_waits_at_once(deployment: Deployment) -> None:
+    with deployment.serving() as process:
+        async with client_of(deployment) as client:
+            account = Account.make("ann", origin=deployment.origin)
+            first = account.device(Client(client.http))
+            await account.register(client)
             await first.authenticate()
             waiting = asyncio.create_task(first.pull(wait=25))
-            while place.metrics()['scrubjay_waiting{kind="poll"}'] < 1:
+            while deployment.metrics()['scrubjay_waiting{kind="poll"}'] < 1:
                 await asyncio.sleep(0.02)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
@@ -654,50 +654,52 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
-async def test_a_dead_litestream_is_named_and_started_again_and_dies_with_the_service(place: Place) -> None:
-    place.more["SCRUBJAY_CLOUD_REPLICA"] = str(place.root / "replica")
-    with place.serving() as process:
-        place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "litestream replicates")
-        assert place.metrics()["scrubjay_replica_lag_seconds"] < 10
+async def test_a_dead_litestream_is_named_and_started_again_and_dies_with_the_service(deployment: Deployment) -> None:
+    deployment.more["SCRUBJAY_CLOUD_REPLICA"] = str(deployment.root / "replica")
+    with deployment.serving() as process:
+        deployment.wait(lambda: deployment.ready()["replica"]["state"] == "replicating", "litestream replicates")
+        assert deployment.metrics()["scrubjay_replica_lag_seconds"] < 10
         first = litestream_of(process)
         assert first is not None
         first.kill()
-        told = place.wait(lambda: (found := place.ready()["replica"])["degraded"] and found, "it is noticed")
+        told = deployment.wait(lambda: (found := deployment.ready()["replica"])["degraded"] and found, "it is noticed")
         assert "died with exit code -9" in told["words"]
-        assert place.metrics()["scrubjay_replica_up"] == 0
-        place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "it is started again")
-        assert place.metrics()["scrubjay_replica_restarts"] == 1
+        assert deployment.metrics()["scrubjay_replica_up"] == 0
+        deployment.wait(lambda: deployment.ready()["replica"]["state"] == "replicating", "it is started again")
+        assert deployment.metrics()["scrubjay_replica_restarts"] == 1
         second = litestream_of(process)
         assert second is not None
         process.kill()
-        place.wait(lambda: gone(second), "it ends with the service")
-    assert "replication failed state=dead" in place.log()
+        deployment.wait(lambda: gone(second), "it ends with the service")
+    assert "replication failed state=dead" in deployment.log()
 
 
 @pytest.mark.slow
-async def test_what_was_written_last_is_in_the_replica_after_an_orderly_stop(place: Place) -> None:
-    place.more["SCRUBJAY_CLOUD_REPLICA"] = str(place.root / "replica")
-    with place.serving():
-        async with door_to(place) as door:
-            account = Account.make("ann", origin=place.origin)
-            first = account.device(Door(door.http))
-            await account.register(door)
+async def test_what_was_written_last_is_in_the_replica_after_an_orderly_stop(deployment: Deployment) -> None:
+    deployment.more["SCRUBJAY_CLOUD_REPLICA"] = str(deployment.root / "replica")
+    with deployment.serving():
+        async with client_of(deployment) as client:
+            account = Account.make("ann", origin=deployment.origin)
+            first = account.device(Client(client.http))
+            await account.register(client)
             await first.authenticate()
-            place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "litestream replicates")
+            deployment.wait(lambda: deployment.ready()["replica"]["state"] == "replicating", "litestream replicates")
             assert set(await first.statuses(*[first.quick(1000) for _ in range(40)])) == {"ok"}
-    shutil.rmtree(place.data)
+    shutil.rmtree(deployment.data)
 
-    restored = place.json("admin", "restore")
+    restored = deployment.json("admin", "restore")
 
     assert (restored["verified"]["objects"], restored["verified"]["findings"]) == (40, [])
 
 
 @pytest.mark.slow
-async def test_a_litestream_that_runs_already_is_watched_and_not_doubled(place: Place) -> None:
-    place.more["SCRUBJAY_CLOUD_REPLICA"] = str(place.root / "replica")
-    place.data.mkdir(parents=True, mode=0o700)
-    config = place.root / "litestream.yml"
-    config.write_bytes(litestream.configuration(place.database, str(place.root / "replica"), OPERATIONS.litestream))
+async def test_a_litestream_that_runs_already_is_watched_and_not_doubled(deployment: Deployment) -> None:
+    deployment.more["SCRUBJAY_CLOUD_REPLICA"] = str(deployment.root / "replica")
+    deployment.data.mkdir(parents=True, mode=0o700)
+    config = deployment.root / "litestream.yml"
+    config.write_bytes(
+        litestream.configuration(deployment.database, str(deployment.root / "replica"), OPERATIONS.litestream)
+    )
     beside = subprocess.Popen(
         [litestream.program(), "replicate", "-config", config, "-no-expand-env"],
         env=litestream.environment(),
@@ -705,9 +707,9 @@ async def test_a_litestream_that_runs_already_is_watched_and_not_doubled(place: 
         stdout=subprocess.DEVNULL,
     )
     try:
-        place.wait((place.data / "litestream.sock").exists, "litestream listens")
-        with place.serving() as process:
-            place.wait(lambda: place.ready()["replica"]["state"] == "replicating", "it is watched")
+        deployment.wait((deployment.data / "litestream.sock").exists, "litestream listens")
+        with deployment.serving() as process:
+            deployment.wait(lambda: deployment.ready()["replica"]["state"] == "replicating", "it is watched")
             assert litestream_of(process) is None
     finally:
         beside.terminate()

@@ -683,13 +683,13 @@ async def test_only_devices_that_may_read_the_scope_search_it_and_only_writers_g
     cloud_store: str | Path,
 ) -> None:
     async with cloud_client.opened(cloud_store, policy=GENEROUS) as world:
-        owner = await cloud_client.signed_up(world.door, now=world.now)
+        owner = await cloud_client.signed_up(world.client, now=world.now)
         scope = owner.account.entropy(16)
         await owner.append(owner.account.say(EntryType.SCOPE_CREATE, scope_body(scope, suite=Suite.OPEN, space=SPACE)))
         path, asked = f"/v1/search/{scope.hex()}", SearchRequest(text="words")
         stranger = await cloud_client.second_device(owner, scopes=[owner.account.home])
         reader = await cloud_client.second_device(owner, scopes=[scope], read_only=True)
-        other = await cloud_client.signed_up(world.door, "eve", now=world.now)
+        other = await cloud_client.signed_up(world.client, "eve", now=world.now)
 
         codes = []
         for device, method, place, body in (
@@ -699,11 +699,11 @@ async def test_only_devices_that_may_read_the_scope_search_it_and_only_writers_g
             (other, "POST", path, asked),
         ):
             with pytest.raises(cloud_client.RefusedError) as caught:
-                await device.door.call(method, place, body)
+                await device.client.call(method, place, body)
             codes.append(caught.value.code)
 
         assert codes == ["denied", "denied", "denied", "not_found"]
-        assert (await reader.door.call("POST", path, asked, answer=SearchAnswer)).hits == ()
+        assert (await reader.client.call("POST", path, asked, answer=SearchAnswer)).hits == ()
 
 
 async def test_the_job_reads_on_where_a_crash_left_a_lane(world: Searching) -> None:

@@ -139,7 +139,10 @@ def create_app(
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     app = Starlette(
         routes=[
-            *(Route(path, _Door(service, methods), methods=list(methods)) for path, methods in by_path.items()),
+            *(
+                Route(path, _PathEndpoints(service, methods), methods=list(methods))
+                for path, methods in by_path.items()
+            ),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/openapi.json", openapi),
@@ -153,7 +156,7 @@ def create_app(
     return app
 
 
-class _Door:
+class _PathEndpoints:
     """What serves one path: who calls, how often, with what; then the endpoint itself.
 
     An ASGI application of its own: around a function Starlette puts a layer for what `Guard` does for all.

@@ -81,7 +81,7 @@ async def restore(
         return await _in_place(settings, now=now, entropy=entropy)
     if source is None and not settings.replica:
         raise InvalidError(
-            "no backup and no replica is named to restore from", hint="give --from FILE, or --replica URL"
+            "restoring needs a backup or a replica, and neither is named", hint="give --from FILE, or --replica URL"
         )
     sqlite_file.refuse_old_sqlite()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)

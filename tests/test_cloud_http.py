@@ -1,4 +1,4 @@
-"""The door of the cloud service: its document, its headers, who is believed about addresses, and its settings."""
+"""The HTTP transport of the cloud service: its document, its headers, whom it believes about addresses, and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import schemathesis
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 
-from cloud_client import ORIGIN, Account, Clock, Door, RefusedError, World, opened, signed_up
+from cloud_client import ORIGIN, Account, Client, Clock, RefusedError, World, opened, signed_up
 from scrubjay_cloud import database as port
 from scrubjay_cloud.app import ENDPOINTS, create_app
 from scrubjay_cloud.endpoint import Admits
@@ -55,7 +55,7 @@ async def test_every_route_that_asks_for_a_token_refuses_who_has_none(world: Wor
         path = endpoint.path.replace("{hash}", "00" * 32)
         for name in ("target", "device", "scope", "id"):
             path = path.replace(f"{{{name}}}", "00" * 16)
-        response = await world.door.http.request(endpoint.method, path)
+        response = await world.client.http.request(endpoint.method, path)
         expected = {400, 200} if endpoint.admits is Admits.ANYONE else {401}
         assert response.status_code in expected, (endpoint.method, path, response.text)
 
@@ -69,7 +69,7 @@ async def test_an_unknown_path_and_an_unknown_method_are_problems(world: World) 
         ("POST", "/v1/caps", 405, "invalid"),
         ("GET", "/v1/lanes/xx/yy", 401, "unauthenticated"),
     ):
-        response = await world.door.http.request(method, path)
+        response = await world.client.http.request(method, path)
         found = msgspec.json.decode(response.content, type=Problem)
         assert (response.status_code, found.code, response.headers["content-type"]) == (status, code, PROBLEM)
 
@@ -91,17 +91,17 @@ BAD_BODIES: dict[str, bytes] = {
 @pytest.mark.parametrize("case", BAD_BODIES)
 async def test_a_body_that_is_no_record_is_malformed(world: World, case: str) -> None:
     with pytest.raises(RefusedError) as caught:
-        await world.door.call("POST", "/v1/login", BAD_BODIES[case])
+        await world.client.call("POST", "/v1/login", BAD_BODIES[case])
 
     assert (caught.value.problem.status, caught.value.code) == (400, "malformed")
 
 
 @pytest.mark.anyio
 async def test_unknown_fields_are_ignored_so_that_clients_may_be_newer(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     given = msgspec.to_builtins(await device.token_request()) | {"later": {"a": 1}}
 
-    response = await world.door.http.post("/v1/auth/token?later=1", content=msgspec.json.encode(given))
+    response = await world.client.http.post("/v1/auth/token?later=1", content=msgspec.json.encode(given))
 
     assert response.status_code == 200
 
@@ -111,18 +111,18 @@ async def test_unknown_fields_are_ignored_so_that_clients_may_be_newer(world: Wo
     "query", ["limit=0", "limit=x", "limit=1&limit=2", "wait=-1", "scopes=zz", "limit=" + "9" * 30]
 )
 async def test_a_query_that_is_none_is_invalid(world: World, query: str) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
 
     with pytest.raises(RefusedError) as caught:
-        await device.door.call("GET", f"/v1/pull?{query}")
+        await device.client.call("GET", f"/v1/pull?{query}")
 
     assert (caught.value.problem.status, caught.value.code) == (400, "invalid")
 
 
 @pytest.mark.anyio
 async def test_answers_tell_the_servers_time_and_database_and_are_not_cached(world: World) -> None:
-    response = await world.door.http.get("/v1/caps")
-    refused = await world.door.http.get("/v1/heads")
+    response = await world.client.http.get("/v1/caps")
+    refused = await world.client.http.get("/v1/heads")
 
     for one in (response, refused):
         assert parsedate_to_datetime(one.headers["date"]).timestamp() * 1000 == world.now()
@@ -143,7 +143,7 @@ async def test_a_fault_inside_is_a_problem_that_tells_nothing(
     monkeypatch.setattr(world.database, "read", broken)
 
     with pytest.raises(RefusedError) as caught:
-        await world.door.call("GET", "/v1/caps")
+        await world.client.call("GET", "/v1/caps")
 
     assert (caught.value.problem.status, caught.value.code) == (500, "internal")
     assert "canary" not in caught.value.response.text + caplog.text
@@ -152,12 +152,12 @@ async def test_a_fault_inside_is_a_problem_that_tells_nothing(
 
 @pytest.mark.anyio
 async def test_a_log_page_ends_and_the_next_begins_there(world: World) -> None:
-    device = await signed_up(world.door, now=world.now)
+    device = await signed_up(world.client, now=world.now)
     for _ in range(5):
         device.account.scope()
         await device.append(device.account.entries[-1])
 
-    page = await device.door.call("GET", "/v1/log?from=4", answer=LogPage)
+    page = await device.client.call("GET", "/v1/log?from=4", answer=LogPage)
 
     assert list(page.entries) == device.account.entries[4:]
     assert page.seq == 7
@@ -191,9 +191,9 @@ def test_only_trusted_proxies_say_whom_they_speak_for(client: str, forwarded: st
 async def test_what_a_proxy_took_in_clear_is_refused(tmp_path: Path) -> None:
     settings = {"origin": "https://sync.test", "proxies": load({"data": "x", "proxies": "127.0.0.0/8"}).proxies}
     async with opened(tmp_path / "server.db", policy=OPEN, **settings) as world:
-        plain = await world.door.http.get("/v1/caps", headers={"X-Forwarded-Proto": "http"})
-        tls = await world.door.http.get("/v1/caps", headers={"X-Forwarded-Proto": "https"})
-        health = await world.door.http.get("/healthz")
+        plain = await world.client.http.get("/v1/caps", headers={"X-Forwarded-Proto": "http"})
+        tls = await world.client.http.get("/v1/caps", headers={"X-Forwarded-Proto": "https"})
+        health = await world.client.http.get("/healthz")
 
     assert [plain.status_code, tls.status_code, health.status_code] == [403, 200, 200]
     assert "max-age" in tls.headers["strict-transport-security"]
@@ -258,7 +258,7 @@ def test_secrets_do_not_show() -> None:
 def _objects() -> st.SearchStrategy[bytes]:
     """Bodies of the data plane: noise, and objects that are almost right."""
     account = Account.make("ann", now=Clock())
-    device = account.device(Door(httpx.AsyncClient()))
+    device = account.device(Client(httpx.AsyncClient()))
     good = [device.quick(40).data for _ in range(3)]
     return st.one_of(
         st.binary(max_size=1_000),
@@ -283,8 +283,8 @@ async def made(folder: Path) -> tuple[Any, str]:
     settings = Settings(data=folder, registration="open")
     app = create_app(database, settings, now=now, entropy=os.urandom, policy=OPEN, offload=here)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=ORIGIN) as http:
-        device = await signed_up(Door(http), now=now)
-        return app, device.door.token
+        device = await signed_up(Client(http), now=now)
+        return app, device.client.token
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def test_nothing_the_document_allows_makes_the_server_fail_at_length(asked: tupl
 
 @pytest.mark.anyio
 async def test_the_document_lists_every_route(world: World) -> None:
-    document = (await world.door.http.get("/openapi.json")).json()
+    document = (await world.client.http.get("/openapi.json")).json()
 
     listed = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert listed == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
