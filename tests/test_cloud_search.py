@@ -4,45 +4,51 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import httpx2
 import msgspec
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import cloud_client
+from cloud_searching import (
+    HOUR_MS,
+    PROJECT,
+    SPACE,
+    TABLE_COUNTS,
+    WIDTH,
+    Searching,
+    ask,
+    embed,
+    kept,
+    meaning,
+    refused,
+    searching_world,
+    team,
+    vector_of,
+    write,
+    write_all,
+)
 from quick_disk import quick_folder
-from scrubjay.policy import DEFAULT as LOCAL
 from scrubjay.store import MemoryWrite, Store
-from scrubjay.store import rows as local_rows
-from scrubjay_cloud import database, materialise
-from scrubjay_cloud.app import create_app
+from scrubjay_cloud import materialise
 from scrubjay_cloud.jobs import Jobs
 from scrubjay_cloud.metrics import Metrics
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_cloud.retention import sweep
 from scrubjay_cloud.search.vector_index import indexed
-from scrubjay_cloud.settings import Settings
-from scrubjay_shared import envelope, ops, scoring, segment
+from scrubjay_shared import envelope, scoring, segment
 from scrubjay_shared.account import EntryType, scope_body
-from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import InvalidError, NotFoundError, NotSearchableError, WrongSpaceError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Op, content_hash
-from scrubjay_shared.text import analyse
+from scrubjay_shared.records import content_hash
 from scrubjay_shared.wire import PutVectors, SearchAnswer, SearchRequest, SearchVector
-from scrubjay_sync import packing, searching
+from scrubjay_sync import searching
 from scrubjay_sync.account import account_scopes, leaving
 from scrubjay_sync.api.login import SignUpRequest
 from scrubjay_sync.api.rounds import SyncRequest
@@ -50,58 +56,9 @@ from scrubjay_sync.api.scopes import FindRequest, ScopeCreateRequest
 from scrubjay_sync.operations import login, rounds, scopes
 from scrubjay_sync.operations.client import SyncClient
 from scrubjay_sync.operations.dispatch import Dispatcher
-from sync_devices import AUTH_KEY, GENEROUS, KDF, ORIGIN, Device, Network, World
+from sync_devices import AUTH_KEY, GENEROUS, KDF, ORIGIN, Network
 
 pytestmark = pytest.mark.anyio
-
-SPACE, WIDTH = "toy@1/64", 64
-PROJECT = "proj_team"
-HOUR_MS = 3_600_000
-
-
-def vector_of(text: str) -> np.ndarray[Any, Any]:
-    """A bag of words as a unit vector: near when words are shared. Enough of a model to rank by."""
-    found = np.linspace(0.02, 0.05, WIDTH, dtype=np.float32)
-    for word in analyse(text):
-        found[crc32(word.encode()) % WIDTH] += 1
-        found[crc32(word[::-1].encode()) % WIDTH] += 0.5
-    return found / np.linalg.norm(found)
-
-
-async def meaning(texts: Sequence[str], *, question: bool = False) -> tuple[str, np.ndarray[Any, Any]]:
-    assert question in {True, False}
-    return SPACE, np.stack([vector_of(text) for text in texts])
-
-
-@dataclass
-class Searching(World):
-    """A world whose server keeps its data where a test says."""
-
-    where: str | Path = ""
-
-    async def serve(self) -> None:
-        url = self.where if isinstance(self.where, str) else ""
-        data = self.where.parent if isinstance(self.where, Path) else self.path / "cloud"
-        self.settings = Settings(data=data, database_url=url, registration="open", pepper="p" * 32)
-        self.database = await database.open(self.settings, now=self.now, entropy=self.random.randbytes)
-        app = create_app(self.database, self.settings, now=self.now, entropy=self.random.randbytes, policy=GENEROUS)
-        self.app = app
-        self.transport = httpx2.ASGITransport(app=app)
-
-    async def close(self) -> None:
-        await self.database.close()
-
-    async def rows(self, sql: str, *params: Any) -> list[Any]:
-        return await self.database.read(lambda tx: tx.rows(sql, params))
-
-
-@asynccontextmanager
-async def searching_world(path: Path, where: str | Path) -> AsyncIterator[Searching]:
-    async with AsyncExitStack() as stack:
-        made = Searching(path=path, stack=stack, where=where)
-        await made.serve()
-        stack.push_async_callback(made.close)
-        yield made
 
 
 @pytest.fixture
@@ -115,94 +72,6 @@ def folder() -> Iterator[Path]:
 async def world(cloud_store: str | Path, folder: Path) -> AsyncIterator[Searching]:
     async with searching_world(folder, cloud_store) as made:
         yield made
-
-
-async def team(device: Device, space: str = SPACE) -> bytes:
-    """A searchable scope to which the project is bound; the device's engine has the toy model."""
-    scope = await account_scopes.create_scope(
-        device.member, device.machine, name="team", suite=Suite.OPEN, projects=[PROJECT], space=space
-    )
-    await device.sync()
-    modelled(device)
-    return scope
-
-
-def modelled(device: Device) -> None:
-    device.engine.context.meaning = meaning
-
-
-async def write(device: Device, text: str, **more: Any) -> str:
-    """A memory of the team's project."""
-    return await device.note(text, scope="project", resource_id=PROJECT, **more)
-
-
-async def write_all(device: Device, notes: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Many memories of the team's project, with their topics, in one transaction."""
-
-    def work(tx: Any) -> list[str]:
-        made = []
-        for text, topic in notes:
-            values = {Field.CONTENT: text, Field.CREATED_AT: int(tx.now), Field.SCOPE: "project"}
-            values |= {Field.RESOURCE_ID: PROJECT} | ({} if topic is None else {Field.TOPIC: topic})
-            made.append(MemoryWrite(memory_id=str(tx.new_id()), fields=values))
-        tx.write_memories(made)
-        return [one.memory_id for one in made]
-
-    return await device.store.write(work)
-
-
-async def embed(device: Device) -> None:
-    """Embed every memory of a device's store, sealed ones too."""
-
-    async def everything() -> None:
-        found = await device.store.fetch("select id, content, content_hash from memory")
-        made = []
-        for memory, content, said in found:
-            ((row,), (scale,)) = scoring.quantise(vector_of(content)[None, :])
-            made.append((memory, said, scoring.encode_vector(row, float(scale))))
-        await device.store.write(lambda tx: tx.put_vectors(tx.space(SPACE), made))
-
-    await everything()
-
-
-async def ask(device: Device, scope: bytes, text: str, **more: Any) -> searching.Asked:
-    request = SearchRequest(text=text, **more)
-    return await searching.search_scope(device.member, device.machine.cloud, meaning, scope, request)
-
-
-async def refused(call: Any, kind: type[Exception]) -> None:
-    with pytest.raises(kind):
-        await call
-
-
-async def view_of(device: Device, scope: bytes) -> list[Any]:
-    """What a device shows of a scope's memories."""
-    return await device.store.fetch(
-        "select id, content, type, topic, created_at, content_hash from memory"
-        " where id in (select entity from placed where scope = ?) order by id",
-        (scope,),
-    )
-
-
-async def shown(world: Searching) -> list[Any]:
-    """What the server shows of all searchable scopes."""
-    return [
-        tuple(row)
-        for row in await world.rows(
-            "select id, text, type, topic, created, hash from mem where text is not null order by id"
-        )
-    ]
-
-
-async def kept(world: Searching) -> list[Any]:
-    """Everything that is made from lanes, bytes and all."""
-    mem = await world.rows(
-        "select id, fields, text, type, topic, created, updated, superseded, hash from mem order by id"
-    )
-    return [*map(tuple, mem), *map(tuple, await world.rows("select word, id from mem_word order by word, id"))]
-
-
-TABLE_COUNTS = " union all ".join(f"select count(*) from {table}" for table in materialise.TABLES)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -311,185 +180,6 @@ async def test_both_databases_answer_the_same(postgres: str, folder: Path) -> No
     ]
     assert strip[0] == strip[1]
     assert len(answers[0][0].hits) == 50
-
-
-# --- the same as on devices -------------------------------------------------------------------------------------------
-
-
-async def test_concurrent_edits_end_with_the_same_view_on_devices_and_server(world: Searching) -> None:
-    first, second = await world.device(), await world.device()
-    scope = await team(first)
-    await second.sync()
-    shared = [await write(first, f"draft {n}") for n in range(6)]
-    await world.settle(first, second)
-
-    for n, one in enumerate(shared):
-        await first.edit(one, f"first says {n}")
-        await second.edit(one, f"second says {n}")
-    await first.forget(shared[0])
-    await second.edit(shared[0], "edited after it was forgotten")
-    await second.rename(shared[1], "the plan")
-    await world.settle(first, second)
-
-    assert await view_of(first, scope) == await view_of(second, scope)
-    assert await shown(world) == [tuple(row) for row in await view_of(first, scope)]
-    assert len(await shown(world)) == 5
-
-
-async def test_rows_made_again_from_the_lanes_are_the_rows_that_grew(world: Searching) -> None:
-    first, second = await world.device(), await world.device()
-    scope = await team(first)
-    await second.sync()
-    ids = []
-    for n in range(16):
-        ids.append(await write(first, f"thing {n}", topic=f"topic {n % 4}"))
-        if n % 5 == 0:
-            await world.settle(first, second, rounds=1)
-            await second.edit(ids[n // 2], f"changed {n}")
-    await first.forget(ids[3])
-    await world.settle(first, second)
-    grown = await kept(world)
-
-    account = first.member.account
-    await world.database.write(lambda tx: materialise.cleared(tx, account, scope))
-    assert await kept(world) == []
-    service = world.app.state.service
-    small = replace(DEFAULT.search, batch_objects=3, batch_bytes=1, batch_rows=2)
-    await materialise.caught_up(world.database, account, scope, policy=small, offload=service.offload)
-
-    assert await kept(world) == grown
-    assert grown
-
-
-async def test_what_other_code_read_and_lanes_that_were_set_back_are_read_again(world: Searching) -> None:
-    device = await world.device()
-    scope = await team(device)
-    await write(device, "one")
-    await device.sync()
-    before = await kept(world)
-    read = materialise.caught_up
-    account, service = device.member.account, world.app.state.service
-    for change in ("version = 0", "n = n + 5", "n = n - 1"):
-        await world.database.write(lambda tx, c=change: tx.execute(f"update mem_lane set {c}"))
-        assert await materialise.behind(world.database) == [(account, scope)]
-
-        await read(world.database, account, scope, policy=DEFAULT.search, offload=service.offload)
-
-        assert await kept(world) == before
-        assert await materialise.behind(world.database) == []
-
-
-_texts = st.text(alphabet="abc \0é東", max_size=6)
-_writes = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from("wtf"), _texts, st.integers(1, 9)), max_size=25
-)
-
-
-@settings(max_examples=60)
-@given(writes=_writes, data=st.data())
-def test_folding_in_any_order_and_any_pieces_shows_what_the_merge_core_shows(writes: Any, data: st.DataObject) -> None:
-    made = [_op(seq, one) for seq, one in enumerate(writes, 1)]
-    order = data.draw(st.permutations(made))
-    cut = data.draw(st.integers(0, len(order)))
-
-    state = materialise._shown(ops.fold(order[:cut]))
-    packed = materialise._rows(state, _touched(state), DEFAULT.search)
-    again = materialise._stored((row.id, row.fields) for row in packed)
-    whole = materialise._shown(ops.merge(again, materialise._shown(ops.fold(order[cut:]))))
-
-    expected = ops.view(ops.fold(made)).memories
-    got = ops.view(whole).memories
-    assert {one: (m.content, m.topic, m.updated_at) for one, m in got.items()} == {
-        one: (m.content, m.topic, m.updated_at) for one, m in expected.items()
-    }
-    rows = {row.id: row for row in materialise._rows(whole, _touched(whole), DEFAULT.search)}
-    assert {one for one, row in rows.items() if row.text is not None} == set(expected)
-    assert not any("\0" in (row.text or "") for row in rows.values())
-
-
-def _touched(state: ops.State) -> list[str]:
-    return sorted({entity for entity, _ in state.registers} | state.forgotten)
-
-
-def _op(seq: int, written: tuple[int, int, str, str, int]) -> Op:
-    device, memory, what, text, hlc = written
-    entity = ulid_text(bytes([memory]) * 16)
-    fields = {Field.CONTENT: text, Field.CREATED_AT: 5} if what == "w" else {Field.TOPIC: text.replace("\0", "")}
-    body = ops.forget_body(entity) if what == "f" else ops.memory_body(entity, fields)
-    kind = ops.OpType.FORGET if what == "f" else ops.OpType.MEMORY
-    # One stamp is one write: a device never gives it twice.
-    return Op(
-        device=bytes([device]).hex() * 16, seq=seq, op_id=bytes(16), hlc=((hlc << 16) | seq), type=int(kind), body=body
-    )
-
-
-def test_the_numbers_are_those_of_the_local_weighted_mode() -> None:
-    names = ("cosine_weight", "token_weight", "topic_threshold", "min_topic_filter_size")
-    assert {n: getattr(DEFAULT.search, n) for n in names} == {n: getattr(LOCAL.recall, n) for n in names}
-    assert DEFAULT.search.indexed_chars == local_rows.MAX_INDEXED_CHARS
-    assert DEFAULT.search.text_chars == local_rows.MAX_EMBEDDED_CHARS
-    assert {one.name for one in fields(DEFAULT.search)}
-
-
-# --- what stops nothing -----------------------------------------------------------------------------------------------
-
-
-async def test_ops_that_cannot_be_read_stop_neither_a_push_nor_those_after_them(world: Searching) -> None:
-    device = await world.device()
-    scope = await team(device)
-    await write(device, "before")
-    strange = msgspec.msgpack.encode((99, 7, bytes(16), 1 << 20, {1: bytes(16)}))
-    good = [one async for one in _sent_ops(device)][-1]
-    state = await device.sync()
-    lane = (await world.rows("select n, tip from lane where scope = ?", scope))[0]
-
-    place = packing.SealContext(
-        account=device.member.account,
-        scope=scope,
-        device=bytes.fromhex(device.store.device),
-        n=lane[0] + 1,
-        prev=lane[1],
-        suite=0,
-        epoch=0,
-        key=b"",
-    )
-    entries = [(1000, strange), (1001, b"\xc1"), (1002, None), (1003, good)]
-    sent = packing.segments(place, entries, device.engine.context.signer)
-    header = replace(
-        sent[0].envelope.header, n_from=lane[0] + 2, n_to=lane[0] + 2, prev=sent[0].envelope.link, body_len=5
-    )
-    broken = envelope.assemble(header, b"zstd?", device.member.sign)
-    results = await device.machine.cloud.push([sent[0].envelope, broken])
-
-    assert state.synced
-    assert [one.status for one in results] == ["ok", "ok"]
-    assert await world.rows("select n from mem_lane where scope = ?", scope) == [(lane[0] + 2,)]
-    assert [row[1] for row in await shown(world)] == ["before"]
-
-
-async def _sent_ops(device: Device) -> AsyncIterator[bytes]:
-    for (body,) in await device.store.fetch("select body from op where body is not null order by seq"):
-        yield bytes(body)
-
-
-async def test_a_memory_in_parts_is_read_once_all_of_them_are_there(world: Searching) -> None:
-    device = await world.device()
-    scope = await team(device)
-    noise = b64encode(world.random.randbytes(600_000)).decode()
-    long = await write(device, f"needle at the start {noise}")
-    await write(device, "short")
-    await device.sync()
-    count = (await world.rows("select count(*) from object where scope = ?", scope))[0][0]
-    grown = await kept(world)
-
-    account, service = device.member.account, world.app.state.service
-    await world.database.write(lambda tx: materialise.cleared(tx, account, scope))
-    small = replace(DEFAULT.search, batch_objects=2, batch_bytes=1)
-    await materialise.caught_up(world.database, account, scope, policy=small, offload=service.offload)
-
-    assert count > 2
-    assert (await ask(device, scope, "needle")).answer.hits[0].id == long
-    assert await kept(world) == grown
 
 
 # --- vectors ----------------------------------------------------------------------------------------------------------
@@ -676,7 +366,7 @@ async def test_deleting_the_account_leaves_no_row_of_its_searchable_scopes(world
     assert {count for (count,) in await world.rows(TABLE_COUNTS)} == {0}
 
 
-# --- who may, and by what way ------------------------------------------------------------------------------------------
+# --- who may, and by what way -----------------------------------------------------------------------------------------
 
 
 async def test_only_devices_that_may_read_the_scope_search_it_and_only_writers_give_vectors(
