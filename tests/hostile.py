@@ -171,11 +171,11 @@ class Hostile:
             rows.append(msgspec.json.encode({"event": _plain(event), "stamp": _plain(stamp)}) + b"\n")
             memory = self.memory()
             grips = tuple(self.grip(memory.id) for _ in range(self.rng.randrange(3)))
-            kept = export_format.Kept(memory=memory, aliases=tuple(self.short() for _ in range(2)), grips=grips)
+            kept = export_format.MemoryRecord(memory=memory, aliases=tuple(self.short() for _ in range(2)), grips=grips)
             rows.append(msgspec.json.encode({"memory": _plain(kept)}) + b"\n")
             seq, data = self.op()
             rows.append(
-                export_format.line(export_format.Logged(device=self.rng.randbytes(16).hex(), seq=seq, data=data))
+                export_format.line(export_format.OpRecord(device=self.rng.randbytes(16).hex(), seq=seq, data=data))
             )
         return b"".join(rows)
 

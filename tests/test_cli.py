@@ -250,7 +250,7 @@ def test_splitting_a_line_loses_nothing(words: list[str]) -> None:
     ],
 )
 def test_times_are_read_as_people_write_them(words: str, start: str | None, end: str | None) -> None:
-    found = times.stretch(words, NOW)
+    found = times.time_range(words, NOW)
 
     assert found.start <= found.end <= times.millis(NOW) + 86_400_000
     if start is not None and end is not None:

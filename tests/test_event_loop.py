@@ -27,11 +27,11 @@ from hypothesis import strategies as st
 
 from scrubjay import api, redaction
 from scrubjay.api import Hit, Quote
-from scrubjay.importers import export_format, notes, reading
+from scrubjay.importers import export_format, notes, parsing
 from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
-from scrubjay.redaction import stretches
+from scrubjay.redaction import windows
 from scrubjay.retrieval import budget
 from scrubjay.service.service import Service
 from scrubjay.store import store
@@ -534,12 +534,12 @@ UNICODE = WORDS.map(lambda words: words.encode("utf-16", "surrogatepass").decode
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PIECE", 3)
-    monkeypatch.setattr(reading, "LARGE_JSON", 8)
+    monkeypatch.setattr(parsing, "PIECE", 3)
+    monkeypatch.setattr(parsing, "LARGE_JSON", 8)
     monkeypatch.setattr(intake, "VALID_CHARS", 3)
     monkeypatch.setattr(notes, "JOINED_LINES", 2)
-    monkeypatch.setattr(stretches, "STRETCH", 3)
-    monkeypatch.setattr(stretches, "FIND_STRETCH", 3)
+    monkeypatch.setattr(windows, "WINDOW", 3)
+    monkeypatch.setattr(windows, "FIND_WINDOW", 3)
     monkeypatch.setattr(piecewise, "SENT_CHARS", 3)
 
 
@@ -560,26 +560,26 @@ def whole_prose(data: bytes) -> str | None:
 @given(st.one_of(UNICODE.map(str.encode), st.binary(max_size=24)))
 def test_a_file_read_in_pieces_says_what_it_says_at_once(data: bytes) -> None:
     try:
-        found: str | None = reading.prose("a.txt", data)
+        found: str | None = parsing.prose("a.txt", data)
     except InvalidError:
         found = None
 
     assert found == whole_prose(data)
-    assert reading.decoded(data, errors="replace") == data.decode(errors="replace")
+    assert parsing.decoded(data, errors="replace") == data.decode(errors="replace")
     assert list(export_format._lines(data)) == data.splitlines()
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_a_file_that_is_not_utf8_is_refused_with_the_place_of_the_first_wrong_byte() -> None:
     with pytest.raises(InvalidError, match="its byte 9 cannot be read"):
-        reading.prose("a.txt", "aé東b".encode() + b"cd\xff d")
+        parsing.prose("a.txt", "aé東b".encode() + b"cd\xff d")
 
 
 @pytest.mark.usefixtures("small_pieces")
 @NOT_RESET
 @given(UNICODE)
 def test_a_file_of_utf16_is_read_in_pieces(words: str) -> None:
-    assert reading.as_utf8("a.txt", b"\xff\xfe" + words.encode("utf-16-le"), whole=True) == words.encode()
+    assert parsing.as_utf8("a.txt", b"\xff\xfe" + words.encode("utf-16-le"), whole=True) == words.encode()
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -588,12 +588,12 @@ def test_a_file_of_utf16_is_read_in_pieces(words: str) -> None:
 def test_a_text_worked_on_in_pieces_becomes_what_it_becomes_at_once(words: str) -> None:
     between = re.compile(r"\n[ \t]*\n\s*")
 
-    assert list(reading.rows(words)) == words.split("\n")
-    assert [*filter(None, map(reading.clean, notes.paragraphs(words)))] == [
-        *filter(None, map(reading.clean, between.split(words)))
+    assert list(parsing.rows(words)) == words.split("\n")
+    assert [*filter(None, map(parsing.clean, notes.paragraphs(words)))] == [
+        *filter(None, map(parsing.clean, between.split(words)))
     ]
-    assert reading.clean(words) == re.sub("[\ud800-\udfff]", "\ufffd", words).strip()
-    assert reading.digest(words, "x") == hashlib.sha256(f"{words}\0x".encode(errors="replace")).hexdigest()[:32]
+    assert parsing.clean(words) == re.sub("[\ud800-\udfff]", "\ufffd", words).strip()
+    assert parsing.digest(words, "x") == hashlib.sha256(f"{words}\0x".encode(errors="replace")).hexdigest()[:32]
     assert notes.Section(0, (), words.split("\n")).text == words.strip()
     plain = words.replace("\0", "\ufffd")
     assert intake.valid(words) == plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -603,9 +603,9 @@ def test_a_text_worked_on_in_pieces_becomes_what_it_becomes_at_once(words: str) 
 @NOT_RESET
 @given(st.text(alphabet="ab", max_size=20), st.text(alphabet="ab", min_size=1, max_size=6), st.integers(0, 20))
 def test_what_is_searched_a_stretch_at_a_time_is_found_where_it_stands(text_: str, needle: str, start: int) -> None:
-    assert stretches.find(text_, needle, start) == text_.find(needle, start)
-    assert stretches.holds(text_, needle) is (needle in text_)
-    assert [*stretches.hits(text_, needle)] == [at for at in range(len(text_)) if text_.startswith(needle, at)]
+    assert windows.find(text_, needle, start) == text_.find(needle, start)
+    assert windows.holds(text_, needle) is (needle in text_)
+    assert [*windows.hits(text_, needle)] == [at for at in range(len(text_)) if text_.startswith(needle, at)]
 
 
 VALUES = st.recursive(
@@ -620,7 +620,7 @@ VALUES = st.recursive(
 def test_large_json_is_read_in_turns_and_says_the_same(value: Any) -> None:
     data = json.dumps(value, indent=1).encode()
 
-    assert reading.json_value(data) == json.loads(data)
+    assert parsing.json_value(data) == json.loads(data)
 
 
 @pytest.mark.usefixtures("small_pieces")

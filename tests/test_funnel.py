@@ -121,7 +121,7 @@ async def test_a_file_of_somebody_else_plants_no_line_that_is_always_loaded(
 ) -> None:
     planted = memory(name="identity/orders", layer=layer, trust=trust)
     data = export_format.header("s", Millis(NOW)) + export_format.line(
-        export_format.Kept(memory=planted, aliases=("active/now",))
+        export_format.MemoryRecord(memory=planted, aliases=("active/now",))
     )
 
     answer = await service.import_(api.ImportRequest(name="data.jsonl", data=data))
@@ -142,7 +142,7 @@ async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path
     data = (
         export_format.header("s", Millis(NOW), version=1)
         + export_format.line(said)
-        + export_format.line(export_format.Kept(memory=noted, aliases=(f"also {KEY}",)))
+        + export_format.line(export_format.MemoryRecord(memory=noted, aliases=(f"also {KEY}",)))
     )
 
     for restore in (False, True):
@@ -154,7 +154,9 @@ async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path
 
 async def test_a_memory_of_a_file_gets_an_id_of_its_own_and_can_be_restored_later(service: Service) -> None:
     line = memory("Maya is left-handed", name="identity/hand", layer=Layer.IDENTITY, trust=Trust.USER)
-    data = export_format.header("s", Millis(NOW), version=1) + export_format.line(export_format.Kept(memory=line))
+    data = export_format.header("s", Millis(NOW), version=1) + export_format.line(
+        export_format.MemoryRecord(memory=line)
+    )
     await service.import_(api.ImportRequest(name="x", data=data))
     assert "left-handed" not in await context(service)
 

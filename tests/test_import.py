@@ -23,7 +23,7 @@ from scrubjay import api
 from scrubjay.cli import arguments, main, parser, reasons
 from scrubjay.cli.table import COMMANDS
 from scrubjay.importers import SourceFormat, parse
-from scrubjay.importers.reading import digest
+from scrubjay.importers.parsing import digest
 from scrubjay.service.service import Service
 from scrubjay_io.sqlite import driver
 

@@ -29,9 +29,9 @@ from scrubjay.redaction import (
     pipeline,
     redact,
     spans,
-    stretches,
     strip_injected,
     strip_private,
+    windows,
 )
 from scrubjay.redaction.rules import KINDS, RULES
 from scrubjay_shared.errors import InvalidError
@@ -747,21 +747,21 @@ def test_a_password_of_words_goes_where_it_is_assigned(line: str, secret: str) -
     assert secret not in clean(line.format(secret)).text
 
 
-# What is skipped, and what is looked at in stretches.
+# What is skipped, and what is looked at in windows.
 
 
 def whole(text: str) -> Redaction:
-    """Redact without the look beforehand, and with every stretch longer than the text."""
+    """Redact without the look beforehand, and with every window longer than the text."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretches, "STRETCH", len(text) + 1_000_000)
+        patch.setattr(windows, "WINDOW", len(text) + 1_000_000)
         patch.setattr(pipeline, "_may_hold_credential", lambda _: True)
         return redact(text)
 
 
-def in_stretches(text: str, stretch: int) -> Redaction:
+def in_windows(text: str, window: int) -> Redaction:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretches, "STRETCH", stretch)
-        patch.setattr(spans, "STRETCH", stretch)
+        patch.setattr(windows, "WINDOW", window)
+        patch.setattr(spans, "WINDOW", window)
         return redact(text)
 
 
@@ -789,8 +789,8 @@ def test_without_an_opening_angle_bracket_or_its_escape_there_is_no_passage_to_t
 
 @given(PIECES, st.sampled_from([128, 131, 150, 257]))
 @settings(max_examples=150)
-def test_a_text_read_in_stretches_loses_the_same_as_one_read_whole(text: str, stretch: int) -> None:
-    assert in_stretches(text, stretch) == whole(text)
+def test_a_text_read_in_windows_loses_the_same_as_one_read_whole(text: str, window: int) -> None:
+    assert in_windows(text, window) == whole(text)
 
 
 @pytest.mark.parametrize("offset", range(-60, 61, 4))
@@ -798,7 +798,7 @@ def test_a_secret_across_the_edge_of_a_stretch_is_hidden(offset: int) -> None:
     for one in PLANTED[:44]:
         text = "so it is. " * ((200 + offset) // 10) + " " * (offset % 10) + "\n" + one.text
 
-        assert in_stretches(text, 200) == whole(text), one
+        assert in_windows(text, 200) == whole(text), one
 
 
 @given(PIECES)

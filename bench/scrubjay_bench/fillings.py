@@ -250,7 +250,7 @@ async def _state(service: Service, conversation: Conversation, events: dict[str,
                 ),
             )
         covers[memory.id] = () if fact.source is None else (fact.source,)
-        lines.append(export_format.line(export_format.Kept(memory=memory, grips=grips)))
+        lines.append(export_format.line(export_format.MemoryRecord(memory=memory, grips=grips)))
     answer = await service.import_(api.ImportRequest(name="facts.jsonl", data=b"".join(lines), restore=True))
     if answer.memories != len(conversation.facts):
         raise UnavailableError(

@@ -33,7 +33,7 @@ SENTENCE_REACH = 300
 
 
 class Grain(StrEnum):
-    """How wide a mention is. `VAGUE` is a stretch whose ends nobody named ("a few days ago")."""
+    """How wide a mention is. `VAGUE` is a period whose ends nobody named ("a few days ago")."""
 
     DAY = "day"
     WEEKEND = "weekend"
@@ -46,7 +46,7 @@ class Grain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateMention:
-    """A stretch of text that means a time. `start` is inclusive, `end` exclusive, both UTC; `text[span]` is the words.
+    """Words that mean a time. `start` is inclusive, `end` exclusive, both UTC; `text[span]` is the words.
 
     `phrase` says the same without an anchor: "7 May 2023", "the week of 1 May 2023", "June 2023", "2022".
     `relative` is true when the words need the anchor to be understood ("yesterday", "last May").
@@ -72,17 +72,17 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The circumstances of a text: the civil day it was said on, and which way its undated verbs point.
+class SpeechTime:
+    """The circumstances of a text: the civil day it was said on, and the tense of its undated verbs.
 
-    `way` is -1 for the past, 1 for the future, 0 when the words do not tell.
+    `tense` is -1 for the past, 1 for the future, 0 when the words do not tell.
     """
 
     today: date
-    way: int
+    tense: int
 
 
-Reading = Callable[[re.Match[str], Said], Period | None]
+Interpreter = Callable[[re.Match[str], SpeechTime], Period | None]
 
 
 # Regular expressions. Month names count in lower case only where nothing else could stand.
@@ -135,7 +135,7 @@ def find_dates(text: str, anchor: Millis, utc_offset: int = 0) -> tuple[DateMent
     if not date.min.toordinal() <= days <= date.max.toordinal():
         return ()
     today = date.fromordinal(days)
-    found = sorted(_readings(text, today, utc_offset), key=lambda m: (m.span_start, -m.span_end))
+    found = sorted(_mentions(text, today, utc_offset), key=lambda m: (m.span_start, -m.span_end))
     kept: list[DateMention] = []
     for mention in found:
         if kept and mention.span_start < kept[-1].span_end:
@@ -146,12 +146,12 @@ def find_dates(text: str, anchor: Millis, utc_offset: int = 0) -> tuple[DateMent
     return tuple(kept)
 
 
-def _readings(text: str, today: date, utc_offset: int) -> Iterator[DateMention]:
-    for pattern, reading, relative in RULES:
+def _mentions(text: str, today: date, utc_offset: int) -> Iterator[DateMention]:
+    for pattern, interpret, relative in RULES:
         for match in pattern.finditer(text):
             start, end = match.span("date") if "date" in pattern.groupindex else match.span()
             try:
-                period = reading(match, Said(today, _way(text, start, end)))
+                period = interpret(match, SpeechTime(today, _tense(text, start, end)))
             except (ValueError, OverflowError):  # 31 February, or beyond the calendar's ends
                 continue
             if period is not None:
@@ -166,8 +166,8 @@ def _readings(text: str, today: date, utc_offset: int) -> Iterator[DateMention]:
                 )
 
 
-def _way(text: str, start: int, end: int) -> int:
-    """Return which way the verbs of the sentence around a span point: the last one before it, else the first after it.
+def _tense(text: str, start: int, end: int) -> int:
+    """Return the tense of the sentence around a span: the last one before it, else the first after it.
 
     A deadline lies ahead whatever the verb; a question without a tense looks back.
     """
@@ -245,11 +245,11 @@ def _stepped(unit: str, steps: int, today: date) -> Period:
             return _year(today.year + steps)
 
 
-def _iso(match: re.Match[str], _: Said) -> Period:
+def _iso(match: re.Match[str], _: SpeechTime) -> Period:
     return _day(date(int(match["y"]), int(match["m"]), int(match["d"])))
 
 
-def _slashed(match: re.Match[str], _: Said) -> Period | None:
+def _slashed(match: re.Match[str], _: SpeechTime) -> Period | None:
     """Read d/m/y or m/d/y where only one of the two is a date."""
     a, b, year = int(match["a"]), int(match["b"]), int(match["y"])
     if a == b:
@@ -261,47 +261,47 @@ def _slashed(match: re.Match[str], _: Said) -> Period | None:
     return None
 
 
-def _full(match: re.Match[str], _: Said) -> Period:
+def _full(match: re.Match[str], _: SpeechTime) -> Period:
     return _day(date(int(match["y"]), MONTH_OF[match["m"].lower()], int(match["d"])))
 
 
-def _month_year(match: re.Match[str], _: Said) -> Period:
+def _month_year(match: re.Match[str], _: SpeechTime) -> Period:
     return _month(int(match["y"]) * 12 + MONTH_OF[match["m"].lower()] - 1)
 
 
-def _day_month(match: re.Match[str], said: Said) -> Period | None:
-    if said.way == 0:
+def _day_month(match: re.Match[str], said: SpeechTime) -> Period | None:
+    if said.tense == 0:
         return None
     day = date(said.today.year, MONTH_OF[match["m"].lower()], int(match["d"]))
-    if said.way < 0 and day > said.today:
+    if said.tense < 0 and day > said.today:
         day = day.replace(year=day.year - 1)
-    elif said.way > 0 and day < said.today:
+    elif said.tense > 0 and day < said.today:
         day = day.replace(year=day.year + 1)
     return _day(day)
 
 
-def _day_of_month(match: re.Match[str], said: Said) -> Period | None:
-    if said.way == 0:
+def _day_of_month(match: re.Match[str], said: SpeechTime) -> Period | None:
+    if said.tense == 0:
         return None
     index = said.today.year * 12 + said.today.month - 1
-    if (int(match["d"]) - said.today.day) * said.way < 0:
-        index += said.way
+    if (int(match["d"]) - said.today.day) * said.tense < 0:
+        index += said.tense
     return _day(_month(index).first.replace(day=int(match["d"])))
 
 
-def _in_month(match: re.Match[str], said: Said) -> Period | None:
-    return _near_month(MONTH_OF[match["m"].lower()], said, said.way) if said.way else None
+def _in_month(match: re.Match[str], said: SpeechTime) -> Period | None:
+    return _near_month(MONTH_OF[match["m"].lower()], said, said.tense) if said.tense else None
 
 
-def _near_month(month: int, said: Said, way: int) -> Period:
-    """Return the nearest such month that way; this month counts."""
+def _near_month(month: int, said: SpeechTime, direction: int) -> Period:
+    """Return the nearest such month in that direction (-1 past, 1 future); this month counts."""
     year = said.today.year
-    if (month - said.today.month) * way < 0:
-        year += way
+    if (month - said.today.month) * direction < 0:
+        year += direction
     return _month(year * 12 + month - 1)
 
 
-def _plain_day(match: re.Match[str], said: Said) -> Period:
+def _plain_day(match: re.Match[str], said: SpeechTime) -> Period:
     word = " ".join(match["word"].lower().split())
     steps = {
         "yesterday": -1,
@@ -315,16 +315,16 @@ def _plain_day(match: re.Match[str], said: Said) -> Period:
     )
 
 
-def _which_unit(match: re.Match[str], said: Said) -> Period:
+def _which_unit(match: re.Match[str], said: SpeechTime) -> Period:
     unit = match["unit"].lower()
     return _stepped(unit, {"last": -1, "past": -1, "this": 0, "next": 1}[match["which"].lower()], said.today)
 
 
-def _before_last(match: re.Match[str], said: Said) -> Period:
+def _before_last(match: re.Match[str], said: SpeechTime) -> Period:
     return _stepped(match["unit"].lower(), -2, said.today)
 
 
-def _which_weekday(match: re.Match[str], said: Said) -> Period:
+def _which_weekday(match: re.Match[str], said: SpeechTime) -> Period:
     """Read "last Friday" as the latest one before today, "next Friday" as next week's, "this Friday" as the nearest."""
     ahead = (_weekday(match["day"]) - said.today.weekday()) % 7
     match match["which"].lower():
@@ -333,17 +333,17 @@ def _which_weekday(match: re.Match[str], said: Said) -> Period:
         case "next":
             return _day(said.today + timedelta(days=_weekday(match["day"]) - said.today.weekday() + 7))
         case _:
-            return _day(said.today + timedelta(days=ahead - 7 if said.way < 0 and ahead else ahead))
+            return _day(said.today + timedelta(days=ahead - 7 if said.tense < 0 and ahead else ahead))
 
 
-def _on_weekday(match: re.Match[str], said: Said) -> Period | None:
+def _on_weekday(match: re.Match[str], said: SpeechTime) -> Period | None:
     ahead = (_weekday(match["day"]) - said.today.weekday()) % 7
-    if said.way == 0:
+    if said.tense == 0:
         return None
-    return _day(said.today + timedelta(days=ahead if said.way > 0 else ahead - 7))
+    return _day(said.today + timedelta(days=ahead if said.tense > 0 else ahead - 7))
 
 
-def _which_month(match: re.Match[str], said: Said) -> Period:
+def _which_month(match: re.Match[str], said: SpeechTime) -> Period:
     month, today = MONTH_OF[match["m"].lower()], said.today
     match match["which"].lower():
         case "last" | "past":
@@ -354,7 +354,7 @@ def _which_month(match: re.Match[str], said: Said) -> Period:
             return _month(today.year * 12 + month - 1)
 
 
-def _which_season(match: re.Match[str], said: Said) -> Period:
+def _which_season(match: re.Match[str], said: SpeechTime) -> Period:
     name, today = match["season"].lower(), said.today
     this = _season(name, today.year)
     match match["which"].lower():
@@ -366,19 +366,19 @@ def _which_season(match: re.Match[str], said: Said) -> Period:
             return this
 
 
-def _season_year(match: re.Match[str], _: Said) -> Period:
+def _season_year(match: re.Match[str], _: SpeechTime) -> Period:
     return _season(match["season"].lower(), int(match["y"]))
 
 
-def _bare_year(match: re.Match[str], _: Said) -> Period:
+def _bare_year(match: re.Match[str], _: SpeechTime) -> Period:
     return _year(int(match["y"]))
 
 
-def _ago(match: re.Match[str], said: Said) -> Period:
+def _ago(match: re.Match[str], said: SpeechTime) -> Period:
     return _stepped(match["unit"].lower(), -_count(match["n"]), said.today)
 
 
-def _vaguely_ago(match: re.Match[str], said: Said) -> Period:
+def _vaguely_ago(match: re.Match[str], said: SpeechTime) -> Period:
     """Read "a few weeks ago" as some time in the ten units before: whoever says it has not counted."""
     unit = match["unit"].lower()
     few = "a couple of" if "couple" in match["n"].lower() else "a few"
@@ -387,20 +387,20 @@ def _vaguely_ago(match: re.Match[str], said: Said) -> Period:
     return Period(first, said.today, f"{few} {unit}s before {name}", Grain.VAGUE)
 
 
-def _other_day(_: re.Match[str], said: Said) -> Period:
+def _other_day(_: re.Match[str], said: SpeechTime) -> Period:
     phrase = f"a few days before {_day_name(said.today)}"
     return Period(said.today - timedelta(days=10), said.today, phrase, Grain.VAGUE)
 
 
-def _in_units(match: re.Match[str], said: Said) -> Period | None:
+def _in_units(match: re.Match[str], said: SpeechTime) -> Period | None:
     """Read "in three days" as a time to come, unless the verb is past: then it is how long something took."""
-    return _stepped(match["unit"].lower(), _count(match["n"]), said.today) if said.way > 0 else None
+    return _stepped(match["unit"].lower(), _count(match["n"]), said.today) if said.tense > 0 else None
 
 
 def _rule(
-    pattern: str, reading: Reading, *, relative: bool, case: bool = False
-) -> tuple[re.Pattern[str], Reading, bool]:
-    return re.compile(pattern, re.NOFLAG if case else re.IGNORECASE), reading, relative
+    pattern: str, interpret: Interpreter, *, relative: bool, case: bool = False
+) -> tuple[re.Pattern[str], Interpreter, bool]:
+    return re.compile(pattern, re.NOFLAG if case else re.IGNORECASE), interpret, relative
 
 
 _ORDINAL = r"(?P<d>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -412,7 +412,7 @@ _CAP_MONTH = (
     r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
 
-RULES: tuple[tuple[re.Pattern[str], Reading, bool], ...] = (
+RULES: tuple[tuple[re.Pattern[str], Interpreter, bool], ...] = (
     _rule(rf"{_EDGE}(?P<y>{_YEAR})[-/](?P<m>[01]?\d)[-/](?P<d>[0-3]?\d)(?![\w/-]|\.\w)", _iso, relative=False),
     _rule(rf"{_EDGE}(?P<y>{_YEAR})-(?P<m>[01]\d)-(?P<d>[0-3]\d)(?=T\d\d:)", _iso, relative=False),
     _rule(rf"{_EDGE}(?P<a>[0-3]?\d)[/.](?P<b>[0-3]?\d)[/.](?P<y>{_YEAR}){_STOP}", _slashed, relative=False),

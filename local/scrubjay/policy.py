@@ -161,14 +161,16 @@ class RedactPolicy:
 
     token_chars: int = 32  # shortest nameless run judged by randomness alone: below, ids and identifiers look the same
     token_max_chars: int = 128  # longest such run: what is longer is data (images, signatures, source maps)
-    token_bits: float = 4.1  # 32 random base-62 characters have 4.6 +- 0.12; hexadecimal cannot exceed 4.0
-    token_turns: float = 0.42  # share of neighbours of different class (A/a/0): random base 62 has 0.62, names 0.25
+    token_entropy: float = 4.1  # 32 random base-62 characters have 4.6 +- 0.12; hexadecimal cannot exceed 4.0
+    token_transitions: float = (
+        0.42  # share of neighbours of different class (A/a/0): random base 62 has 0.62, names 0.25
+    )
     token_digits: int = 3  # a nameless random run of 32 has five; identifiers have none or a year
     assigned_chars: int = 12  # shortest value of a key named token, secret or api key; real ones are 16 and up
-    assigned_bits: float = 2.9  # below: repeated or enumerated characters. 12 random base-36 characters have 3.4
-    assigned_turns: float = 0.18  # words and versions joined by punctuation stay below; hexadecimal has 0.47
+    assigned_entropy: float = 2.9  # below: repeated or enumerated characters. 12 random base-36 characters have 3.4
+    assigned_transitions: float = 0.18  # words and versions joined by punctuation stay below; hexadecimal has 0.47
     password_chars: int = 5  # shortest value of a key named password: shorter ones are types, flags and numbers
-    prefixed_bits: float = 2.6  # a vendor's prefix followed by less is a placeholder ("xxxx", "1111")
+    prefixed_entropy: float = 2.6  # a vendor's prefix followed by less is a placeholder ("xxxx", "1111")
     password_max_chars: int = 256  # longest value of such a key: the longest that common services accept
     names_per_value: int = 8  # key names tried before one value (`a_key=b_key=c`): bounds the work, one is usual
     secret_max_chars: int = 4_096  # longest assigned value looked at: bounds the work at one place

@@ -45,7 +45,7 @@ _LETTERS = str.maketrans(  # letters that NFD does not take apart, as people wit
 )
 _ENGLISH = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 # What leans on a word: Mel's, Mel'll, İstanbul'da; l'ami. Not o'clock, O'Brien, ma'am.
-_LEANING = re.compile(r"^[dln]'(?=[a-z]{3})|'s$|(?<=[a-z0-9]{3})'[a-z]+$")
+_CLITIC = re.compile(r"^[dln]'(?=[a-z]{3})|'s$|(?<=[a-z0-9]{3})'[a-z]+$")
 
 # One letter for each class of characters; a word is a pattern over these letters, whatever its script.
 _WORD, _DIGIT, _MARK, _HAN, _KANA, _UNSPACED, _EMOJI, _FLAG, _QUOTE, _BREAK = "wdmhkueF' "
@@ -204,7 +204,7 @@ _SPACED = bytes(ord(char.lower()) if char.isalnum() or char == "'" else 32 for c
 
 
 def _english(words: list[str]) -> list[str]:
-    kept = [_LEANING.sub("", word) if "'" in word else word for word in words if word not in STOP_WORDS]
+    kept = [_CLITIC.sub("", word) if "'" in word else word for word in words if word not in STOP_WORDS]
     stems = _STEMMERS[_WORD]([word[:MAX_TOKEN_CHARS] for word in kept if word not in STOP_WORDS])
     return [stem.replace("'", "") for stem in stems]
 

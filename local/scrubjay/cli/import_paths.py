@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scrubjay.importers import JSON_SUFFIXES, agent_folder, detect
 from scrubjay.importers.export_format import is_export
-from scrubjay.importers.reading import SourceFormat
+from scrubjay.importers.parsing import SourceFormat
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 READ_SUFFIXES = (".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text")

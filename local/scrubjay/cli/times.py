@@ -1,4 +1,4 @@
-"""Times as people write and read them: "7 days ago" becomes a stretch of UTC, and UTC becomes the local day."""
+"""Times as people write and read them: "7 days ago" becomes a range of UTC, and UTC becomes the local day."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MINUTES = {"minute": 1, "hour": 60}
 """Units that are counted back from this moment. Days and longer are days of the calendar: `dates` reads those."""
 
 
-class Stretch(NamedTuple):
-    """A stretch of time: `start` belongs to it, `end` does not."""
+class TimeRange(NamedTuple):
+    """A range of time: `start` belongs to it, `end` does not."""
 
     start: Millis
     end: Millis
 
 
-def stretch(words: str, now: datetime) -> Stretch:
+def time_range(words: str, now: datetime) -> TimeRange:
     """Return the time that a person means. `now` carries their time zone. Raises InvalidError for other words."""
     plain = " ".join(words.split())
     return _exact(plain, now) or _counted(plain, now) or _prose(plain, now)
@@ -30,12 +30,12 @@ def stretch(words: str, now: datetime) -> Stretch:
 
 def since(words: str | None, now: datetime) -> Millis | None:
     """Return where that time begins."""
-    return stretch(words, now).start if words is not None else None
+    return time_range(words, now).start if words is not None else None
 
 
 def until(words: str | None, now: datetime) -> Millis | None:
     """Return where that time ends, so that `--until 2026-11-21` holds the whole of that day; the bound is outside."""
-    return stretch(words, now).end if words is not None else None
+    return time_range(words, now).end if words is not None else None
 
 
 def millis(moment: datetime) -> Millis:
@@ -60,7 +60,7 @@ def moment(ts: Millis, utc_offset: int | None = None) -> str:
     return f"{day(ts, utc_offset)} {local(ts, utc_offset):%H:%M}"
 
 
-def _exact(words: str, now: datetime) -> Stretch | None:
+def _exact(words: str, now: datetime) -> TimeRange | None:
     """Read an ISO date (the whole day) or date and time (that minute, or second), in the person's zone without one."""
     try:
         found = datetime.fromisoformat(words)
@@ -70,26 +70,26 @@ def _exact(words: str, now: datetime) -> Stretch | None:
         if found.tzinfo is None:
             found = found.replace(tzinfo=None if now.tzinfo is None else now.tzinfo)
         if re.fullmatch(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}(-?\d)?", words):
-            return Stretch(millis(found), millis(found + timedelta(days=1)))
-        return Stretch(millis(found), Millis(millis(found) + (60_000 if words.count(":") == 1 else 1_000)))
+            return TimeRange(millis(found), millis(found + timedelta(days=1)))
+        return TimeRange(millis(found), Millis(millis(found) + (60_000 if words.count(":") == 1 else 1_000)))
     except (OverflowError, OSError) as error:
         raise InvalidError(f"{words!r} is too early or too late a time", hint=HINT) from error
 
 
-def _counted(words: str, now: datetime) -> Stretch | None:
+def _counted(words: str, now: datetime) -> TimeRange | None:
     if words.casefold() == "now":
-        return Stretch(millis(now), millis(now))
+        return TimeRange(millis(now), millis(now))
     counted = re.fullmatch(r"(\d{1,6}|an?) (minute|hour)s? ago", words, re.IGNORECASE)
     if counted is None:
         return None
     number = int(counted[1]) if counted[1].isdecimal() else 1
     then = now - timedelta(minutes=number * MINUTES[counted[2].lower()])
-    return Stretch(millis(then), millis(then))
+    return TimeRange(millis(then), millis(then))
 
 
-def _prose(words: str, now: datetime) -> Stretch:
+def _prose(words: str, now: datetime) -> TimeRange:
     offset = now.utcoffset() or timedelta()
     found = find_dates(words, millis(now), int(offset.total_seconds() // 60))
     if len(found) != 1 or words[: found[0].span_start].strip() or words[found[0].span_end :].strip():
         raise InvalidError(f"{words[:80]!r} is not a time", hint=HINT)
-    return Stretch(found[0].start, found[0].end)
+    return TimeRange(found[0].start, found[0].end)

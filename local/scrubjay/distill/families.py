@@ -19,7 +19,7 @@ from scrubjay_shared.text import STOP_WORDS
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Classification:
     """What a sentence is, and the confidence of its pattern in [0, 1], before its words are weighed.
 
     `asked` marks an instruction, whose subject is the listener.
@@ -190,7 +190,7 @@ TEAM_TALK = re.compile(r"let's|we should|we'll|no more|\w+ it is")
 """Openings that commit a team, and between two people who talk are invitations and moods."""
 
 
-def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool) -> Reading | None:
+def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool) -> Classification | None:
     """Return what a tidied sentence without its fillers says, or None for nothing.
 
     `role_agent`: an assistant speaks, whose "I" narrates its own work and whose opinions are nobody's. `named_talk`:
@@ -200,7 +200,7 @@ def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: 
     if is_chatter(low):
         return None
     if not (named_talk or role_agent) and INSTRUCTION.search(low):
-        return Reading(MemoryType.PREFERENCE, policy.instruction_confidence, asked=True)
+        return Classification(MemoryType.PREFERENCE, policy.instruction_confidence, asked=True)
     if opens_pointing(low) or (role_agent and not _of_the_project(low)):
         return None
     return _committed(low, policy, named_talk=named_talk) or _told(
@@ -216,10 +216,10 @@ def _of_the_project(low: str) -> bool:
     return bool(told or INSIGHT.search(low) or DECISION.search(low))
 
 
-def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Reading | None:
+def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Classification | None:
     """Read the families with words of their own: insight, decision, goal, preference."""
     if OUTRIGHT.search(low):
-        return Reading(MemoryType.PREFERENCE, policy.outright_confidence)
+        return Classification(MemoryType.PREFERENCE, policy.outright_confidence)
     if named_talk and TEAM_TALK.match(low):
         return None
     for pattern, kind in (
@@ -229,11 +229,11 @@ def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Reading 
         (PREFERENCE, MemoryType.PREFERENCE),
     ):
         if pattern.search(low) and (kind in VERBAL or SAYS.search(low)):
-            return Reading(kind, policy.family_confidence)
+            return Classification(kind, policy.family_confidence)
     return None
 
 
-def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool) -> Reading | None:
+def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool) -> Classification | None:
     """Read a fact: of the speaker, of a named third, of the project."""
     about_self = FIRST_PERSON.match(low) or COMPANY_SUBJECT.match(low)
     named = None if role_agent else THIRD_PERSON.match(text)
@@ -246,12 +246,12 @@ def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named
         sure = policy.fact_confidence
     elif PROJECT_FACT.match(low):
         sure = policy.project_confidence
-    return None if sure is None else Reading(MemoryType.FACT, sure)
+    return None if sure is None else Classification(MemoryType.FACT, sure)
 
 
 def _told_in_talk(
     low: str, text: str, named: re.Match[str] | None, policy: DistillPolicy, *, about_self: bool
-) -> Reading | None:
+) -> Classification | None:
     """Read a fact in talk between people, where most of what is said of third things is opinion."""
     sure: float | None = None
     subject = OWN_SUBJECT.match(low)
@@ -267,7 +267,7 @@ def _told_in_talk(
         sure = policy.fact_confidence if OF_ONESELF.search(low) else policy.aside_confidence
     elif THING_OF_MINE.match(low) and OF_US.search(low) and SAYS.search(low):
         sure = policy.loose_confidence
-    return None if sure is None else Reading(MemoryType.FACT, sure)
+    return None if sure is None else Classification(MemoryType.FACT, sure)
 
 
 def _is_name(said: str) -> bool:

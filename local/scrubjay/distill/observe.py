@@ -11,7 +11,7 @@ from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
-from scrubjay.distill.thought import Setting, Thought, read
+from scrubjay.distill.thought import SpeechContext, Thought, read
 from scrubjay.distill.wording import dated, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
 from scrubjay_shared.clock import Millis
@@ -119,7 +119,7 @@ def extract_memories(text: str, min_confidence: float = 0.5) -> list[ExtractedMe
             span_start=thought.start,
             span_end=thought.end,
         )
-        for thought in read(text, Setting(speaker=Speaker(name=None)), policy).thoughts
+        for thought in read(text, SpeechContext(speaker=Speaker(name=None)), policy).thoughts
     ]
 
 
@@ -148,7 +148,7 @@ def distill(
         if DIRECTIVE.search(event.text):
             made = _promoted(event, user_id, policy, counted)
         else:
-            made = _observed(event, cast.setting(event), user_id, policy, counted)
+            made = _observed(event, cast.context(event), user_id, policy, counted)
         for observation in made:
             key = (content_hash(observation.content), observation.scope, observation.resource_id)
             counted["duplicates"] += key in kept
@@ -165,10 +165,10 @@ class _Cast:
         self._names = tuple(dict.fromkeys(self._name(event) for event in spoken))
         self._people = tuple(dict.fromkeys(event.speaker for event in spoken if _is_named(event)))
 
-    def setting(self, event: Event) -> Setting:
+    def context(self, event: Event) -> SpeechContext:
         name = self._name(event)
         others = [other for other in self._names if other != name]
-        return Setting(
+        return SpeechContext(
             speaker=Speaker(name=name, other=others[0] if len(others) == 1 else None),
             people=self._people,
             role_agent=event.role is Role.ASSISTANT and not _is_named(event),
@@ -194,14 +194,14 @@ def _is_named(event: Event) -> bool:
 
 
 def _observed(
-    event: Event, setting: Setting, user_id: str | None, policy: DistillPolicy, counted: Counter[str]
+    event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy, counted: Counter[str]
 ) -> list[Observation]:
     """Read what somebody said by the patterns."""
-    reading = read(event.text, setting, policy)
-    counted["sentences"] += reading.sentences
-    counted["texts_cut_off"] += reading.cut_off
-    counted["below_confidence"] += reading.below_confidence
-    return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in reading.thoughts]
+    parsed = read(event.text, context, policy)
+    counted["sentences"] += parsed.sentences
+    counted["texts_cut_off"] += parsed.cut_off
+    counted["below_confidence"] += parsed.below_confidence
+    return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in parsed.thoughts]
 
 
 def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted: Counter[str]) -> list[Observation]:
@@ -222,12 +222,12 @@ def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted:
 
 
 def _as_thought(event: Event, said: Directive, policy: DistillPolicy) -> Thought:
-    reading = classify(said.content, policy, role_agent=False, named_talk=False)
+    classified = classify(said.content, policy, role_agent=False, named_talk=False)
     dates = find_dates(said.content, event.ts, event.utc_offset)
     valid_from, valid_to = validity(said.content, dates)
     return Thought(
         content=dated(said.content, dates),
-        type=reading.type if reading else MemoryType.FACT,
+        type=classified.type if classified else MemoryType.FACT,
         confidence=policy.directive_confidence,
         start=said.span_start,
         end=said.span_end,

@@ -27,7 +27,7 @@ CONTRASTS = words(
 """Words of which one changes the meaning while the rest stays: two memories that differ in these are two."""
 
 
-class Said(Protocol):
+class Statement(Protocol):
     """What is compared: a stored memory or an observation not stored yet."""
 
     @property
@@ -43,10 +43,10 @@ class Said(Protocol):
         """Which project, person or session."""
 
 
-SaidT = TypeVar("SaidT", bound=Said)
+StatementT = TypeVar("StatementT", bound=Statement)
 
 
-def same_memory(candidate: Said, existing: Sequence[SaidT], policy: DistillPolicy) -> SaidT | None:
+def same_memory(candidate: Statement, existing: Sequence[StatementT], policy: DistillPolicy) -> StatementT | None:
     """Return the one of `existing` that already says what `candidate` says, or None: then it is new.
 
     Only memories of the same scope and resource are compared, exact equals first, then near equals in order. A near

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, replace
 
 from scrubjay.dates import find_dates
+from scrubjay.distill.clauses import before_comment, is_quotation, parts, past_fillers, plain_words
 from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker, tidied
 from scrubjay.distill.prose import Sentence, sentences
-from scrubjay.distill.stretch import before_comment, is_quotation, parts, past_fillers, plain_words
 from scrubjay.distill.subject import with_subject
 from scrubjay.distill.wording import in_company, requested, sentence_case, validity, worded
 from scrubjay.distill.worth import confidence
@@ -29,7 +29,7 @@ CONTEXT_CHARS = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class SpeechContext:
     """What is known about a text besides its words. `anchor` is when it was said, None when that is not known.
 
     `people` are the names that may be called out. `role_agent`: an assistant without a name speaks. `named_talk`: two
@@ -62,8 +62,8 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The thoughts of a text that are sure enough, in order. `cut_off`: a cap ended the reading."""
+class ParsedText:
+    """The thoughts of a text that are sure enough, in order. `cut_off`: a cap ended it early."""
 
     thoughts: tuple[Thought, ...]
     sentences: int
@@ -71,7 +71,7 @@ class Reading:
     below_confidence: int
 
 
-def read(text: str, setting: Setting, policy: DistillPolicy) -> Reading:
+def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText:
     """Read a text, up to `policy.max_sentences` sentences or `policy.max_memories` thoughts."""
     kept: list[Thought] = []
     seen = weak = 0
@@ -85,14 +85,14 @@ def read(text: str, setting: Setting, policy: DistillPolicy) -> Reading:
         seen += 1
         said = text[sentence.start : sentence.end]
         if len(said) <= policy.max_sentence_chars:
-            thought = _Reader(text, before, setting, policy).best_part(sentence.start, sentence.end)
+            thought = _Reader(text, before, context, policy).best_part(sentence.start, sentence.end)
             if thought is not None and thought.confidence >= policy.min_confidence:
                 kept.append(thought if lead is None else _led(text, thought, lead))
             elif thought is not None:
                 weak += 1
         lead = sentence if len(said.split()) < policy.min_words and LEAD.match(said) else None
         before = f"{before} {said[-CONTEXT_CHARS:]}"[-CONTEXT_CHARS:]
-    return Reading(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
+    return ParsedText(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
 
 
 def _led(text: str, thought: Thought, lead: Sentence) -> Thought:
@@ -109,49 +109,49 @@ class _Reader:
 
     text: str
     before: str
-    setting: Setting
+    context: SpeechContext
     policy: DistillPolicy
 
     def best_part(self, start: int, end: int) -> Thought | None:
-        """Return the reading of the first stretch that is sure enough, else of the first that says anything."""
-        start = past_fillers(self.text, start, end, self.setting.people)
+        """Return the thought of the first clause that is sure enough, else of the first that says anything."""
+        start = past_fillers(self.text, start, end, self.context.people)
         if is_quotation(self.text[start:end]):
             return None
         weak: Thought | None = None
         for begin, stop in parts(self.text, start, end):
-            thought = self.thought(past_fillers(self.text, begin, stop, self.setting.people), stop)
+            thought = self.thought(past_fillers(self.text, begin, stop, self.context.people), stop)
             if thought is not None and thought.confidence >= self.policy.min_confidence:
                 return thought
             weak = weak or thought
         return weak
 
     def thought(self, start: int, end: int) -> Thought | None:
-        """Return the reading of one stretch, None when it says nothing."""
+        """Return the thought of one clause, None when it says nothing."""
         end = before_comment(self.text, start, end)
         said = self.text[start:end]
-        plain = tidied(plain_words(said, self.setting.people)).strip(" .!,;:\u2014-(")
-        speaker = self.setting.speaker
-        if plain and speaker.name is not None and not self.setting.role_agent:
+        plain = tidied(plain_words(said, self.context.people)).strip(" .!,;:\u2014-(")
+        speaker = self.context.speaker
+        if plain and speaker.name is not None and not self.context.role_agent:
             plain = with_subject(plain, opening=not self.before)
         if "?" in said or not self.policy.min_words <= len(plain.split()) <= self.policy.max_words:
             return None
-        talk = self.setting.named_talk
-        reading = classify(plain, self.policy, role_agent=self.setting.role_agent, named_talk=talk)
+        talk = self.context.named_talk
+        classified = classify(plain, self.policy, role_agent=self.context.role_agent, named_talk=talk)
         low = plain.lower()
-        if reading is None or (speaker.name is not None and not reading.asked and TO_LISTENER.search(low)):
+        if classified is None or (speaker.name is not None and not classified.asked and TO_LISTENER.search(low)):
             return None
-        anchor = self.setting.anchor
-        dates = () if anchor is None else find_dates(plain, anchor, self.setting.utc_offset)
+        anchor = self.context.anchor
+        dates = () if anchor is None else find_dates(plain, anchor, self.context.utc_offset)
         valid_from, valid_to = validity(plain, dates)
         content = worded(plain, dates, in_company(speaker, plain, self.before) if talk else speaker)
         alone = bool(OF_ONESELF.match(low)) and not OF_SEVERAL.search(low)
         return Thought(
-            content=sentence_case(requested(content, speaker) if reading.asked else content),
-            type=reading.type,
-            confidence=confidence(reading, plain, self.policy, dated=bool(dates)),
+            content=sentence_case(requested(content, speaker) if classified.asked else content),
+            type=classified.type,
+            confidence=confidence(classified, plain, self.policy, dated=bool(dates)),
             start=start,
             end=start + len(said.rstrip()),
             valid_from=valid_from,
             valid_to=valid_to,
-            personal=(alone or reading.asked) and not OF_THE_PLACE.search(low),
+            personal=(alone or classified.asked) and not OF_THE_PLACE.search(low),
         )

@@ -1,10 +1,10 @@
-"""How sure a reading is, once the sentence's words are weighed: detail counts for it, loose ends against it."""
+"""How sure a classified is, once the sentence's words are weighed: detail counts for it, loose ends against it."""
 
 from __future__ import annotations
 
 import re
 
-from scrubjay.distill.families import Reading
+from scrubjay.distill.families import Classification
 from scrubjay.distill.lexicon import VAGUE_STEMS
 from scrubjay.distill.reference import points_outside, unresolved
 from scrubjay.policy import DistillPolicy
@@ -37,22 +37,22 @@ def specifics(text: str) -> tuple[int, int]:
     return len(stems), len(_NAMES.findall(text)) + len(_NUMBERS.findall(text))
 
 
-def confidence(reading: Reading, text: str, policy: DistillPolicy, *, dated: bool) -> float:
+def confidence(classified: Classification, text: str, policy: DistillPolicy, *, dated: bool) -> float:
     """Return how sure it is that the sentence is worth keeping and stands on its own, in [0, 1].
 
     A sentence with too little detail gets 0, whatever it says: its words could be anybody's on any day.
     """
     low = text.lower()
     detail, marks = specifics(text)
-    anchored = bool(marks) or dated or reading.type is MemoryType.PREFERENCE
+    anchored = bool(marks) or dated or classified.type is MemoryType.PREFERENCE
     if detail < policy.min_detail and not (detail and anchored):
         return 0.0
-    score = reading.confidence
+    score = classified.confidence
     score += policy.mark_bonus * bool(marks) + policy.date_bonus * dated
     score += policy.detail_bonus * min(detail - policy.min_detail, policy.max_detail_steps)
     score -= policy.thin_penalty * (detail <= policy.min_detail) + policy.hedge_penalty * bool(HEDGE.search(low))
     score -= policy.unresolved_penalty * unresolved(low, text) + policy.pointing_penalty * points_outside(low)
     score -= policy.vague_penalty * bool(VAGUE_END.search(low))
-    if reading.type is MemoryType.PREFERENCE and DEFINITE.search(low):
+    if classified.type is MemoryType.PREFERENCE and DEFINITE.search(low):
         score -= policy.pointing_penalty
     return round(min(max(score, 0.0), 1.0), 3)

@@ -9,7 +9,7 @@ from scrubjay.importers.claude_code import parse_claude_code
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
 from scrubjay.importers.notes import parse_markdown, parse_text
-from scrubjay.importers.reading import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
+from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
 from scrubjay_shared.errors import InvalidError
 
 __all__ = ["Parsed", "SourceFormat", "detect", "parse"]

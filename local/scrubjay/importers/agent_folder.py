@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from scrubjay.importers.reading import SourceFormat, path_of
+from scrubjay.importers.parsing import SourceFormat, path_of
 
 SESSION = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 HELPER = re.compile(r"agent-[\w-]+")

@@ -32,7 +32,7 @@ MAX_SEQ = (1 << 53) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class MemoryRecord:
     """A memory with what belongs to it."""
 
     memory: Memory
@@ -50,7 +50,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
+class OpRecord:
     """One op of a log, as a device would send it. `data` is None for one that was erased."""
 
     device: str
@@ -64,15 +64,15 @@ class Line:
 
     event: Event | None = None
     stamp: Stamp | None = None
-    memory: Kept | None = None
-    op: Logged | None = None
+    memory: MemoryRecord | None = None
+    op: OpRecord | None = None
 
-    def logged(self) -> Logged | None:
+    def logged(self) -> OpRecord | None:
         """Return the op that this line holds; None when it holds none."""
         if self.event is None or self.stamp is None:
             return self.op
         data = ops.encode_event(self.event, self.stamp.op_id, self.stamp.hlc)
-        return Logged(device=self.event.device, seq=self.stamp.seq, data=data)
+        return OpRecord(device=self.event.device, seq=self.stamp.seq, data=data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +93,12 @@ def header(store_id: str, now: Millis, *, version: int = VERSION) -> bytes:
     return _encoder.encode({"scrubjay_export": version, "store": store_id, "exported_at": now}) + b"\n"
 
 
-def line(record: Event | Kept | Logged, stamp: Stamp | None = None) -> bytes:
+def line(record: Event | MemoryRecord | OpRecord, stamp: Stamp | None = None) -> bytes:
     """Return the line of an event, a memory or an op, newline included. Only an event has a stamp."""
     if isinstance(record, Event):
         body: Json = {"event": record} | ({} if stamp is None else {"stamp": stamp})
     else:
-        body = {"memory": record} if isinstance(record, Kept) else {"op": record}
+        body = {"memory": record} if isinstance(record, MemoryRecord) else {"op": record}
     return _encoder.encode(body) + b"\n"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from scrubjay.importers.reading import Parsed, SourceFormat, bounded, clean, counted, first, json_value, millis
+from scrubjay.importers.parsing import Parsed, SourceFormat, bounded, clean, counted, first, json_value, millis
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust

@@ -9,7 +9,7 @@ from typing import Any
 
 from scrubjay import redaction
 from scrubjay.importers.notes import imported, short_name, source_key
-from scrubjay.importers.reading import (
+from scrubjay.importers.parsing import (
     Parsed,
     SourceFormat,
     clean,

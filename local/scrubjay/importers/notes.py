@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, count
 
-from scrubjay.importers.reading import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose, rows
+from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose, rows
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Kind, MemoryDraft, Role, Scope, Trust

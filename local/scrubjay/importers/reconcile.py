@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay.importers.notes import numbered
-from scrubjay.importers.reading import digest, path_of
+from scrubjay.importers.parsing import digest, path_of
 from scrubjay_shared.records import Json, Memory, MemoryDraft, content_hash
 
 PLACE = ("heading", "path", "source", "source_key")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from scrubjay.policy import RedactPolicy
 from scrubjay.redaction.rules import SERVICE_KINDS
 from scrubjay.redaction.spans import MARKER, Span
-from scrubjay.redaction.stretches import FIND_STRETCH, end_of, hits
-from scrubjay.redaction.values import bits, is_template, turns
+from scrubjay.redaction.values import class_transitions, entropy, is_template
+from scrubjay.redaction.windows import FIND_WINDOW, end_of, hits
 
 # Assignments: a key whose name says what it holds, an operator, a value that looks the part.
 
@@ -152,7 +152,7 @@ def assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[Span]:
     """Values of names that say they hold a credential."""
     runs = _BareRuns(text)
     words = _PASSWORD_WORDS + _SECRET_WORDS
-    is_long = len(lowered) > FIND_STRETCH
+    is_long = len(lowered) > FIND_WINDOW
     for word in words if text.isascii() else words + FOREIGN_WORDS:
         for at in hits(lowered, word) if is_long or word in lowered else ():
             name = _NAME.match(text, at)
@@ -386,4 +386,4 @@ def _is_assigned_secret(value: str, policy: RedactPolicy) -> bool:
         return False
     if "a-z" in value or "0-9" in value or _INDEXED.search(value):  # a regular expression, an expression
         return False
-    return bits(value) >= policy.assigned_bits and turns(value) >= policy.assigned_turns
+    return entropy(value) >= policy.assigned_entropy and class_transitions(value) >= policy.assigned_transitions

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from scrubjay.policy import DEFAULT
-from scrubjay.redaction.stretches import holds, scan
+from scrubjay.redaction.windows import holds, scan
 
 INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context begins and ends with these, nowhere else
 INJECTED_CLOSE = "</scrubjay-memory>"

@@ -12,9 +12,9 @@ from scrubjay.redaction.assignments import FOREIGN_WORDS, assigned, kind_of_name
 from scrubjay.redaction.blocks import cut_out, injected_spans, may_hold_tag, private_spans
 from scrubjay.redaction.shapes import CARD, DENSE, DENSE_CHARS, DENSE_MORE, anchored, cards, runs
 from scrubjay.redaction.spans import MARKER, Span, marker, merged
-from scrubjay.redaction.stretches import holds, long_runs, lower_case
 from scrubjay.redaction.structured import commands, headers, private_keys, urls
 from scrubjay.redaction.values import is_placeholder
+from scrubjay.redaction.windows import holds, long_runs, lower_case
 from scrubjay_shared.errors import InvalidError
 
 
@@ -151,7 +151,7 @@ class _JsonCleaner:
 def redact(text: str, policy: RedactPolicy = DEFAULT.redact) -> Redaction:
     """Replace every credential by `[REDACTED:kind]`; all else, line breaks included, stays as it was.
 
-    `redact` of a redacted text changes nothing. Kinds are `secret_rules.KINDS`. Total: any `str` is accepted, lone
+    `redact` of a redacted text changes nothing. Kinds are `rules.KINDS`. Total: any `str` is accepted, lone
     surrogates and NUL too.
     """
     return _redacted(text, policy) if _may_hold_credential(text) else Redaction(text=text)

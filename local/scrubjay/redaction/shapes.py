@@ -9,8 +9,8 @@ from itertools import chain
 from scrubjay.policy import RedactPolicy
 from scrubjay.redaction.rules import RULES, RUN_RULES, SCANS, Rule
 from scrubjay.redaction.spans import Span
-from scrubjay.redaction.stretches import hits, long_runs, scan
-from scrubjay.redaction.values import bits, is_placeholder, looks_random, turns
+from scrubjay.redaction.values import class_transitions, entropy, is_placeholder, looks_random
+from scrubjay.redaction.windows import hits, long_runs, scan
 
 DENSE_CHARS = 20  # the shortest of the anchored shapes
 DENSE = re.compile(r"(?<![A-Za-z0-9_.+/=:~$@%&?;-])[A-Za-z0-9_.+/=:~$@%&?;-]{20}")
@@ -27,7 +27,7 @@ for _rule in RULES:
 
 
 def anchored(text: str, lowered: str, dense: str, policy: RedactPolicy) -> Iterator[Span]:
-    """Credentials of `secret_rules.RULES`; `dense` is all of the text's long runs, where alone they stand."""
+    """Credentials of `rules.RULES`; `dense` is all of the text's long runs, where alone they stand."""
     for sign, anchors in _ANCHORS.items():
         if sign not in dense:
             continue
@@ -53,7 +53,7 @@ def _tried(rule: Rule, anchor: str, text: str, lowered: str, policy: RedactPolic
         start, end = match.span("s" if "s" in rule.pattern.groupindex else 0)
         secret = text[start:end]
         body = secret[len(anchor) :] if not rule.back[0] and secret.startswith(anchor) else secret
-        if is_placeholder(secret) or bits(body) < policy.prefixed_bits:
+        if is_placeholder(secret) or entropy(body) < policy.prefixed_entropy:
             continue
         if rule.random and not looks_random(body, policy):
             continue
@@ -107,7 +107,7 @@ def _shaped(
 ) -> Iterator[Span]:
     for kind, pattern in rules:
         for match in scan(pattern, text, 128, *within):
-            if bits(match[0]) >= policy.prefixed_bits:
+            if entropy(match[0]) >= policy.prefixed_entropy:
                 yield Span(match.start(), match.end(), 0, kind)
 
 
@@ -125,7 +125,7 @@ def _is_nameless_secret(text: str, start: int, end: int, policy: RedactPolicy) -
     if sum(map(str.isdigit, value)) < policy.token_digits or value.islower() or value.isupper():
         return False
     value = _NAMED_HASH.sub("", value)
-    if turns(value) < policy.token_turns or bits(value) < policy.token_bits:
+    if class_transitions(value) < policy.token_transitions or entropy(value) < policy.token_entropy:
         return False
     return not text.startswith(("...", "…"), end) and not _is_explained(text, start) and not is_placeholder(value)
 

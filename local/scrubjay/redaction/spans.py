@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from scrubjay.redaction.rules import KINDS
-from scrubjay.redaction.stretches import STRETCH, holds, scan
+from scrubjay.redaction.windows import WINDOW, holds, scan
 
 # ---------------------------------------------------------------------------------------------------- credentials
 
@@ -34,15 +34,15 @@ def marker(kind: str) -> str:
 
 
 def _in_order(spans: Iterable[Span], text: str) -> Iterator[_PlainSpan]:
-    """Sort by start, a stretch of the text at a time: sorting half a million holds the interpreter's lock too long."""
-    stretches: dict[int, list[_PlainSpan]] = {}
+    """Sort by start, a window of the text at a time: sorting half a million holds the interpreter's lock too long."""
+    by_window: dict[int, list[_PlainSpan]] = {}
     for start, end, rank, kind in spans:
         escape = _ESCAPE.match(text, start) if text[start - 1 : start] == "\\" else None
         if escape and escape.end() < end:
             start = escape.end()  # noqa: PLW2901 - behind the n of a line break in JSON: JSON must stay JSON
-        stretches.setdefault(start // STRETCH, []).append((start, end, rank, kind))
-    for stretch in sorted(stretches):
-        yield from sorted(stretches.pop(stretch))
+        by_window.setdefault(start // WINDOW, []).append((start, end, rank, kind))
+    for window in sorted(by_window):
+        yield from sorted(by_window.pop(window))
 
 
 def merged(spans: Iterable[Span], text: str) -> list[_PlainSpan]:

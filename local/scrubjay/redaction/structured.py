@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from scrubjay.policy import DEFAULT, RedactPolicy
 from scrubjay.redaction.spans import MARKER, Span
-from scrubjay.redaction.stretches import find, hits, holds
 from scrubjay.redaction.values import is_placeholder, is_template, looks_random
+from scrubjay.redaction.windows import find, hits, holds
 
 # Private keys: from BEGIN to END, or as far as a key goes if the END was cut off.
 

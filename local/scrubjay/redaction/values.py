@@ -49,16 +49,16 @@ def is_template(value: str) -> bool:
 
 
 def looks_random(value: str, policy: RedactPolicy) -> bool:
-    """Whether it has the digits, the entropy and the turns of an assigned secret."""
-    return (
-        any(map(str.isdigit, value)) and bits(value) >= policy.assigned_bits and turns(value) >= policy.assigned_turns
-    )
+    """Whether it has the digits, the entropy and the changes of class of an assigned secret."""
+    if not any(map(str.isdigit, value)) or entropy(value) < policy.assigned_entropy:
+        return False
+    return class_transitions(value) >= policy.assigned_transitions
 
 
-def bits(value: str) -> float:
+def entropy(value: str) -> float:
     """Shannon entropy in bits per character, over the frequencies within the value.
 
-    >>> bits("abab")
+    >>> entropy("abab")
     1.0
     """
     if not value:
@@ -67,17 +67,17 @@ def bits(value: str) -> float:
     return -sum(count / total * math.log2(count / total) for count in Counter(value).values())
 
 
-def turns(value: str) -> float:
+def class_transitions(value: str) -> float:
     """Return the share of neighbouring letters and digits that differ in class (lower, upper, digit).
 
-    Words have few turns, random characters many, whatever the alphabet's size; punctuation is not counted.
+    Words have few such changes, random characters many, whatever the alphabet's size; punctuation is not counted.
     """
-    pairs = turns = 0
+    pairs = changes = 0
     last = ""
     for char in value:
         now = "0" if char.isdigit() else "a" if char.islower() else "A" if char.isupper() else ""
         if now and last:
             pairs += 1
-            turns += now != last
+            changes += now != last
         last = now
-    return turns / pairs if pairs else 0.0
+    return changes / pairs if pairs else 0.0

@@ -48,10 +48,10 @@ class Archives:
                 told = None if stamp is None else export_format.Stamp(seq=stamp[0], op_id=stamp[1], hlc=stamp[2])
                 yield await off_loop(len(event.text), partial(export_format.line, event, told))
             async for memory, aliases, grips in snapshot.memories():
-                kept = export_format.Kept(memory=memory, aliases=aliases, grips=grips)
+                kept = export_format.MemoryRecord(memory=memory, aliases=aliases, grips=grips)
                 yield await off_loop(len(memory.content), partial(export_format.line, kept))
             async for device, seq, data in snapshot.log():
-                logged = export_format.Logged(device=device, seq=seq, data=data)
+                logged = export_format.OpRecord(device=device, seq=seq, data=data)
                 yield await off_loop(len(data or b""), partial(export_format.line, logged))
 
     async def backup(self, request: api.PathRequest) -> api.PathAnswer:

@@ -11,7 +11,7 @@ from typing import Any
 
 from scrubjay import api, importers, redaction
 from scrubjay.importers import export_format, reconcile
-from scrubjay.importers.reading import as_utf8, decoded
+from scrubjay.importers.parsing import as_utf8, decoded
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer

@@ -48,7 +48,7 @@ class Tally:
 class Ready:
     """A memory of a file that may be stored: cleaned, with its grips that hold no secret, and what was lowered."""
 
-    kept: export_format.Kept
+    kept: export_format.MemoryRecord
     draft: MemoryDraft
     grips: tuple[Grip, ...]
     changed: Counter[str]
@@ -114,7 +114,7 @@ def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[
 
 
 def memories_of(
-    records: Iterable[export_format.Kept], tally: Tally, *, source: Source, policy: MemoryPolicy
+    records: Iterable[export_format.MemoryRecord], tally: Tally, *, source: Source, policy: MemoryPolicy
 ) -> list[Ready]:
     """Return the memories of a file that may be stored; the others are counted."""
     ready: list[Ready] = []

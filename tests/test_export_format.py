@@ -13,7 +13,8 @@ import pytest
 
 from scrubjay import api
 from scrubjay.importers import export_format
-from scrubjay.service.service import Service, transfer
+from scrubjay.service import transfer
+from scrubjay.service.service import Service
 from scrubjay.store import Transaction, replica
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -69,10 +70,10 @@ GRIP = Grip(
     source="patterns/1",
     created_at=NOW,
 )
-KEPT = export_format.Kept(memory=MEMORY, aliases=("tea",), grips=(GRIP,))
+KEPT = export_format.MemoryRecord(memory=MEMORY, aliases=("tea",), grips=(GRIP,))
 
 
-def export_of(*records: Event | export_format.Kept | export_format.Logged) -> bytes:
+def export_of(*records: Event | export_format.MemoryRecord | export_format.OpRecord) -> bytes:
     return export_format.header("s", NOW, version=1) + b"".join(export_format.line(record) for record in records)
 
 
@@ -116,7 +117,7 @@ async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
 
 
 def test_a_record_goes_out_and_comes_back_the_same() -> None:
-    op = export_format.Logged(device="ab" * 16, seq=7, data=b"bytes")
+    op = export_format.OpRecord(device="ab" * 16, seq=7, data=b"bytes")
 
     found = export_format.read("x", export_of(EVENT, KEPT, op))
 

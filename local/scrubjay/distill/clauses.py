@@ -87,9 +87,9 @@ def before_comment(text: str, start: int, end: int) -> int:
 
 
 def parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the stretches to try, best first: all of it, then what stands before each break, then what stands between.
+    """Return the clauses to try, best first: all of it, then what stands before each break, then what stands between.
 
-    A break before a comment ("- it was so good") ends the first stretches: the comment says nothing of its own.
+    A break before a comment ("- it was so good") ends the first clauses: the comment says nothing of its own.
     """
     end = start + len(text[start:end].rstrip())
     breaks = list(DASH.finditer(text, start, end))[:MAX_BREAKS]
@@ -101,7 +101,7 @@ def parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def plain_words(said: str, people: tuple[str, ...]) -> str:
-    """Return a stretch without the "and" it begins with, the fillers after that, and the name called out at its end."""
+    """Return a clause without the "and" it begins with, the fillers after that, and the name called out at its end."""
     last = CALLED_LAST.search(said)
     said = said[: last.start()] if last and _is_someone(last[1], people) else said
     joined = CONJUNCTION.match(said)

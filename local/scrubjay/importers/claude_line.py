@@ -1,0 +1,246 @@
+"""What a line of a Claude Code transcript says, as events. Looks at one line at a time, and at no tree.
+
+The vendor calls the format internal: a line we do not know is counted, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scrubjay.importers.parsing import (
+    clean,
+    digest,
+    first,
+    millis,
+    path_of,
+)
+from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
+
+AGENT = "claude-code"
+NOT_TYPED = (  # a user line that starts so was written by the program, not by the person
+    "<command-name>",
+    "<command-message>",
+    "<command-args>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<task-notification>",
+    "<bash-input>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<system-reminder>",
+    "Caveat:",
+    "[Request interrupted",
+    "This session is being continued from a previous conversation",
+)
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")  # what a tool call was about
+TALK = ("user", "assistant")
+NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event"))
+"""`promptSource` of prompts that a program made; a person's is "user", a script's "sdk", an older line has none."""
+
+OURS = re.compile(r"mcp__(?:plugin_\w*_)?scrubjay__")
+"""Tools that answer from this very memory: what they said is known, and learning it again would double it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedLine:
+    """What one line holds: the events (usually one, or no event), and where it stands in the transcript's tree.
+
+    `message_id` is that of an assistant message, whose content blocks come as one line each.
+    """
+
+    uuid: str
+    parent: str
+    talk: bool
+    prompt: bool = False
+    message_id: str = ""
+    drafts: tuple[EventDraft, ...] = ()
+
+
+@dataclass(slots=True)
+class LineMapper:
+    """Maps lines to events, one after another, in the order in which the agent wrote them.
+
+    Carried from line to line: why lines were skipped, tool calls that await their results, the project of each session.
+    """
+
+    name: str
+    project: str | None
+    skipped: Counter[str] = field(default_factory=Counter)
+    calls: dict[str, tuple[str, str]] = field(default_factory=dict)
+    projects: dict[str, str] = field(default_factory=dict)
+    compacted: Json = field(default_factory=dict)
+
+    def draft(self, found: dict[str, Any], event: EventType, role: Role, text: str, key: str) -> EventDraft:
+        """Return an event of this line. Its project is the directory the session began in, unless one was given."""
+        session = first(found, "sessionId", "session_id") or path_of(self.name).stem
+        if cwd := clean(found.get("cwd")):
+            self.projects.setdefault(session, cwd)
+        branch = clean(found.get("gitBranch"))
+        return EventDraft(
+            agent=AGENT,
+            session_id=session,
+            type=event,
+            role=role,
+            text=text,
+            project=self.project or self.projects.get(session),
+            ts=millis(found.get("timestamp")),
+            trust=Trust.IMPORT,
+            metadata={"git_branch": branch} if branch else {},
+            dedupe_key=f"{AGENT}:{key or digest(session, str(found.get('timestamp')), text)}",
+        )
+
+    def map(self, found: dict[str, Any]) -> MappedLine:
+        """Return what a line means. What it holds besides is counted in `skipped`."""
+        kind = found.get("type")
+        line = MappedLine(
+            uuid=clean(found.get("uuid")),
+            parent=first(found, "parentUuid", "logicalParentUuid"),
+            talk=kind in TALK,
+        )
+        if kind == "user":
+            return self.user(found, line)
+        if kind == "assistant":
+            return self.assistant(found, line)
+        if kind == "attachment":
+            return self.attachment(found, line)
+        if kind == "system":
+            details = found.get("compactMetadata")
+            if found.get("subtype") == "compact_boundary" and isinstance(details, dict):
+                self.compacted = {k: v for k, v in details.items() if k in ("trigger", "preTokens") and v is not None}
+        self.skipped[clean(kind) if kind in ("system", "summary") else "bookkeeping"] += 1
+        return line
+
+    def user(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+        """Return a prompt, a compaction's summary, or results of tools."""
+        blocks = self.blocks(found)
+        text = "\n".join(clean(block.get("text")) for block in blocks if block.get("type") == "text").strip()
+        if found.get("isCompactSummary"):
+            if not text:
+                self.skipped["empty"] += 1
+                return line
+            draft = self.draft(found, EventType.COMPACTION, Role.SYSTEM, text, line.uuid)
+            draft, self.compacted = replace(draft, metadata={**draft.metadata, **self.compacted}), {}
+            return replace(line, drafts=(draft,))
+        if reason := not_a_message(found):
+            self.skipped[reason] += 1
+            return line
+        if "toolUseResult" in found or any(block.get("type") == "tool_result" for block in blocks):
+            self.skipped["tool_text"] += bool(text)
+            return replace(line, drafts=tuple(self.results(found, blocks, line.uuid)))
+        return self.prompt(found, line, text, images=any(block.get("type") == "image" for block in blocks))
+
+    def prompt(self, found: dict[str, Any], line: MappedLine, text: str, *, images: bool) -> MappedLine:
+        """Return what the person typed, or count why it is not that."""
+        typed = REMINDER.sub("", text).strip()
+        if typed.startswith(NOT_TYPED):
+            self.skipped["interrupted" if typed.startswith("[Request") else "command"] += 1
+            return line
+        if not typed:
+            self.skipped["reminder" if text else "image" if images else "empty"] += 1
+            return replace(line, prompt=images)
+        draft = self.draft(found, EventType.USER_MESSAGE, Role.USER, typed, line.uuid)
+        return replace(line, prompt=True, drafts=(draft,))
+
+    def results(self, found: dict[str, Any], blocks: list[dict[str, Any]], uuid: str) -> Iterator[EventDraft]:
+        """Yield the results of tools in a user line, each headed by what was called."""
+        for block in blocks:
+            if block.get("type") != "tool_result":
+                continue
+            parts = content_blocks(block.get("content"))
+            output = "\n".join(clean(part.get("text")) for part in parts if part.get("type") == "text").strip()
+            if not output:
+                self.skipped["image" if any(part.get("type") == "image" for part in parts) else "empty"] += 1
+                continue
+            call = clean(block.get("tool_use_id"))
+            tool, heading = self.calls.get(call, ("", "")) if call else ("", "")
+            if OURS.match(tool):
+                self.skipped["recalled"] += 1
+                continue
+            text = f"{heading}\n{output}" if heading else output
+            draft = self.draft(found, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
+            about: Json = {"tool": tool} if tool else {}
+            if block.get("is_error") is True:
+                about["is_error"] = True
+            yield replace(draft, metadata={**draft.metadata, **about})
+
+    def assistant(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+        """Return the words of an answer; tool calls are remembered for their results, thinking is left out."""
+        message = found.get("message")
+        message = message if isinstance(message, dict) else {}
+        if found.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+            self.skipped["synthetic"] += 1
+            return line
+        texts = []
+        for block in self.blocks(found):
+            kind = block.get("type")
+            if kind == "text":
+                texts.append(clean(block.get("text")))
+            elif kind == "tool_use":
+                tool = clean(block.get("name"))
+                self.calls[clean(block.get("id"))] = (tool, called(tool, block.get("input")))
+            else:
+                self.skipped["thinking" if kind in ("thinking", "redacted_thinking") else "other_block"] += 1
+        text = "\n".join(filter(None, texts))
+        message_id = clean(message.get("id"))
+        if not text:
+            return replace(line, message_id=message_id)
+        draft = self.draft(found, EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, text, line.uuid)
+        return replace(line, message_id=message_id, drafts=(draft,))
+
+    def attachment(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+        """Return a prompt that was typed while the agent was still working; other attachments are bookkeeping."""
+        inner = found.get("attachment")
+        if not isinstance(inner, dict) or inner.get("type") != "queued_command":
+            self.skipped["bookkeeping"] += 1
+            return line
+        if inner.get("commandMode") not in (None, "prompt") or not_a_message({**found, **inner}):
+            self.skipped["not_human"] += 1
+            return line
+        blocks = content_blocks(inner.get("prompt"))
+        text = "\n".join(clean(block.get("text")) for block in blocks if block.get("type") == "text").strip()
+        queued = self.prompt(found, line, text, images=any(block.get("type") == "image" for block in blocks))
+        return replace(queued, prompt=False)  # it lies beside the path without having been taken back
+
+    def blocks(self, found: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the content blocks of a line's message."""
+        message = found.get("message")
+        return content_blocks(message.get("content") if isinstance(message, dict) else message)
+
+
+def not_a_message(found: dict[str, Any]) -> str:
+    """Return why a user line was not typed by the person, or the empty string."""
+    origin = found.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    if found.get("isMeta"):
+        return "meta"
+    if found.get("isVisibleInTranscriptOnly"):
+        return "transcript_only"
+    return "" if kind in (None, "human") and found.get("promptSource") not in NOT_PERSONS else "not_human"
+
+
+def content_blocks(content: Any) -> list[dict[str, Any]]:
+    """Return message content as a list of blocks: a bare string is one block of text."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return []
+    return [
+        {"type": "text", "text": block} if isinstance(block, str) else block
+        for block in content
+        if isinstance(block, str | dict)
+    ]
+
+
+def called(tool: str, given: Any) -> str:
+    """Return what a tool was asked, in one heading: the command as in a shell, or the tool and its subject."""
+    if not isinstance(given, dict):
+        return ""
+    if command := clean(given.get("command")):
+        return f"$ {command}"
+    return " ".join(filter(None, (tool, first(given, *TOLD))))
