@@ -12,6 +12,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 import httpx2
@@ -20,9 +21,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from scrubjay.store import sqlite
 from scrubjay_shared import envelope
-from scrubjay_shared.account import replay
 
 T = TypeVar("T")
+
+_REPLAY = import_module("scrubjay_shared.account.replay")
+"""The module: the package has a function of the same name."""
 
 REMEMBERED = 8_192
 """Signatures whose check is remembered: some histories' worth, a few megabytes."""
@@ -132,7 +135,7 @@ def inline() -> Iterator[None]:
     sites: tuple[tuple[Any, str, Any], ...] = (
         (sqlite, "Connection", Connection),
         (httpx2, "AsyncClient", Client),
-        (replay, "Ed25519PublicKey", _Remembering),
+        (_REPLAY, "Ed25519PublicKey", _Remembering),
         (envelope, "Ed25519PublicKey", _Remembering),
     )
     before = [getattr(owner, name) for owner, name, _ in sites]
