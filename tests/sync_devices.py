@@ -25,7 +25,7 @@ from scrubjay_sync.account import admission, registration
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode
@@ -269,7 +269,9 @@ class World:
         first = self.devices[0]
         joining = await admission.log_in(machine, username="ann", auth_key=AUTH_KEY, name=name)
         await first.member.refresh(first.machine.cloud)
-        (asked,) = (one for one in (await first.machine.cloud.enrolments()).enrolments if one.device == machine.device)
+        (asked,) = (
+            one for one in (await first.machine.cloud.account.enrolments()).enrolments if one.device == machine.device
+        )
         await admission.approve(first.member, first.machine.cloud, asked, joining.words)
         joined = await joining.poll()
         assert joined is not None

@@ -127,7 +127,7 @@ async def test_many_small_objects_become_packs_that_a_new_device_reads(world: Wo
     await world.settle()
 
     rows = await replica.sealed(one.store, one.member.home, one.member.device)
-    usage = await one.machine.cloud.usage()
+    usage = await one.machine.cloud.account.usage()
     assert len(rows) < 10
     assert usage.objects < 20
     three = await world.device()
@@ -403,7 +403,7 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
         mine, LogInRequest(origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, device_name="mine")
     )
     await one.member.refresh(one.machine.cloud)
-    asked = (await one.machine.cloud.enrolments()).enrolments[-1]
+    asked = (await one.machine.cloud.account.enrolments()).enrolments[-1]
     await admission.approve(one.member, one.machine.cloud, asked, joining.words)
     await login.poll(mine, Nothing())
 

@@ -33,7 +33,7 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.records import Op
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, leaving
-from scrubjay_sync.cloud import checked_origin
+from scrubjay_sync.cloud.origin import checked_origin
 from scrubjay_sync.engine import apply, outbox
 from scrubjay_sync.engine.results import Tally
 from sync_devices import Device, Handler, World, world_at

@@ -59,7 +59,7 @@ from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.limited_devices import Bundle
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import DeviceKeys
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
@@ -138,7 +138,9 @@ class World:
     async def paired(self, first: Machine, member: Member, *, name: str = "desk") -> tuple[Machine, Member]:
         joining = await self.asking(name=name)
         await member.refresh(first.cloud)
-        (asked,) = (one for one in (await first.cloud.enrolments()).enrolments if one.device == joining.machine.device)
+        (asked,) = (
+            one for one in (await first.cloud.account.enrolments()).enrolments if one.device == joining.machine.device
+        )
         await admission.approve(member, first.cloud, asked, joining.words)
         joined = await joining.poll()
         assert joined is not None
@@ -264,7 +266,7 @@ async def test_a_second_machine_is_let_in_by_words_and_gets_every_key(world: Wor
 async def test_both_machines_show_the_same_words_and_they_are_six(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.enrolments()).enrolments
+    (asked,) = (await first.cloud.account.enrolments()).enrolments
 
     assert admission.words_for(member, asked) == joining.words
     assert len(joining.words) == 6
@@ -274,7 +276,7 @@ async def test_both_machines_show_the_same_words_and_they_are_six(world: World) 
 async def test_wrong_words_let_nobody_in(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.enrolments()).enrolments
+    (asked,) = (await first.cloud.account.enrolments()).enrolments
 
     with pytest.raises(DeniedError, match="not added"):
         await admission.approve(member, first.cloud, asked, joining.words[::-1])
@@ -286,7 +288,7 @@ async def test_wrong_words_let_nobody_in(world: World) -> None:
 async def test_a_server_that_swaps_the_keys_of_who_asks_is_found_out_by_the_words(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.enrolments()).enrolments
+    (asked,) = (await first.cloud.account.enrolments()).enrolments
     swapped = replace(asked, wrap_pub=DeviceKeys.new(world.random.randbytes).wrap_pub)
 
     assert admission.words_for(member, swapped) != joining.words
@@ -299,7 +301,7 @@ async def test_words_follow_the_account_when_it_changes_meanwhile(world: World) 
     joining = await world.asking()
     before = joining.words
     await account_devices.rename_device(member, first.cloud, first.device, "old laptop")
-    (asked,) = (await first.cloud.enrolments()).enrolments
+    (asked,) = (await first.cloud.account.enrolments()).enrolments
 
     with pytest.raises(DeniedError):
         await admission.approve(member, first.cloud, asked, before)
@@ -311,14 +313,14 @@ async def test_words_follow_the_account_when_it_changes_meanwhile(world: World) 
 async def test_a_machine_that_died_between_approval_and_keys_can_ask_again(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.enrolments()).enrolments
+    (asked,) = (await first.cloud.account.enrolments()).enrolments
     await admission.approve(member, first.cloud, asked, joining.words)
     lost = joining.machine.device
 
     again = await world.asking(joining.machine)
     assert again.machine.device != lost
     await member.refresh(first.cloud)
-    (asked,) = (one for one in (await first.cloud.enrolments()).enrolments if not one.approved)
+    (asked,) = (one for one in (await first.cloud.account.enrolments()).enrolments if not one.approved)
     await admission.approve(member, first.cloud, asked, again.words)
     assert await again.poll() is not None
 
@@ -854,7 +856,7 @@ async def test_a_deleted_account_is_gone_and_the_machine_is_out(world: World) ->
 async def test_a_changed_password_lets_in_and_the_old_one_does_not(world: World) -> None:
     machine, _ = await world.signed_up()
 
-    await machine.cloud.set_password(SetPassword(auth_key=RIGHT, new_kdf=KDF, new_auth_key=WRONG))
+    await machine.cloud.account.set_password(SetPassword(auth_key=RIGHT, new_kdf=KDF, new_auth_key=WRONG))
 
     with pytest.raises(CredentialsError):
         await world.asking()

@@ -43,7 +43,7 @@ from scrubjay_sync import packing
 from scrubjay_sync.account import admission, registration
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.machine import Machine
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Progress
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode

@@ -61,7 +61,7 @@ def _server(origin: str) -> Check:
 
 
 async def _asked(origin: str) -> None:
-    cloud = import_module("scrubjay_sync.cloud").Cloud(origin, now=lambda: Millis(time.time_ns() // 1_000_000))
+    cloud = import_module("scrubjay_sync.cloud.client").Cloud(origin, now=lambda: Millis(time.time_ns() // 1_000_000))
     try:
         await cloud.caps()
     finally:

@@ -12,7 +12,7 @@ from scrubjay_shared import sealing, segment
 from scrubjay_shared.envelope import Envelope, Suite
 from scrubjay_shared.errors import CorruptError, NotFoundError
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.policy import SYNC
 
 _STRANGER = bytes(range(32))

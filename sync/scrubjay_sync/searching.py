@@ -20,7 +20,7 @@ from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import NotSearchableError
 from scrubjay_shared.wire import PutVectors, SearchAnswer, SearchRequest, SearchVector, TopicVector
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 
 Vectors = npt.NDArray[np.float32]
 

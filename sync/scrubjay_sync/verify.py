@@ -9,7 +9,7 @@ from scrubjay_shared import sealing
 from scrubjay_shared.envelope import Envelope, ObjectKind, check_run, lane_root
 from scrubjay_shared.errors import CorruptError, MalformedError, NotFoundError, ScrubjayError, UpdateNeededError
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.digests import heads_digest
 from scrubjay_sync.words import words_of
 

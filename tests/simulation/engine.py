@@ -32,7 +32,7 @@ from scrubjay_sync.account import account_devices, admission, leaving, registrat
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.machine import Machine as Joiner
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode
@@ -618,7 +618,7 @@ class World:
             return
         gone = self.rng.choice(others)
         device = bytes.fromhex(gone.machine.store.device)
-        await station.cloud.delete_device(device)
+        await station.cloud.account.delete_device(device)
         done = await self.sync(station)  # what it has pushed is then held here: nothing of it is cut off
         if gone is not self.under_way and self.rng.random() < 0.5:
             await self.pushing(gone)

@@ -18,7 +18,7 @@ from scrubjay_sync import packing, planning
 from scrubjay_sync.account import drafts
 from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine import apply, forks, pull, push, repair
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.keys.keypairs import RootKey

@@ -15,7 +15,7 @@ from scrubjay_shared.errors import (
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.account.rotation import new_epochs
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import Entropy, RootKey
 from scrubjay_sync.keys.keyring import Keyring
 
@@ -47,7 +47,7 @@ async def revoke(
         return Draft(entries=[revoked, *rotated, *epochs, *adopted], keyring=kept, root=root)
 
     known_device(member.state, device)
-    await cloud.delete_device(device)
+    await cloud.account.delete_device(device)
     await member.append(cloud, draft)
 
 

@@ -17,7 +17,7 @@ from scrubjay_shared.wire import (
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import KEY_BYTES
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
 
@@ -78,4 +78,4 @@ async def delete_scope(member: Member, cloud: Cloud, scope: bytes) -> Deleted:
         return Draft(entries=[(EntryType.SCOPE_DELETE, {1: scope})], keyring=ring.without_scope(scope))
 
     await member.append(cloud, draft)
-    return await cloud.delete_scope(scope)
+    return await cloud.account.delete_scope(scope)

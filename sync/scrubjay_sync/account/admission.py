@@ -37,7 +37,7 @@ from scrubjay_sync.account.machine import (
 )
 from scrubjay_sync.account.member import Member, fetch_log
 from scrubjay_sync.account.rotation import new_epochs
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.digests import pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey, signer
 from scrubjay_sync.keys.keyring import Keyring, open_keyring
@@ -55,7 +55,7 @@ async def log_in(
     AnotherAccountError as `sign_up` does.
     """
     await require_logged_out(machine)
-    pending = await machine.cloud.login(Login(username=username, auth_key=auth_key, code=code))
+    pending = await machine.cloud.account.login(Login(username=username, auth_key=auth_key, code=code))
     await require_same_account(machine, pending.account, bring_all=bring_all)
     entries, _ = await fetch_log(machine.cloud, pending=pending.token)
     states = account_log.extended((), entries, machine.now())
@@ -65,7 +65,7 @@ async def log_in(
         await machine.store.write(lambda tx: tx.reincarnate(fresh, 0))
     own = DeviceKeys.new(machine.entropy)
     asked = Enroll(device=machine.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
-    await machine.cloud.enroll(asked, pending=pending.token)
+    await machine.cloud.account.enroll(asked, pending=pending.token)
     return Joining(machine=machine, pending=pending, own=own, name=name, entries=entries, states=states)
 
 
@@ -254,4 +254,4 @@ async def approve(member: Member, cloud: Cloud, asking: Enrolment, words: Sequen
         return Draft(entries=[(EntryType.DEVICE_ADD, body)])
 
     await member.append(cloud, draft)
-    await cloud.approve(asking.id)
+    await cloud.account.approve(asking.id)

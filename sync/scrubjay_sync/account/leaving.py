@@ -69,6 +69,6 @@ async def confirmed_seq(store: Store, device: bytes, sealed_seq: int) -> int:
 
 async def delete_account(machine: Machine, auth_key: bytes) -> Deleted:
     """Delete the account at the server, and leave it. Memories stay here."""
-    deleted = await machine.cloud.delete_account(DeleteAccount(auth_key=auth_key))
+    deleted = await machine.cloud.account.delete_account(DeleteAccount(auth_key=auth_key))
     await leave(machine.store, machine.vault, machine.entropy)
     return deleted

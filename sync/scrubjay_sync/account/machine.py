@@ -15,7 +15,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync.account.device_secrets import Vault
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy
 
 

@@ -34,7 +34,8 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.wire import LIMITED_WRAP, ROOT_WRAP, LogAppend, LogPage
 from scrubjay_sync.account.device_secrets import Secrets, Vault
 from scrubjay_sync.account.drafts import Assembled, Draft, assemble, wraps_after
-from scrubjay_sync.cloud import Cloud, Credential
+from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.cloud.connection import Credential
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys, signer
 from scrubjay_sync.keys.keyring import (
     Keyring,

@@ -14,7 +14,7 @@ from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.account.rotation import rotation_draft
 from scrubjay_sync.api.account import RecoveryPublic
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.keys.keyring import Keyring
 from scrubjay_sync.keys.recovery_code import RecoveryCode

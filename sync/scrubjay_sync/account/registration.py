@@ -87,7 +87,7 @@ async def sign_up(
     if made.sealed is not None:
         await machine.vault.keep_keyring(made.sealed)
     try:
-        await machine.cloud.register(
+        await machine.cloud.account.register(
             Register(username=username, kdf=kdf, auth_key=auth_key, log=made.append, invite=invite)
         )
     except ScrubjayError:

@@ -10,7 +10,7 @@ from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.envelope import Suite
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import KEY_BYTES, Entropy, RootKey
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
 

@@ -17,7 +17,7 @@ from scrubjay_shared.errors import (
     WrongKeyError,
 )
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.refusals import subject
 from scrubjay_sync.engine.results import Progress, Tally
 from scrubjay_sync.packing import Signer

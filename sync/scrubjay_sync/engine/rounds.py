@@ -20,7 +20,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync import searching
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally

@@ -63,7 +63,7 @@ async def password(client: SyncClient, request: PasswordRequest) -> WhoResponse:
     """Change the password. No data is touched."""
     session = await client.require_session()
     await session.member.refresh(session.cloud)
-    await session.cloud.set_password(
+    await session.cloud.account.set_password(
         SetPassword(auth_key=request.auth_key, new_kdf=request.new_kdf, new_auth_key=request.new_auth_key)
     )
     await client.save_profile(replace(session.profile, kdf=request.new_kdf))
@@ -74,7 +74,7 @@ async def totp(client: SyncClient, request: TotpRequest) -> WhoResponse:
     """Set or take away the second factor."""
     session = await client.require_session()
     await session.member.refresh(session.cloud)
-    await session.cloud.set_totp(SetTotp(auth_key=request.auth_key, secret=request.secret, code=request.code))
+    await session.cloud.account.set_totp(SetTotp(auth_key=request.auth_key, secret=request.secret, code=request.code))
     return WhoResponse(who=client.who(session))
 
 

@@ -20,7 +20,7 @@ from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Who
-from scrubjay_sync.cloud import Cloud
+from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Progress, Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain

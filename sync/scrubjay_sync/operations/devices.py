@@ -35,7 +35,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
     state = await replica.state(client.store)
     if state is not None and state.round_at is not None:  # nobody sends word that there was nothing to send
         seen[member.device] = Millis(max(state.round_at, seen.get(member.device, 0)))
-    asking = () if member.limited else (await session.cloud.enrolments()).enrolments
+    asking = () if member.limited else (await session.cloud.account.enrolments()).enrolments
     return DevicesResponse(
         who=client.who(session),
         devices=tuple(
@@ -76,7 +76,7 @@ async def approve(client: SyncClient, request: ApproveRequest) -> WhoResponse:
     await session.member.refresh(session.cloud)
     waiting = [
         one
-        for one in (await session.cloud.enrolments()).enrolments
+        for one in (await session.cloud.account.enrolments()).enrolments
         if not one.approved and one.device not in session.member.state.devices
     ]
     fitting = [one for one in waiting if request.ref in {"", one.id.hex()[: len(request.ref)]}]
@@ -93,7 +93,7 @@ async def revoke(client: SyncClient, request: RefRequest) -> DevicesResponse:
     device = device_id(session.member, request.ref)
     if device != session.member.device:
         # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
-        await session.cloud.delete_device(device)
+        await session.cloud.account.delete_device(device)
     await client.round()  # what it has pushed is then held and verified here
     await account_devices.revoke(
         session.member,

@@ -41,7 +41,7 @@ async def prelogin(client: SyncClient, request: ServerRequest) -> KdfResponse:
     cloud = client.cloud_at(request.origin)
     try:
         caps = await cloud.caps()
-        found = await cloud.prelogin(request.username)
+        found = await cloud.account.prelogin(request.username)
     finally:
         await cloud.aclose()
     check_kdf(found.kdf)
@@ -53,7 +53,7 @@ async def sign_up_check(client: SyncClient, request: SignUpCheckRequest) -> Noth
     """Have the server check a name and an invitation. Raises ConflictError, DeniedError; uses neither up."""
     cloud = client.cloud_at(request.origin)
     try:
-        await cloud.check_sign_up(CheckSignUp(username=request.username, invite=request.invite))
+        await cloud.account.check_sign_up(CheckSignUp(username=request.username, invite=request.invite))
     except NotFoundError:
         pass  # an older server: `sign_up` finds out
     finally:
