@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from filelock import FileLock
 
 from scrubjay_cloud import database
-from scrubjay_cloud.accounts.registration import create_invite
+from scrubjay_cloud.accounts.registration import INVITE_BYTES, create_invite
 from scrubjay_cloud.backup import BackedUp, back_up
 from scrubjay_cloud.database import Database, Transaction, sqlite_file
 from scrubjay_cloud.database.sqlite import InlineSqliteDatabase
@@ -95,7 +95,7 @@ def _refuse_other_version(found: int) -> None:
 async def invite(settings: Settings, ways: Ways) -> Invite:
     """Make an invitation that registers one account."""
     async with opened(settings, ways, beside=True) as opened_database:
-        random, now = ways.entropy(15), ways.now()
+        random, now = ways.entropy(INVITE_BYTES), ways.now()
         return await opened_database.write(lambda tx: create_invite(tx, random=random, now=now, policy=DEFAULT))
 
 

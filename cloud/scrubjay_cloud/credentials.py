@@ -20,7 +20,7 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-+@")
 """A user name is for typing, and no two may look alike."""
 
 _TAG_BYTES = 16
-_NONCE_RANDOM_BYTES = 16
+NONCE_RANDOM_BYTES = 16
 TOTP_STEP_S = 30
 TOTP_DIGITS = 6
 
@@ -103,7 +103,7 @@ def nonce(key: bytes, device: bytes, now: Millis, random: bytes) -> bytes:
 def check_nonce(key: bytes, device: bytes, given: bytes, now: Millis, lifetime_ms: int) -> None:
     """Raise UnauthenticatedError when a nonce is not ours for that device, ExpiredError when it is too old."""
     body, tag = given[:-_TAG_BYTES], given[-_TAG_BYTES:]
-    if len(body) != 8 + _NONCE_RANDOM_BYTES or not hmac.compare_digest(
+    if len(body) != 8 + NONCE_RANDOM_BYTES or not hmac.compare_digest(
         hmac.digest(key, device + body, "sha256")[:_TAG_BYTES], tag
     ):
         raise UnauthenticatedError("the challenge was not made by this server", hint="ask for a new one")

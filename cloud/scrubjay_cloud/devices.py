@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
-from scrubjay_cloud.credentials import check_nonce, nonce, token_hash, token_text
+from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
 from scrubjay_cloud.reading import hex_id
@@ -40,7 +40,6 @@ ID_BYTES = 16
 SIGN_PUB_BYTES = 32
 MAX_WRAP_PUB_BYTES = 4 * 1024  # an X-Wing public key has 1,216 bytes
 MAX_ORIGIN = 256  # characters
-NONCE_BYTES = 24
 
 _ENROLMENT = "select id, device, sign_pub, wrap_pub, approved, expires from enroll"
 
@@ -146,7 +145,7 @@ async def challenge(service: Service, call: Call) -> Answer:
     """Give a nonce to sign. Whether there is such a device, the answer does not tell."""
     await service.limits.spend("challenge", call.address, service.policy.limits.challenge)
     now = service.now()
-    made = nonce(service.derived("nonce"), call.query["device"], now, service.entropy(16))
+    made = nonce(service.derived("nonce"), call.query["device"], now, service.entropy(NONCE_RANDOM_BYTES))
     return Answer(record=Challenge(nonce=made, expires=now + service.policy.challenge_ms))
 
 

@@ -35,6 +35,7 @@ from typing import Any
 import msgspec
 
 from scrubjay_cloud.policy import LitestreamPolicy
+from scrubjay_io import private_files
 from scrubjay_shared.errors import CorruptError, InvalidError, NotFoundError, ScrubjayError, UnavailableError
 from scrubjay_shared.extras import install_command
 
@@ -347,8 +348,7 @@ class Replication:
         """Run a litestream of our own, and end it."""
         folder = self._database.parent
         config, leash = folder / _CONFIG, folder / _LEASH
-        config.write_bytes(configuration(self._database, self._replica, self._policy))
-        config.chmod(0o600)
+        private_files.write(config, configuration(self._database, self._replica, self._policy))
         leash.unlink(missing_ok=True)
         os.mkfifo(leash, 0o600)
         # Opened for reading too, or opening it for writing would wait for a reader that has not been started.

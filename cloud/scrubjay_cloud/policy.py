@@ -165,7 +165,6 @@ class OperationsPolicy:
     keep_daily: int = 7
     keep_weekly: int = 4  # 28 days: with the 7 of superseded objects within the published bound of 37
     backup_alarm_s: float = 2 * DAY_MS / 1000
-    drill_alarm_s: float = 2 * DAY_MS / 1000
     restore_s: float = 3600.0  # litestream reads 50 GB of a bucket in that
 
     # The check of a machine.

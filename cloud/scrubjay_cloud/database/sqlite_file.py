@@ -14,6 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from scrubjay_cloud.database.port import Transaction
+from scrubjay_io import private_files
 from scrubjay_io.sqlite import ERRORS, SAFE_VERSION, Connection, driver, version_info
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
@@ -97,7 +98,7 @@ def locked(folder: Path) -> FileLock:
 def raw(path: Path, *, read_only: bool) -> Any:
     """Return a driver's connection, set up as every connection to this file is."""
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        os.close(private_files.opener(str(path), os.O_CREAT | os.O_WRONLY))
     connection = driver.connect(str(path), isolation_level=None, cached_statements=256, check_same_thread=False)
     try:
         connection.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")

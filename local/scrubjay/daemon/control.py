@@ -27,6 +27,7 @@ from scrubjay import settings as options
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy
 from scrubjay.transports.client import STOP_NAME, Client, Running, discover, greeting
+from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def stop_mark(data_dir: Path) -> str:
 
 def _leave_mark(data_dir: Path) -> None:
     with contextlib.suppress(OSError):  # no directory: nothing to stop; no space: stopping must work all the same
-        descriptor = os.open(data_dir / STOP_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = private_files.opener(str(data_dir / STOP_NAME), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(8))
 
@@ -279,7 +280,7 @@ def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         detached = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
-    descriptor = os.open(settings.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = private_files.opener(str(settings.log_path), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module
             # -P: the folder somebody stands in must not be able to replace our modules

@@ -1,0 +1,180 @@
+"""Group commit on a real SQLite file: what shares a transaction, what a failure costs, and what follows the commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrubjay_io.group_commit import GroupCommit, Owner
+from scrubjay_io.sqlite import ERRORS, Connection, driver
+from scrubjay_shared.errors import CorruptError, InvalidError, ScrubjayError, UnavailableError
+
+pytestmark = pytest.mark.anyio
+
+
+class Counts:
+    """An owner that keeps a number in memory which follows the transaction, and what was committed."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.groups: list[list[Any]] = []
+
+    def restore(self, saved: int) -> None:
+        self.number = saved
+
+    def owner(self) -> Owner:
+        return Owner(
+            translate=lambda error: CorruptError("damaged", hint="") if isinstance(error, ERRORS) else error,
+            closed=lambda: UnavailableError("closed", hint=""),
+            stopped=lambda error: UnavailableError(f"stopped: {type(error).__name__}", hint=""),
+            save=lambda: self.number,
+            restore=self.restore,
+            committed=self.groups.append,
+        )
+
+    def insert(self, text: str, *, fails: Exception | None = None) -> Any:
+        def work(connection: Any) -> str:
+            self.number += 1
+            connection.execute("insert into note values (?)", (text,))
+            if fails is not None:
+                raise fails
+            return text
+
+        return work
+
+
+@asynccontextmanager
+async def writer(path: Path, counts: Counts, *, limit: int = 8) -> AsyncIterator[GroupCommit]:
+    connection = Connection(lambda: driver.connect(str(path), isolation_level=None), 64)
+    await connection
+    await connection.call(lambda raw: raw.execute("create table if not exists note (t text primary key)"))
+    made = GroupCommit(connection.call, counts.owner(), limit=limit, name="test-writer")
+    try:
+        yield made
+    finally:
+        await made.close()
+        await connection.close()
+
+
+def notes(path: Path) -> list[str]:
+    connection = driver.connect(str(path))
+    try:
+        return [row[0] for row in connection.execute("select t from note order by t")]
+    finally:
+        connection.close()
+
+
+async def test_writes_that_wait_together_share_transactions_of_the_limit_and_keep_their_order(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts, limit=4) as group:
+        results = await asyncio.gather(*(group.submit(counts.insert(str(n))) for n in range(6)))
+
+    assert results == list("012345")
+    assert counts.groups == [list("0123"), list("45")]
+
+
+@pytest.mark.parametrize("beside", [0, 3], ids=["alone", "among others"])
+async def test_a_write_that_fails_leaves_nothing_and_takes_nobody_elses_with_it(tmp_path: Path, beside: int) -> None:
+    counts = Counts()
+    fails = InvalidError("no", hint="")
+    async with writer(tmp_path / "f", counts) as group:
+        outcomes = await asyncio.gather(
+            group.submit(counts.insert("lost", fails=fails)),
+            *(group.submit(counts.insert(str(n))) for n in range(beside)),
+            return_exceptions=True,
+        )
+
+    kept = [str(n) for n in range(beside)]
+    assert outcomes == [fails, *kept]
+    assert notes(tmp_path / "f") == kept
+    assert (counts.number, [one for told in counts.groups for one in told]) == (beside, kept)
+
+
+async def test_a_driver_error_reaches_its_submitter_in_the_owners_words(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts) as group:
+        await group.submit(counts.insert("twice"))
+        with pytest.raises(CorruptError, match="damaged"):
+            await group.submit(counts.insert("twice"))
+
+
+async def test_when_a_group_cannot_be_written_each_write_of_it_is_tried_alone(tmp_path: Path) -> None:
+    counts = Counts()
+
+    def rolls_all_back(connection: Any) -> None:  # as SQLite does by itself on a full disk
+        connection.execute("rollback")
+        raise driver.OperationalError("database or disk is full")
+
+    async with writer(tmp_path / "f", counts) as group:
+        outcomes = await asyncio.gather(
+            group.submit(counts.insert("before")),
+            group.submit(rolls_all_back),
+            group.submit(counts.insert("after")),
+            return_exceptions=True,
+        )
+
+    assert (outcomes[0], outcomes[2]) == ("before", "after")
+    assert isinstance(outcomes[1], CorruptError)
+    assert notes(tmp_path / "f") == ["after", "before"]
+    assert counts.number == 2
+
+
+async def test_a_statement_outside_runs_between_two_groups(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts) as group:
+        _, rows, _ = await asyncio.gather(
+            group.submit(counts.insert("1")),
+            group.outside("select count(*) from note"),
+            group.submit(counts.insert("2")),
+        )
+        with pytest.raises(CorruptError):
+            await group.outside("vacuum into 'nowhere/at/all'")
+
+    assert rows == [(1,)]
+    assert counts.groups == [["1"], ["2"]]
+
+
+async def test_an_owner_that_cannot_follow_a_commit_costs_nobody_an_answer(tmp_path: Path) -> None:
+    counts = Counts()
+
+    class Refusing(list[list[Any]]):
+        def append(self, _: list[Any]) -> None:
+            raise KeyError
+
+    counts.groups = Refusing()
+    async with writer(tmp_path / "f", counts) as group:
+        assert await group.submit(counts.insert("1")) == "1"
+        assert await group.submit(counts.insert("2")) == "2"
+
+
+async def test_after_the_end_a_write_is_refused_and_what_was_submitted_before_is_written(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts) as group:
+        under_way = asyncio.gather(*(group.submit(counts.insert(str(n))) for n in range(3)))
+        await asyncio.sleep(0)
+        await group.close()
+        with pytest.raises(UnavailableError, match="closed"):
+            await group.submit(counts.insert("late"))
+
+    assert await under_way == ["0", "1", "2"]
+    assert group.failure is None
+
+
+async def test_a_transaction_that_can_be_neither_committed_nor_undone_stops_the_writer_for_good(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts) as group:
+        outcomes = await asyncio.gather(
+            group.submit(lambda connection: connection.close()),
+            *(group.submit(counts.insert(str(n))) for n in range(20)),
+            return_exceptions=True,
+        )
+        with pytest.raises(UnavailableError, match="stopped: ProgrammingError"):
+            await group.submit(counts.insert("later"))
+
+    assert {type(one) for one in outcomes} == {UnavailableError}
+    assert isinstance(group.failure, ScrubjayError)
