@@ -104,7 +104,7 @@ async def write_all(device: Device, notes: Sequence[tuple[str, str | None]]) -> 
             values = {Field.CONTENT: text, Field.CREATED_AT: int(tx.now), Field.SCOPE: "project"}
             values |= {Field.RESOURCE_ID: PROJECT} | ({} if topic is None else {Field.TOPIC: topic})
             made.append(MemoryWrite(memory_id=str(tx.new_id()), fields=values))
-        tx.write_memories(made)
+        tx.memories.write(made)
         return [one.memory_id for one in made]
 
     return await device.store.write(work)
@@ -114,12 +114,12 @@ async def embed(device: Device) -> None:
     """Embed every memory of a device's store, sealed ones too."""
 
     async def everything() -> None:
-        found = await device.store.fetch("select id, content, content_hash from memory")
+        found = await device.store.read(lambda q: q.fetch("select id, content, content_hash from memory"))
         made = []
         for memory, content, said in found:
             ((row,), (scale,)) = scoring.quantise(vector_of(content)[None, :])
             made.append((memory, said, scoring.encode_vector(row, float(scale))))
-        await device.store.write(lambda tx: tx.put_vectors(tx.space(SPACE), made))
+        await device.store.write(lambda tx: tx.vectors.put(tx.vectors.space(SPACE), made))
 
     await everything()
 
@@ -136,10 +136,12 @@ async def refused(call: Any, kind: type[Exception]) -> None:
 
 async def view_of(device: Device, scope: bytes) -> list[Any]:
     """What a device shows of a scope's memories."""
-    return await device.store.fetch(
-        "select id, content, type, topic, created_at, content_hash from memory"
-        " where id in (select entity from placed where scope = ?) order by id",
-        (scope,),
+    return await device.store.read(
+        lambda q: q.fetch(
+            "select id, content, type, topic, created_at, content_hash from memory"
+            " where id in (select entity from placed where scope = ?) order by id",
+            (scope,),
+        )
     )
 
 

@@ -285,7 +285,7 @@ class Hostile:
             elif way == "ops":
                 run = [self.op() for _ in range(rng.randint(1, 4))]
                 device = rng.choice(["ab" * 16, "cd" * 16])
-                await service.store.write(lambda tx: tx.receive(device, run))
+                await service.store.write(lambda tx: tx.ingest.receive(device, run))
             elif way == "ingest":
                 event = self.event()
                 draft = EventDraft(
@@ -338,17 +338,20 @@ async def broken(service: Service, planted: list[Planted], folder: Path | None =
     """Return how the law is broken: a secret in a row (or, with `folder`, in any byte), a text where it may not stand."""
     found: list[str] = []
     wanted = [needle for one in planted for needle in needles(one)]
-    tables = [row[0] for row in await service.store.fetch("select name from sqlite_master where type = 'table'")]
+    tables = [
+        row[0]
+        for row in await service.store.read(lambda q: q.fetch("select name from sqlite_master where type = 'table'"))
+    ]
     for table in tables:
-        for row in await service.store.fetch(f"select * from {table}"):
+        for row in await service.store.read(lambda q: q.fetch(f"select * from {table}")):
             held = b"\x1f".join(_bytes(value) for value in row)
             found += [f"{table} holds {needle!r}" for needle in wanted if needle in held]
-    for memory_id, layer, trust in await service.store.fetch(
-        "select id, layer, trust from memory where layer in ('identity', 'active')"
+    for memory_id, layer, trust in await service.store.read(
+        lambda q: q.fetch("select id, layer, trust from memory where layer in ('identity', 'active')")
     ):
         if TRUST_ORDER.index(Trust(trust)) < TRUST_ORDER.index(Trust.AGENT):
             found.append(f"memory {memory_id}, trusted as {trust}, is in the layer {layer}")
-    for role, trust in await service.store.fetch("select distinct role, trust from event"):
+    for role, trust in await service.store.read(lambda q: q.fetch("select distinct role, trust from event")):
         if (role, trust) in {("tool", "user"), ("tool", "agent"), ("assistant", "user"), ("system", "user")}:
             found.append(f"an event of a {role} is trusted as {trust}")
     return found + ([] if folder is None else in_files(folder, wanted))

@@ -844,7 +844,7 @@ def _apart(one: Any, other: Any) -> str:
 async def _digest(path: Path) -> str:
     store = await Store.open(path, now=lambda: Millis(time.time_ns() // 1_000_000), entropy=os.urandom)
     try:
-        return await store.state_digest()
+        return await store.read(lambda q: q.digests.state())
     finally:
         await store.close()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from scrubjay.store import MemoryWrite, Store, replica
+from scrubjay.store import MemoryWrite, Store
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT
@@ -151,23 +151,23 @@ class Device:
             memory_id = str(tx.new_id())
             values = {Field.CONTENT: text, Field.CREATED_AT: int(tx.now)}
             values |= {Field[name.upper()]: value for name, value in fields.items()}
-            tx.write_memories([MemoryWrite(memory_id=memory_id, fields=values)])
+            tx.memories.write([MemoryWrite(memory_id=memory_id, fields=values)])
             return memory_id
 
         return await self.store.write(work)
 
     async def edit(self, memory_id: str, text: str) -> None:
         await self.store.write(
-            lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields={Field.CONTENT: text})])
+            lambda tx: tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.CONTENT: text})])
         )
 
     async def rename(self, memory_id: str, name: str) -> None:
         await self.store.write(
-            lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))])
+            lambda tx: tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))])
         )
 
     async def forget(self, memory_id: str) -> None:
-        await self.store.write(lambda tx: tx.forget_memory(memory_id))
+        await self.store.write(lambda tx: tx.forget.memory(memory_id))
 
     async def say(self, *texts: str, project: str | None = None) -> list[str]:
         """Append events; return their ids."""
@@ -188,17 +188,17 @@ class Device:
                 )
                 for n, text in enumerate(texts)
             ]
-            tx.append_events(events, learn=False)
+            tx.events.append(events, learn=False)
             return [event.id for event in events]
 
         return await self.store.write(work)
 
     async def contents(self) -> list[str]:
         """Return what all memories say, sorted."""
-        return sorted(str(row[0]) for row in await self.store.fetch("select content from memory"))
+        return sorted(str(row[0]) for row in await self.store.read(lambda q: q.fetch("select content from memory")))
 
     async def digest(self) -> str:
-        return await self.store.write(lambda tx: tx.state_digest())
+        return await self.store.write(lambda tx: tx.queries.digests.state())
 
     async def reopen(self) -> None:
         """Stop and start again, as after a crash: only what is in the file counts."""
@@ -210,7 +210,7 @@ class Device:
         self.start()
 
     async def alarms(self) -> list[str]:
-        return [alarm.code for alarm in await replica.alarms(self.store)]
+        return [alarm.code for alarm in await self.store.read(lambda q: q.replication.alarms())]
 
 
 @dataclass

@@ -86,9 +86,9 @@ async def test_a_kept_store_is_written_by_the_store_itself_and_made_once(plan: P
 
     store = await Store.open(path, now=lambda: Millis(1), entropy=bytes)
     try:
-        assert (await store.fetch("select count(*) from event"))[0][0] == 30
-        assert (await store.fetch("select count(*) from op where seq between 1 and 30"))[0][0] == 30
-        assert (await store.fetch("select count(*) from event_fts"))[0][0] == 30
+        assert (await store.read(lambda q: q.fetch("select count(*) from event")))[0][0] == 30
+        assert (await store.read(lambda q: q.fetch("select count(*) from op where seq between 1 and 30")))[0][0] == 30
+        assert (await store.read(lambda q: q.fetch("select count(*) from event_fts")))[0][0] == 30
     finally:
         await store.close()
 

@@ -207,7 +207,9 @@ async def test_ops_that_cannot_be_read_stop_neither_a_push_nor_those_after_them(
 
 
 async def _sent_ops(device: Device) -> AsyncIterator[bytes]:
-    for (body,) in await device.store.fetch("select body from op where body is not null order by seq"):
+    for (body,) in await device.store.read(
+        lambda q: q.fetch("select body from op where body is not null order by seq")
+    ):
         yield bytes(body)
 
 

@@ -437,16 +437,16 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
             origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, recovery=world.code.public, device_name="mine"
         ),
     )
-    await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=str(tx.new_id()), fields=_fields("old"))]))
-    ((old, said),) = await store.fetch("select id, content_hash from memory")
+    await store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=str(tx.new_id()), fields=_fields("old"))]))
+    ((old, said),) = await store.read(lambda q: q.fetch("select id, content_hash from memory"))
     ((row,), (scale,)) = scoring.quantise(vector_of("old")[None, :])
     await store.write(
-        lambda tx: tx.put_vectors(tx.space(SPACE), [(old, said, scoring.encode_vector(row, float(scale)))])
+        lambda tx: tx.vectors.put(tx.vectors.space(SPACE), [(old, said, scoring.encode_vector(row, float(scale)))])
     )
     await scopes.create_scope(mine, ScopeCreateRequest(name="team", mode="searchable", projects=(PROJECT,)))
     await rounds.sync(mine, SyncRequest())
     new = _fields("the lighthouse is green") | {Field.SCOPE: "project", Field.RESOURCE_ID: PROJECT}
-    await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=str(tx.new_id()), fields=new)]))
+    await store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=str(tx.new_id()), fields=new)]))
     await rounds.sync(mine, SyncRequest())
 
     found = await scopes.search(mine, FindRequest(ref="team", text="lighthouse"))

@@ -151,7 +151,7 @@ async def verify(path: Path, heard: Heard, *, rebuild: bool) -> None:
         assert heard.memories - heard.forgetting <= set(notes)
         assert not heard.forgotten & set(notes)
         assert set(notes.values()) <= {1}
-        seqs = [row[0] for row in await service.store.fetch("select seq from op order by seq")]
+        seqs = [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
         assert seqs == list(range(1, len(seqs) + 1))
         if rebuild:
             rebuilt = await service.rebuild(api.RebuildRequest())

@@ -323,7 +323,7 @@ def test_readyz_says_that_the_store_stopped_writing_after_the_disk_failed(tmp_pa
         assert door.get("/readyz").json() == {"ready": True, "instance": "this-run"}
         assert door.portal is not None
         with pytest.raises(UnavailableError):
-            door.portal.call(door.app_state["service"].store.write, lambda tx: tx._connection.close())
+            door.portal.call(door.app_state["service"].store.write, lambda tx: tx._context.connection.close())
 
         answer = door.get("/readyz", headers={"Authorization": ""})
 

@@ -23,7 +23,7 @@ from damaged import flip, live_bytes, said_by
 from scrubjay import api
 from scrubjay.cli import main
 from scrubjay.service.service import Service
-from scrubjay.store import Remedy, check, find_damage, seals
+from scrubjay.store import Remedy, check, find_damage, tables
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
@@ -82,12 +82,12 @@ async def fill(path: Path) -> None:
     await service.recall(api.RecallRequest(query="ferry"))
     await service.recall_counts.run()
     draw = np.random.default_rng(1)
-    space = await service.store.write(lambda tx: tx.enter_space("a model"))
-    waiting = await service.store.to_embed(10_000)
+    space = await service.store.write(lambda tx: tx.vectors.enter_space("a model"))
+    waiting = await service.store.read(lambda q: q.embed_queue.first(10_000))
     vectors = [
         (one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting
     ]
-    await service.store.write(lambda tx: tx.put_vectors(space, vectors))
+    await service.store.write(lambda tx: tx.vectors.put(space, vectors))
     await service.maintain.run()
     await service.close()
 
@@ -123,18 +123,18 @@ def test_a_sound_store_has_no_damage(sound: Path) -> None:
 def test_every_table_is_sealed_or_derived(sound: Path) -> None:
     derived = {"tombstone", "memory", "name", "claim", "grip", "conflict", "counted", "session", "unembedded"}
     with closing(driver.connect(str(sound))) as connection:
-        tables = {
+        made = {
             row[0]
             for row in connection.execute("select name from sqlite_schema where type = 'table'")
             if not row[0].startswith(("event_fts", "memory_fts", "sqlite_"))
         }
 
-    assert tables == derived | set(seals.SEALED)
+    assert made == derived | set(tables.CHECKSUMMED)
 
 
 def test_every_row_is_sealed_when_it_is_written(sound: Path) -> None:
     with closing(driver.connect(str(sound))) as connection:
-        for table in seals.SEALED:
+        for table in tables.CHECKSUMMED:
             assert connection.execute(f"select count(*) from {table} where crc is null").fetchone() == (0,), table
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows, seals
+from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows, tables
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
@@ -52,21 +52,21 @@ async def opened(path: Path, seed: int) -> Store:
 
 async def check(store: Store) -> None:
     """The queue is what waits, but for what has not been looked at yet; nothing is in it that does not wait."""
-    state = await store.fetch("select space, memories, events from embed_queue")
-    queued = [tuple(row) for row in await store.fetch("select memory, n from unembedded")]
-    refused = [tuple(row) for row in await store.fetch("select memory, n from refused")]
+    state = await store.read(lambda q: q.fetch("select space, memories, events from embed_queue"))
+    queued = [tuple(row) for row in await store.read(lambda q: q.fetch("select memory, n from unembedded"))]
+    refused = [tuple(row) for row in await store.read(lambda q: q.fetch("select memory, n from refused"))]
     if not state:
         assert (queued, refused) == ([], [])
-        assert not await store.may_embed()
+        assert not await store.read(lambda q: q.embed_queue.may_wait())
         return
     space, memories, events = state[0]
-    waits = {tuple(row) for row in await store.fetch(UNEMBEDDED, (space,))}
+    waits = {tuple(row) for row in await store.read(lambda q: q.fetch(UNEMBEDDED, (space,)))}
     assert not set(queued) & set(refused)
     assert {*queued, *refused} <= waits
     unlooked = {place for place in waits if place[1] <= (memories if place[0] else events)}
     assert waits - unlooked <= {*queued, *refused}
-    assert await store.may_embed() == bool(queued or memories or events)
-    assert (await store.embeddable())[0] >= len(waits) - len(refused)
+    assert await store.read(lambda q: q.embed_queue.may_wait()) == bool(queued or memories or events)
+    assert (await store.read(lambda q: q.embed_queue.counts()))[0] >= len(waits) - len(refused)
 
 
 class History:
@@ -85,116 +85,120 @@ class History:
             for _ in range(steps):
                 await getattr(self, self.draw.choice(STEPS))()
                 await check(self.store)
-            await self.store.write(lambda tx: tx.enter_space("last"))
-            while await self.store.write(lambda tx: tx.queue.fill()):
+            await self.store.write(lambda tx: tx.vectors.enter_space("last"))
+            while await self.store.write(lambda tx: tx.vectors.queue.fill()):
                 pass
             await check(self.store)
-            assert (await self.store.fetch("select memories, events from embed_queue")) == [(0, 0)]
+            assert (await self.store.read(lambda q: q.fetch("select memories, events from embed_queue"))) == [(0, 0)]
         finally:
             await self.store.close()
             await self.other.close()
 
     async def some(self, table: str, store: Store | None = None) -> list[str]:
-        found = [row[0] for row in await (store or self.store).fetch(f"select id from {table} order by id")]
+        found = [
+            row[0] for row in await (store or self.store).read(lambda q: q.fetch(f"select id from {table} order by id"))
+        ]
         return self.draw.sample(found, min(len(found), self.draw.randint(1, 3)))
 
     async def say(self, store: Store | None = None) -> None:
         chosen = [(self.draw.choice(TEXTS), self.draw.choice(TYPES)) for _ in range(self.draw.randint(1, 6))]
 
         def work(tx: Transaction) -> None:
-            tx.append_events([event(tx.new_id(), *one, n) for n, one in enumerate(chosen)], learn=True)
+            tx.events.append([event(tx.new_id(), *one, n) for n, one in enumerate(chosen)], learn=True)
 
         await (store or self.store).write(work)
 
     async def remember(self, store: Store | None = None) -> None:
         fields = {Field.CONTENT: self.draw.choice(TEXTS[3:]), Field.CREATED_AT: NOW}
         await (store or self.store).write(
-            lambda tx: tx.write_memories([MemoryWrite(memory_id=tx.new_id(), fields=fields)])
+            lambda tx: tx.memories.write([MemoryWrite(memory_id=tx.new_id(), fields=fields)])
         )
 
     async def edit(self) -> None:
         fields = {Field.CONTENT: self.draw.choice(TEXTS[3:])}
         for memory_id in await self.some("memory"):
             await self.store.write(
-                lambda tx, id_=memory_id: tx.write_memories([MemoryWrite(memory_id=id_, fields=fields)])
+                lambda tx, id_=memory_id: tx.memories.write([MemoryWrite(memory_id=id_, fields=fields)])
             )
 
     async def rename(self) -> None:
         name = f"name {self.draw.randint(0, 5)}"
         for memory_id in (await self.some("memory"))[:1]:
-            held = await self.store.named(name)
+            held = [*(await self.store.read(lambda q: q.names.holders([name]))).values()]
             if not held:
                 write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))
-                await self.store.write(lambda tx, write=write: tx.write_memories([write]))
+                await self.store.write(lambda tx, write=write: tx.memories.write([write]))
 
     async def forget_memory(self) -> None:
         for memory_id in await self.some("memory"):
-            await self.store.write(lambda tx, id_=memory_id: tx.forget_memory(id_))
+            await self.store.write(lambda tx, id_=memory_id: tx.forget.memory(id_))
 
     async def forget_event(self) -> None:
         for event_id in (await self.some("event"))[:1]:
-            await self.store.write(lambda tx, id_=event_id: tx.forget_event(id_))
+            await self.store.write(lambda tx, id_=event_id: tx.forget.event(id_))
 
     async def blank(self) -> None:
         for event_id in await self.some("event"):
-            await self.store.write(lambda tx, id_=event_id: tx.blank_event(id_, [(0, self.draw.choice((1, 3, 99)))]))
+            await self.store.write(
+                lambda tx, id_=event_id: tx.forget.passages(id_, [(0, self.draw.choice((1, 3, 99)))])
+            )
 
     async def hear(self) -> None:
         await self.say(self.other)
         await self.remember(self.other)
         for event_id in (await self.some("event", self.other))[:1]:
-            await self.other.write(lambda tx, id_=event_id: tx.blank_event(id_, [(0, 2)]))
-        sent = await self.other.write(lambda tx: tx.unsent(0, 100_000))
+            await self.other.write(lambda tx, id_=event_id: tx.forget.passages(id_, [(0, 2)]))
+        sent = await self.other.write(lambda tx: tx.queries.ops.unsent(self.other.device, 0, 100_000))
         run = [(one.seq, one.data) for one in sent if self.draw.random() < 0.8]
         self.draw.shuffle(run)
-        await self.store.write(lambda tx: tx.receive(self.other.device, run))
+        await self.store.write(lambda tx: tx.ingest.receive(self.other.device, run))
 
     async def enter(self) -> None:
         name = self.draw.choice(("a", "b", "c"))
-        await self.store.write(lambda tx: tx.enter_space(name))
+        await self.store.write(lambda tx: tx.vectors.enter_space(name))
 
     async def leave(self) -> None:
-        await self.store.write(lambda tx: tx.leave_space())
+        await self.store.write(lambda tx: tx.vectors.leave_space())
 
     async def look(self) -> None:
-        await self.store.write(lambda tx: tx.queue.fill())
+        await self.store.write(lambda tx: tx.vectors.queue.fill())
 
     async def embed(self) -> None:
-        found = await self.store.embed_space()
-        waiting = await self.store.to_embed(4)
+        found = await self.store.read(lambda q: q.embed_queue.space())
+        waiting = await self.store.read(lambda q: q.embed_queue.first(4))
         space = self.draw.choice([1 if found is None else found[0], 1])
         if waiting:
             made = [(one.owner, one.said if self.draw.random() < 0.9 else "other", b"v") for one in waiting]
-            await self.store.write(lambda tx: (tx.space("a"), tx.put_vectors(space, made))[1])
+            await self.store.write(lambda tx: (tx.vectors.space("a"), tx.vectors.put(space, made))[1])
 
     async def refuse(self) -> None:
-        found = await self.store.embed_space()
-        refused = [(one.owner, one.said, "too long") for one in await self.store.to_embed(2)]
+        found = await self.store.read(lambda q: q.embed_queue.space())
+        refused = [(one.owner, one.said, "too long") for one in await self.store.read(lambda q: q.embed_queue.first(2))]
         if found is not None:
-            await self.store.write(lambda tx: tx.refuse(found[0], refused))
+            await self.store.write(lambda tx: tx.vectors.refuse(found[0], refused))
 
     async def retry(self) -> None:
-        await self.store.write(lambda tx: tx.queue.retry())
+        await self.store.write(lambda tx: tx.vectors.queue.retry())
 
     async def rebuild(self) -> None:
-        await self.store.write(lambda tx: tx.rebuild(vectors=self.draw.random() < 0.3))
+        await self.store.write(lambda tx: tx.projections.rebuild(vectors=self.draw.random() < 0.3))
 
     async def adopt(self) -> None:
-        await self.store.write(Transaction.adopt)
+        await self.store.write(lambda tx: tx.incarnation.adopt())
 
     async def upgrade(self) -> None:
         """A memory that no op is about, as damage leaves it, goes when a new version makes the tables again."""
         columns = "id, content, kind, type, scope, layer, salience, confidence, trust, created_at, updated_at"
 
         def work(tx: Transaction) -> None:
-            top = tx.fetch("select coalesce(max(n), 0) from memory")[0][0]
+            top = tx.queries.fetch("select coalesce(max(n), 0) from memory")[0][0]
             values = (tx.new_id(), "stray", "stored", "fact", "user", "archive", 0.5, 1.0, "user", NOW, NOW)
-            tx._run(
+            tx.queries.fetch(
                 f"insert into memory (n, {columns}, content_hash, metadata) values (?, {rows.placeholders(columns)}, '', '{{}}')",
                 (top + 1, *values),
             )
-            tx.queue.add_memories([top + 1])
-            tx.project_all()
+            tx.vectors.queue.add_memories([top + 1])
+            tx.projections.project_all(tell=True)
 
         await self.store.write(work)
 
@@ -225,10 +229,10 @@ async def test_after_any_history_the_queue_is_what_a_search_of_all_texts_finds(
 async def fill(store: Store, memories: int, events: int) -> None:
     def work(tx: Transaction) -> None:
         fields = {Field.CREATED_AT: NOW}
-        tx.write_memories(
+        tx.memories.write(
             [MemoryWrite(memory_id=tx.new_id(), fields=fields | {Field.CONTENT: f"m{n}"}) for n in range(memories)]
         )
-        tx.append_events([event(tx.new_id(), f"e{n}", TYPES[0], n) for n in range(events)], learn=True)
+        tx.events.append([event(tx.new_id(), f"e{n}", TYPES[0], n) for n in range(events)], learn=True)
 
     await store.write(work)
 
@@ -241,11 +245,11 @@ async def test_memories_come_first_and_the_newest_of_each_first(tmp_path: Path) 
     store = await opened(tmp_path / "1.db", 1)
     try:
         await fill(store, 3, 3)
-        await store.write(lambda tx: tx.enter_space("a"))
+        await store.write(lambda tx: tx.vectors.enter_space("a"))
 
-        whole = await store.to_embed(10)
-        first = await store.to_embed(2)
-        rest = await store.to_embed(10, first[-1].place)
+        whole = await store.read(lambda q: q.embed_queue.first(10))
+        first = await store.read(lambda q: q.embed_queue.first(2))
+        rest = await store.read(lambda q: q.embed_queue.first(10, first[-1].place))
 
         assert texts(whole) == ["m2", "m1", "m0", "e2", "e1", "e0"]
         assert [*first, *rest] == whole
@@ -256,14 +260,14 @@ async def test_memories_come_first_and_the_newest_of_each_first(tmp_path: Path) 
 async def test_a_store_without_a_model_queues_nothing(tmp_path: Path) -> None:
     store = await opened(tmp_path / "1.db", 1)
     try:
-        await store.write(lambda tx: tx.enter_space("a"))
+        await store.write(lambda tx: tx.vectors.enter_space("a"))
         await fill(store, 3, 3)
-        before = await store.embeddable()
-        await store.write(Transaction.leave_space)
+        before = await store.read(lambda q: q.embed_queue.counts())
+        await store.write(lambda tx: tx.vectors.leave_space())
         await fill(store, 3, 3)
 
-        assert (before, await store.embeddable()) == ((6, 0), (0, 0))
-        assert await store.fetch("select * from unembedded") == []
+        assert (before, await store.read(lambda q: q.embed_queue.counts())) == ((6, 0), (0, 0))
+        assert await store.read(lambda q: q.fetch("select * from unembedded")) == []
     finally:
         await store.close()
 
@@ -274,8 +278,8 @@ async def test_a_store_of_the_schema_before_is_queued_when_its_model_is_used(tmp
     await fill(store, 3, 3)
     await store.write(
         lambda tx: (
-            tx.put_vectors(tx.space("a"), [(one, "0", b"v") for one in ids[:1]])
-            if (ids := [row[0] for row in tx.fetch("select id from event order by n")])
+            tx.vectors.put(tx.vectors.space("a"), [(one, "0", b"v") for one in ids[:1]])
+            if (ids := [row[0] for row in tx.queries.fetch("select id from event order by n")])
             else None
         )
     )
@@ -283,18 +287,18 @@ async def test_a_store_of_the_schema_before_is_queued_when_its_model_is_used(tmp
     with closing(driver.connect(str(path))) as connection:
         for table in ("unembedded", "refused", "embed_queue"):
             connection.execute(f"drop table {table}")
-        for table in set(seals.SEALED) - {"refused", "embed_queue"}:
+        for table in set(tables.CHECKSUMMED) - {"refused", "embed_queue"}:
             connection.execute(f"alter table {table} drop column crc")
         connection.execute("pragma user_version = 3")
         connection.commit()
 
     store = await opened(path, 2)
     try:
-        number = await store.write(lambda tx: tx.enter_space("a"))
+        number = await store.write(lambda tx: tx.vectors.enter_space("a"))
 
         assert store.schema_version == file.migrations()[-1].version
         assert number == 1
-        assert texts(await store.to_embed(10)) == ["m2", "m1", "m0", "e2", "e1"]
+        assert texts(await store.read(lambda q: q.embed_queue.first(10))) == ["m2", "m1", "m0", "e2", "e1"]
         await check(store)
     finally:
         await store.close()
@@ -304,7 +308,7 @@ async def test_the_queries_of_the_queue_read_only_what_they_need(tmp_path: Path)
     store = await opened(tmp_path / "1.db", 1)
     try:
         plans = [
-            " | ".join(str(row[3]) for row in await store.fetch(f"explain query plan {sql}", params))
+            " | ".join(str(row[3]) for row in await store.read(lambda q: q.fetch(f"explain query plan {sql}", params)))
             for sql, params in (
                 (embed_queue.MEMORIES, (10, 10, 10)),
                 (embed_queue.EVENTS, (10, 10)),

@@ -34,7 +34,7 @@ from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
 from scrubjay.redaction import windows
 from scrubjay.retrieval import budget
 from scrubjay.service.service import Service
-from scrubjay.store import store
+from scrubjay.store.queries import documents
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.transports.http import piecewise
 from scrubjay.transports.http.app import _Streamed
@@ -104,7 +104,7 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
         counting(name, sizes)
     for name in ("add_events", "add_memories", "remove"):
         counting(name, replaced)
-    monkeypatch.setattr(store, "LOADED", size)
+    monkeypatch.setattr(documents, "PAGE", size)
 
     rebuilt = await service.rebuild(api.RebuildRequest())
 
@@ -166,19 +166,23 @@ def test_a_context_reads_no_more_of_a_line_than_can_fit(monkeypatch: pytest.Monk
     assert max(counted.calls) <= 2 * budget.chars_within(100)
 
 
+async def _watched(service: Service, read: list[int]) -> None:
+    """Note the lengths of all texts that the store reads from now on."""
+
+    def seen(_cursor: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        read.extend(len(value) for value in row if isinstance(value, str))
+        return row
+
+    for connection in service.store._open:
+        await connection.call(lambda raw: setattr(raw, "row_factory", seen))
+
+
 async def test_recall_reads_of_large_texts_what_can_fit(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest(service, *(said(f"{n} {LARGE}") for n in range(5)))
     await service.add(MemoryDraft(content=f"A memory. {LARGE}"))
     counted = Counted(monkeypatch)
     read: list[int] = []
-    real = service.store.fetch
-
-    async def fetching(sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
-        rows = await real(sql, params)
-        read.extend(len(value) for row in rows for value in row if isinstance(value, str))
-        return rows
-
-    monkeypatch.setattr(service.store, "fetch", fetching)
+    await _watched(service, read)
 
     answer = await service.recall(api.RecallRequest(query="copper ferry", neighbours=2, limit=10))
 
@@ -644,22 +648,15 @@ def test_no_piece_of_an_answer_is_much_larger_than_what_is_encoded_at_a_time() -
 
 
 async def test_what_waits_to_be_embedded_is_read_no_further_than_the_model_reads(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service,
 ) -> None:
-    await service.store.write(lambda tx: tx.queue.enter(1))
+    await service.store.write(lambda tx: tx.vectors.queue.enter(1))
     event = EventDraft(agent="test", session_id="s1", type=EventType.USER_MESSAGE, text=LARGE)
     await service.ingest(api.IngestRequest(events=(event,), learn=False))
     read: list[int] = []
-    real = service.store.fetch
+    await _watched(service, read)
 
-    async def fetching(sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
-        found = await real(sql, params)
-        read.extend(len(value) for row in found for value in row if isinstance(value, str))
-        return found
-
-    monkeypatch.setattr(service.store, "fetch", fetching)
-
-    (waiting,) = await service.store.to_embed(1)
+    (waiting,) = await service.store.read(lambda q: q.embed_queue.first(1))
 
     assert waiting.text == f"[user] {LARGE[:MAX_EMBEDDED_CHARS]}"
     assert max(read) <= MAX_EMBEDDED_CHARS

@@ -15,7 +15,6 @@ from scrubjay import api
 from scrubjay.importers import export_format
 from scrubjay.service import transfer
 from scrubjay.service.service import Service
-from scrubjay.store import Transaction, replica
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import (
@@ -93,7 +92,7 @@ async def shown(service: Service) -> dict[str, Any]:
             for entry in entries
         },
         "aliases": {entry.memory.id: entry.aliases for entry in entries},
-        "grips": await service.store.grips(ids),
+        "grips": await service.store.read(lambda q: q.grips.of_memories(ids)),
         "context": await service.context(api.ContextRequest()),
     }
 
@@ -192,7 +191,7 @@ async def everything(service: Service) -> dict[str, Any]:
     """What a store is, as far as a copy of it must be the same: all that it shows, and its history."""
     entries = (await service.list(api.ListRequest(limit=500))).entries
     return {
-        "digest": await service.store.write(Transaction.view_digest),
+        "digest": await service.store.write(lambda tx: tx.queries.digests.view()),
         "events": (await service.events(api.EventsRequest(limit=500))).events,
         "sessions": (await service.sessions(api.Nothing())).sessions,
         "memories": {entry.memory.id: entry for entry in entries},
@@ -278,9 +277,11 @@ async def test_what_was_restored_goes_to_the_first_account_that_the_store_enters
 
     async with opened(tmp_path / "other" / "memory.db") as other:
         await other.import_(api.ImportRequest(name="x", data=data, restore=True))
-        assert await other.store.write(replica.left) == b""  # so that entering an account adopts what is here
-        await other.store.write(Transaction.adopt)
-        sent = await other.store.write(lambda tx: tx.unsent(0, 100))
+        assert (
+            await other.store.read(lambda q: q.replication.left()) == b""
+        )  # so that entering an account adopts what is here
+        await other.store.write(lambda tx: tx.incarnation.adopt())
+        sent = await other.store.write(lambda tx: tx.queries.ops.unsent(other.store.device, 0, 100))
 
     assert added.memory.id in {one.entity for one in sent}
 
@@ -292,9 +293,9 @@ async def test_a_store_that_replicates_restores_as_its_own_writes(
     data = await exported(service)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
-        await other.store.write(lambda tx: replica.begin(tx, b"a" * 16))
+        await other.store.write(lambda tx: tx.replication.begin(b"a" * 16))
         answer = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
-        sent = await other.store.write(lambda tx: tx.unsent(0, 100))
+        sent = await other.store.write(lambda tx: tx.queries.ops.unsent(other.store.device, 0, 100))
         lines = (await other.context(api.ContextRequest())).identity
 
     assert answer.memories == 1

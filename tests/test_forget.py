@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,11 +48,11 @@ def vector_of(seed: int) -> bytes:
 
 async def embed(service: Service) -> dict[str, bytes]:
     """Give every owner a vector of its own; return them by owner."""
-    space = await service.store.write(lambda tx: tx.enter_space("test"))
-    waiting = await service.store.to_embed(10_000)
+    space = await service.store.write(lambda tx: tx.vectors.enter_space("test"))
+    waiting = await service.store.read(lambda q: q.embed_queue.first(10_000))
     vectors = {one.owner: vector_of(place) for place, one in enumerate(waiting)}
     rows = [(one.owner, one.said, vectors[one.owner]) for one in waiting]
-    await service.store.write(lambda tx: tx.put_vectors(space, rows))
+    await service.store.write(lambda tx: tx.vectors.put(space, rows))
     return vectors
 
 
@@ -202,16 +201,16 @@ async def test_a_vector_made_of_a_text_that_was_forgotten_meanwhile_is_not_kept(
 ) -> None:
     await service.ingest(api.IngestRequest(events=(said(GONE), said(KEPT))))
     await service.settle(api.SettleRequest())
-    space = await service.store.write(lambda tx: tx.enter_space("test"))
-    waiting = await service.store.to_embed(100)
+    space = await service.store.write(lambda tx: tx.vectors.enter_space("test"))
+    waiting = await service.store.read(lambda q: q.embed_queue.first(100))
     ref = await memory_with(service, "quvexzoldrun")
     event_id = await event_with(service, "quvexzoldrun")
 
     await service.forget(api.ForgetRequest(ref=ref))
     late = [(one.owner, one.said, vector_of(n)) for n, one in enumerate(waiting)]
-    await service.store.write(partial(Transaction.put_vectors, space=space, vectors=late))
+    await service.store.write(lambda tx: tx.vectors.put(space=space, vectors=late))
 
-    owners = {row[0] for row in await service.store.fetch("select owner from embedding")}
+    owners = {row[0] for row in await service.store.read(lambda q: q.fetch("select owner from embedding"))}
     assert not owners & {ref, event_id}
     assert len(owners) == len(waiting) - 2
     assert files_with(store_path.parent, vector_of([row[0] for row in late].index(ref))[-200:]) == []
@@ -277,7 +276,7 @@ async def check_full_text(service: Service) -> None:
 
     def check(tx: Transaction) -> None:
         for table in ("event_fts", "memory_fts"):
-            tx.fetch(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")
+            tx.queries.fetch(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")
 
     await service.store.write(check)
 

@@ -11,7 +11,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from scrubjay.ingest import intake, receipt
 from scrubjay.policy import DEFAULT
 from scrubjay.redaction import clean
 from scrubjay.service.service import Service
-from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay.store import MemoryWrite, Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError
@@ -241,7 +240,7 @@ def test_a_key_within_a_path_is_no_part_of_an_identifier(secret: str) -> None:
 
 async def test_a_name_that_came_from_elsewhere_cannot_hold_a_persons_line(service: Service) -> None:
     await service.store.write(
-        lambda tx: tx.receive(
+        lambda tx: tx.ingest.receive(
             "ab" * 16,
             [
                 written(1, id_of(5), content="evil", created_at=NOW, trust="import"),
@@ -394,7 +393,7 @@ def test_a_line_that_a_person_set_is_always_loaded_on_every_device(trust: str) -
 async def test_an_event_is_believed_no_more_than_its_role_allows(role: Role, trust: Trust, service: Service) -> None:
     sent = op(1, OpType.EVENT, ops.event_body(event(role=role, trust=trust)))
 
-    await service.store.write(lambda tx: tx.receive("ab" * 16, [sent]))
+    await service.store.write(lambda tx: tx.ingest.receive("ab" * 16, [sent]))
 
     (held,) = (await service.events(api.EventsRequest())).events
     assert held.trust is min(trust, TRUST_OF[role], key=TRUST_ORDER.index)
@@ -431,7 +430,7 @@ async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_rece
     body = ops.event_body(event(text=text, session_id=KEY, metadata={"password": "hunter2x", KEY: 1}))
 
     await service.store.write(
-        lambda tx: tx.receive(
+        lambda tx: tx.ingest.receive(
             "ab" * 16,
             [op(1, OpType.EVENT, body), op(2, OpType.BLANK, ops.blank_body(id_of(1), [(start, start + 8)]))],
         )
@@ -475,7 +474,7 @@ async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_rece
     ],
 )
 async def test_no_op_brings_a_key_into_any_table(sent: tuple[int, bytes], service: Service) -> None:
-    await service.store.write(lambda tx: tx.receive("ab" * 16, [sent]))
+    await service.store.write(lambda tx: tx.ingest.receive("ab" * 16, [sent]))
 
     assert (
         await broken(
@@ -499,10 +498,14 @@ async def shown_by(run: Sequence[tuple[int, bytes]], folder: Path, number: int, 
     )
     try:
         for at in range(0, len(run), size):
-            await store.write(partial(Transaction.receive, device="ab" * 16, run=run[at : at + size]))
-        before = await store.write(Transaction.view_digest)
-        await store.write(lambda tx: tx.rebuild(vectors=False))
-        return before, await store.write(Transaction.view_digest), await store.write(Transaction.state_digest)
+            await store.write(lambda tx: tx.ingest.receive(device="ab" * 16, run=run[at : at + size]))
+        before = await store.write(lambda tx: tx.queries.digests.view())
+        await store.write(lambda tx: tx.projections.rebuild(vectors=False))
+        return (
+            before,
+            await store.write(lambda tx: tx.queries.digests.view()),
+            await store.write(lambda tx: tx.queries.digests.state()),
+        )
     finally:
         await store.close()
 
@@ -542,17 +545,17 @@ async def test_a_grip_that_two_memories_claim_is_the_same_ones_in_any_order(
     }
 
     for number in order:
-        await service.store.write(partial(Transaction.receive, device="ab" * 16, run=[sent[number]]))
+        await service.store.write(lambda tx: tx.ingest.receive(device="ab" * 16, run=[sent[number]]))
 
-    assert await service.store.fetch("select memory_id from grip") == [(id_of(2),)]
+    assert await service.store.read(lambda q: q.fetch("select memory_id from grip")) == [(id_of(2),)]
 
 
 async def test_an_older_stores_planted_line_is_taken_down_when_it_is_opened(opened: Opener) -> None:
     fields = {Field.CONTENT: "evil", Field.CREATED_AT: NOW, Field.TRUST: "import", Field.LAYER: "identity"}
     async with opened() as service:
-        await service.store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=id_of(3), fields=fields)]))
+        await service.store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=id_of(3), fields=fields)]))
         # As the version before wrote the row, and said that it did.
-        await service.store.write(lambda tx: tx._run("update memory set layer = 'identity'"))
+        await service.store.write(lambda tx: tx.queries.fetch("update memory set layer = 'identity'"))
         await service.store.write(lambda tx: tx.set_meta("projected", "2"))
         assert "evil" in await context(service)
 

@@ -652,8 +652,11 @@ async def test_two_devices_that_import_one_text_from_their_own_folders_are_not_i
     opened: Callable[..., AbstractAsyncContextManager[Service]], tmp_path: Path
 ) -> None:
     async def hear(one: Service, other: Service) -> None:
-        said = [(op.seq, op.data) for op in await other.store.write(lambda tx: tx.unsent(0, 1_000))]
-        await one.store.write(lambda tx: tx.receive(other.store.device, said))
+        said = [
+            (op.seq, op.data)
+            for op in await other.store.write(lambda tx: tx.queries.ops.unsent(other.store.device, 0, 1_000))
+        ]
+        await one.store.write(lambda tx: tx.ingest.receive(other.store.device, said))
 
     async with opened(path=tmp_path / "1.db") as one, opened(path=tmp_path / "2.db") as other:
         await one.import_(api.ImportRequest(name="a.md", data=b"# A\n\nShared words.\n", place="/first/a.md"))
@@ -666,5 +669,5 @@ async def test_two_devices_that_import_one_text_from_their_own_folders_are_not_i
 
         for service in (one, other):
             assert len((await service.list(api.ListRequest())).entries) == 1
-            assert await service.store.conflicts() != []
+            assert await service.store.read(lambda q: q.conflicts.open()) != []
             assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()

@@ -137,7 +137,7 @@ async def test_many_tasks_of_one_process_lose_and_double_nothing(opened: Opener)
     async with opened() as service:
         await asyncio.gather(*(write(service, who) for who in range(16)), *(read(service) for _ in range(4)))
         stats = await service.stats(api.Nothing())
-        seqs = [row[0] for row in await service.store.fetch("select seq from op order by seq")]
+        seqs = [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
         rebuilt = await service.rebuild(api.RebuildRequest())
 
     assert (stats.events, stats.memories) == (16 * 12, 16 * 9)

@@ -36,7 +36,7 @@ from scrubjay.policy import DEFAULT
 from scrubjay.retrieval.recall import Filters, Query, rank
 from scrubjay.service import index_maintainer
 from scrubjay.service.service import Service
-from scrubjay.store import MemoryWrite, Outgoing, Received, Store, Transaction, file, peers, rows
+from scrubjay.store import EventFilter, MemoryWrite, Outgoing, Received, Store, Transaction, file, op_ingest, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops, text
@@ -88,12 +88,12 @@ async def devices(count: int, clocks: Sequence[Clock] = ()) -> AsyncIterator[lis
 
 async def said_by(store: Store) -> list[tuple[int, bytes | None]]:
     """Return a device's whole log as it would be sent."""
-    sent: list[Outgoing] = await store.write(lambda tx: tx.unsent(0, 1_000_000))
+    sent: list[Outgoing] = await store.write(lambda tx: tx.queries.ops.unsent(store.device, 0, 1_000_000))
     return [(one.seq, one.data) for one in sent]
 
 
 async def take(store: Store, name: str, run: Sequence[tuple[int, bytes | None]]) -> Received:
-    return await store.write(lambda tx: tx.receive(name, run))
+    return await store.write(lambda tx: tx.ingest.receive(name, run))
 
 
 async def exchange(*stores: Store) -> None:
@@ -109,30 +109,30 @@ async def remember(store: Store, memory_id: str, content: str, **more: Any) -> s
     fields = {Field.CONTENT: content, Field.CREATED_AT: NOW}
     names = (more["name"],) if "name" in more else ()
     fields |= {Field[key.upper()]: value for key, value in more.items()}
-    await store.write(lambda tx: tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields, names=names)]))
+    await store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=memory_id, fields=fields, names=names)]))
     return memory_id
 
 
 async def edit(store: Store, memory_id: str, *, settles: bool = False, **fields: Any) -> None:
     values = {Field[key.upper()]: value for key, value in fields.items()}
     write = MemoryWrite(memory_id=memory_id, fields=values, settles=settles)
-    await store.write(lambda tx: tx.write_memories([write]))
+    await store.write(lambda tx: tx.memories.write([write]))
 
 
 async def bind(store: Store, memory_id: str, names: tuple[str, ...] = (), grips: tuple[Grip, ...] = ()) -> None:
     write = MemoryWrite(memory_id=memory_id, fields={}, names=names, grips=grips)
-    await store.write(lambda tx: tx.write_memories([write]))
+    await store.write(lambda tx: tx.memories.write([write]))
 
 
 async def recall(store: Store, memory_id: str, count: int, *, at: int) -> None:
     """Count that a memory was recalled, and put the total into the log at once."""
-    await store.write(lambda tx: tx.count_accesses({memory_id: (count, Millis(at))}, log_after_ms=-1))
+    await store.write(lambda tx: tx.accesses.count({memory_id: (count, Millis(at))}, log_after_ms=-1))
 
 
 async def say(store: Store, text: str, *, event_id: str | None = None, session: str = "s", ts: int = NOW) -> str:
     def work(tx: Transaction) -> str:
         made = event_of(tx.new_id() if event_id is None else event_id, text, session=session, ts=ts)
-        tx.append_events([made], learn=True)
+        tx.events.append([made], learn=True)
         return made.id
 
     return await store.write(work)
@@ -180,14 +180,16 @@ def op(seq: int, op_type: int, body: dict[int, Any], *, at: int = NOW) -> tuple[
 
 async def shown(store: Store) -> dict[str, Any]:
     """Return what a store shows, in the form of a view; of an event without the device that it came from."""
-    memories = await store.memories([row[0] for row in await store.fetch("select id from memory")])
+    memories = await store.read(lambda q: q.memories.by_id([row[0] for row in q.fetch("select id from memory")]))
     counted = {
         row[0]: (row[1], row[2])
-        for row in await store.fetch("select memory_id, sum(total), max(last) from counted group by memory_id")
+        for row in await store.read(
+            lambda q: q.fetch("select memory_id, sum(total), max(last) from counted group by memory_id")
+        )
     }
-    names = await store.fetch("select name, memory_id, canonical, created_at from name")
-    events = await store.events([row[0] for row in await store.fetch("select id from event")])
-    grips = await store.grips(list(memories))
+    names = await store.read(lambda q: q.fetch("select name, memory_id, canonical, created_at from name"))
+    events = await store.read(lambda q: q.events.by_id([row[0] for row in q.fetch("select id from event")]))
+    grips = await store.read(lambda q: q.grips.of_memories(list(memories)))
     return {
         "memories": {
             memory.id: replace(
@@ -202,7 +204,8 @@ async def shown(store: Store) -> dict[str, Any]:
         "events": events,
         "grips": {grip.id: grip for found in grips.values() for grip in found},
         "conflicts": {
-            (one.memory_id, one.field): tuple(at for at, _ in one.versions) for one in await store.conflicts()
+            (one.memory_id, one.field): tuple(at for at, _ in one.versions)
+            for one in await store.read(lambda q: q.conflicts.open())
         },
     }
 
@@ -247,37 +250,39 @@ step = st.tuples(st.integers(0, 2), st.sampled_from(KINDS), st.integers(0, 9), s
 def act(tx: Transaction, kind: str, one: int, other: int) -> None:  # noqa: C901, PLR0912 - a table
     """Write what a device may write, through the store's own functions; what it refuses is not written."""
     memory_id, event_id, name = MEMORIES[one % 3], EVENTS[one % 5], NAMES[other % 5]
-    known = bool(tx.existing([memory_id]))
-    if tx.forgotten([memory_id]) and kind not in {"event", "blank", "forget event"}:
+    known = bool(tx.queries.memories.existing([memory_id]))
+    if tx.queries.ops.forgotten([memory_id]) and kind not in {"event", "blank", "forget event"}:
         return
     if kind in {"edit", "settle"}:
         fields: dict[Field, Any] = {} if known else {Field.CONTENT: f"first {other}", Field.CREATED_AT: NOW}
         fields |= {Field.CONTENT: f"text {other}"} if other % 2 else {Field.SALIENCE: other / 10}
         if other == 9:
             fields[Field.NAME] = NAMES[one % 5]
-        tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields, settles=kind == "settle")])
-    elif kind == "event" and not tx.forgotten([event_id]):
+        tx.memories.write([MemoryWrite(memory_id=memory_id, fields=fields, settles=kind == "settle")])
+    elif kind == "event" and not tx.queries.ops.forgotten([event_id]):
         drafted = event_of(event_id, f"word{other} said at length", session=f"s{other % 2}", ts=NOW + other % 3)
-        if not tx.known_events([drafted]):
-            tx.append_events([drafted], learn=True)
+        if not tx.queries.events.known([drafted]):
+            tx.events.append([drafted], learn=True)
     elif kind == "claim":
-        tx.write_memories([MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))])
-    elif kind == "unclaim" and (held := [row[0] for row in tx.fetch("select name from name order by name")]):
-        tx.unclaim(tx.holders([held[other % len(held)]])[held[other % len(held)]], held[other % len(held)])
-    elif kind == "grip" and not tx.forgotten([id_of(GRIPS[one % 4])]):
+        tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))])
+    elif kind == "unclaim" and (held := [row[0] for row in tx.queries.fetch("select name from name order by name")]):
+        tx.memories.unclaim(
+            tx.queries.names.holders([held[other % len(held)]])[held[other % len(held)]], held[other % len(held)]
+        )
+    elif kind == "grip" and not tx.queries.ops.forgotten([id_of(GRIPS[one % 4])]):
         made = grip_of(GRIPS[one % 4], MEMORIES[one % 2], EVENTS[other % 5], end=EVENTS[(other + one) % 5])
-        if not tx.forgotten([made.memory_id]):
-            tx.write_memories([MemoryWrite(memory_id=made.memory_id, fields={}, grips=(made,))])
+        if not tx.queries.ops.forgotten([made.memory_id]):
+            tx.memories.write([MemoryWrite(memory_id=made.memory_id, fields={}, grips=(made,))])
     elif kind == "count":
-        tx.count_accesses({memory_id: (1 + other, Millis(NOW + other + 1))}, log_after_ms=-10_000_000)
+        tx.accesses.count({memory_id: (1 + other, Millis(NOW + other + 1))}, log_after_ms=-10_000_000)
     elif kind == "blank":
-        tx.blank_event(event_id, [(other, other + 3)])
+        tx.forget.passages(event_id, [(other, other + 3)])
     elif kind == "forget memory" and known and other < 3:
-        tx.forget_memory(memory_id)
+        tx.forget.memory(memory_id)
     elif kind == "forget event" and other < 3:
-        tx.forget_event(event_id)
-    elif kind == "forget grip" and (grips := tx.grips_of(memory_id)):
-        tx.forget_grip(grips[other % len(grips)])
+        tx.forget.event(event_id)
+    elif kind == "forget grip" and (grips := tx.queries.grips.of_memory(memory_id)):
+        tx.forget.grip(grips[other % len(grips)])
 
 
 async def lived(
@@ -326,15 +331,15 @@ def test_devices_with_the_same_ops_show_the_same_as_the_fold_and_as_a_rebuild(
             await lived(stores, clocks, history)
             logs = await delivered(stores, seed)
 
-            digests = {await store.state_digest() for store in stores}
+            digests = {await store.read(lambda q: q.digests.state()) for store in stores}
             assert len(digests) == 1
             want = expected(decoded(logs))
             for store in stores:
                 assert await shown(store) == want
-                before = await store.write(Transaction.view_digest)
-                await store.write(lambda tx: tx.rebuild(vectors=False))
-                assert await store.write(Transaction.view_digest) == before
-                assert await store.parked() == []
+                before = await store.write(lambda tx: tx.queries.digests.view())
+                await store.write(lambda tx: tx.projections.rebuild(vectors=False))
+                assert await store.write(lambda tx: tx.queries.digests.view()) == before
+                assert await store.read(lambda q: q.ops.quarantined()) == []
 
     asyncio.run(run())
 
@@ -358,22 +363,24 @@ async def test_a_thousand_interleaved_edits_with_renames_and_deletes_converge_wi
             write = MemoryWrite(memory_id=memory_id, fields=fields, names=(fields.get(Field.NAME, f"n{memory_id}"),))
 
             def work(tx: Transaction, write: MemoryWrite = write, *, forget: bool = choice > 0.98) -> None:
-                if forget and tx.existing([write.memory_id]):
-                    tx.forget_memory(write.memory_id)
+                if forget and tx.queries.memories.existing([write.memory_id]):
+                    tx.forget.memory(write.memory_id)
                     gone.add(write.memory_id)
-                elif not tx.forgotten([write.memory_id]) and not tx.holders(write.names).keys() - {write.memory_id}:
-                    tx.write_memories([write])
+                elif not tx.queries.ops.forgotten([write.memory_id]) and not tx.queries.names.holders(
+                    write.names
+                ).keys() - {write.memory_id}:
+                    tx.memories.write([write])
 
             await stores[turn % 2].write(work)
             if turn % 97 == 0:
                 await exchange(*stores)
         await exchange(*stores)
 
-        assert await stores[0].state_digest() == await stores[1].state_digest()
+        assert await stores[0].read(lambda q: q.digests.state()) == await stores[1].read(lambda q: q.digests.state())
         logs = {store.device: await said_by(store) for store in stores}
         for store in stores:
             assert await shown(store) == expected(decoded(logs))
-            left = {row[0] for row in await store.fetch("select id from memory")}
+            left = {row[0] for row in await store.read(lambda q: q.fetch("select id from memory"))}
             assert left == set(ids) - gone
         assert gone
 
@@ -384,12 +391,12 @@ async def test_ops_received_again_are_counted_as_duplicates_and_change_nothing()
         log = await said_by(there)
 
         first = await take(here, there.device, log)
-        before = await here.state_digest()
+        before = await here.read(lambda q: q.digests.state())
         again = await take(here, there.device, log + log)
 
-        assert (first.applied, first.duplicates, first.parked) == (len(log), 0, 0)
-        assert (again.applied, again.duplicates, again.parked) == (0, 2 * len(log), 0)
-        assert await here.state_digest() == before
+        assert (first.applied, first.duplicates, first.quarantined) == (len(log), 0, 0)
+        assert (again.applied, again.duplicates, again.quarantined) == (0, 2 * len(log), 0)
+        assert await here.read(lambda q: q.digests.state()) == before
 
 
 EVENT_BODY = ops.event_body(event_of(id_of(9), "hello"))
@@ -423,26 +430,30 @@ async def test_what_cannot_be_applied_is_parked_and_the_others_go_on(odd: tuple[
         result = await take(here, "ab" * 16, [fine, odd])
         again = await take(here, "ab" * 16, [odd])
 
-        assert (result.applied, result.parked) == (1, 1)
-        assert (again.duplicates, again.parked) == (1, 0)
-        assert [(one.device, one.seq) for one in await here.parked()] == [("ab" * 16, 1)]
-        assert all("daydream" not in one.why for one in await here.parked())
-        assert [event.text for event in (await here.events([id_of(8)])).values()] == ["fine"]
-        kept = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
+        assert (result.applied, result.quarantined) == (1, 1)
+        assert (again.duplicates, again.quarantined) == (1, 0)
+        assert [(one.device, one.seq) for one in await here.read(lambda q: q.ops.quarantined())] == [("ab" * 16, 1)]
+        assert all("daydream" not in one.why for one in await here.read(lambda q: q.ops.quarantined()))
+        assert [event.text for event in (await here.read(lambda q: q.events.by_id([id_of(8)]))).values()] == ["fine"]
+        kept = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 9))
         assert [(one.seq, one.data) for one in kept] == [odd, fine]
-        assert (await here.write(Transaction.retry_parked)).applied == 0
-        assert len(await here.parked()) == 1
+        assert (await here.write(lambda tx: tx.ingest.retry_quarantined())).applied == 0
+        assert len(await here.read(lambda q: q.ops.quarantined())) == 1
 
 
 async def test_a_parked_op_is_applied_by_the_version_that_knows_it(tmp_path: Path) -> None:
     later = op(1, OpType.EVENT, ops.event_body(event_of(id_of(9), "from the future")))
     async with device(tmp_path, 1) as store:
         # As an older version left it, to which this op said nothing.
-        await store.write(lambda tx: tx._park("ab" * 16, [(1, None, later[1], "type 1 is of a newer version")]))
+        await store.write(
+            lambda tx: tx.ingest._quarantine("ab" * 16, [(1, None, later[1], "type 1 is of a newer version")])
+        )
 
     async with device(tmp_path, 1) as store:
-        assert [event.text for event in (await store.events([id_of(9)])).values()] == ["from the future"]
-        assert await store.parked() == []
+        assert [event.text for event in (await store.read(lambda q: q.events.by_id([id_of(9)]))).values()] == [
+            "from the future"
+        ]
+        assert await store.read(lambda q: q.ops.quarantined()) == []
         assert (await take(store, "ab" * 16, [later])).duplicates == 1
 
 
@@ -452,9 +463,9 @@ async def test_a_value_that_a_newer_version_knows_shows_as_the_default_and_is_ke
     async with devices(1) as (here,):
         await take(here, "ab" * 16, [sent])
 
-        memory = await here.memory(id_of(1))
+        memory = await here.read(lambda q: q.memories.get(id_of(1)))
         assert (memory.type.value, memory.layer.value) == ("fact", "archive")
-        (kept,) = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1))
+        (kept,) = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 1))
         assert kept.data == sent[1]
 
 
@@ -478,11 +489,13 @@ async def test_what_was_forgotten_before_it_came_is_stored_without_its_words(wha
         await take(here, "ab" * 16, [op(1, *body)])
 
         assert not forget.erased  # there was nothing yet
-        assert (await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1)))[0].data is None
+        assert (await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 1)))[0].data is None
         found = await shown(here)
         assert not any(found[part] for part in ("memories", "names", "events", "grips"))
-        assert await here.fetch("select * from counted union all select name, '', 0, 0 from claim") == []
-        assert "quvex" not in repr(await here.fetch("select text from event"))
+        assert (
+            await here.read(lambda q: q.fetch("select * from counted union all select name, '', 0, 0 from claim")) == []
+        )
+        assert "quvex" not in repr(await here.read(lambda q: q.fetch("select text from event")))
 
 
 async def test_a_forget_takes_parked_bytes_of_the_same_memory_too() -> None:
@@ -492,7 +505,7 @@ async def test_a_forget_takes_parked_bytes_of_the_same_memory_too() -> None:
         result = await take(here, "cd" * 16, [op(1, OpType.FORGET, ops.forget_body(id_of(1)))])
 
         assert result.erased
-        assert await here.parked() == []
+        assert await here.read(lambda q: q.ops.quarantined()) == []
         assert (await take(here, "ab" * 16, [odd])).duplicates == 1
 
 
@@ -501,7 +514,7 @@ async def test_blanked_passages_stay_blank_whenever_the_event_comes() -> None:
         event_id = await say(author, "we moved to Oslo")
         log = await said_by(author)
         await take(here, author.device, log)
-        await here.write(lambda tx: tx.blank_event(event_id, [(12, 16)]))
+        await here.write(lambda tx: tx.forget.passages(event_id, [(12, 16)]))
         erasure = await said_by(here)
 
         await take(there, here.device, erasure)
@@ -509,7 +522,7 @@ async def test_blanked_passages_stay_blank_whenever_the_event_comes() -> None:
         result = await take(author, here.device, erasure)
 
         for store in (author, here, there):
-            assert (await store.events([event_id]))[event_id].text == "we moved to ░░░░"
+            assert (await store.read(lambda q: q.events.by_id([event_id])))[event_id].text == "we moved to ░░░░"
         assert result.erased
         assert [data for _, data in await said_by(author)] != [data for _, data in log]
         assert b"Oslo" not in b"".join(data for _, data in await said_by(author) if data)
@@ -519,9 +532,9 @@ async def test_an_erased_op_takes_its_place_and_nothing_else() -> None:
     async with devices(1) as (here,):
         result = await take(here, "ab" * 16, [(1, None), op(2, OpType.CLAIM, ops.claim_body(id_of(1), "a"))])
 
-        assert (result.applied, result.parked, result.duplicates) == (1, 0, 0)
+        assert (result.applied, result.quarantined, result.duplicates) == (1, 0, 0)
         assert (await take(here, "ab" * 16, [(1, None)])).duplicates == 1
-        assert [one.data for one in await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 1))] == [None]
+        assert [one.data for one in await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 1))] == [None]
 
 
 async def test_two_holders_of_a_name_show_as_two_names_and_the_second_gets_it_when_the_first_goes() -> None:
@@ -531,27 +544,32 @@ async def test_two_holders_of_a_name_show_as_two_names_and_the_second_gets_it_wh
         await remember(there, id_of(3), "third", name="a~2")
         await exchange(here, there)
         for store in (here, there):
-            assert {name: await store.named(name) for name in ("a", "a~2", "a~3")} == {
+            assert {
+                name: [*(await store.read(lambda q: q.names.holders([name]))).values()] for name in ("a", "a~2", "a~3")
+            } == {
                 "a": [id_of(1)],
                 "a~2": [id_of(3)],
                 "a~3": [id_of(2)],
             }
-            assert (await store.memory(id_of(2))).name == "a~3"
+            assert (await store.read(lambda q: q.memories.get(id_of(2)))).name == "a~3"
             with pytest.raises(ConflictError):
                 await edit_named(store, id_of(1), "a~3")
 
-        await there.write(lambda tx: tx.forget_memory(id_of(3)))
+        await there.write(lambda tx: tx.forget.memory(id_of(3)))
         await exchange(here, there)
-        assert [(await store.memory(id_of(2))).name for store in (here, there)] == ["a~2", "a~2"]
+        assert [(await store.read(lambda q: q.memories.get(id_of(2)))).name for store in (here, there)] == [
+            "a~2",
+            "a~2",
+        ]
 
-        await here.write(lambda tx: tx.forget_memory(id_of(1)))
+        await here.write(lambda tx: tx.forget.memory(id_of(1)))
         await exchange(here, there)
-        assert [(await store.memory(id_of(2))).name for store in (here, there)] == ["a", "a"]
+        assert [(await store.read(lambda q: q.memories.get(id_of(2)))).name for store in (here, there)] == ["a", "a"]
 
 
 async def edit_named(store: Store, memory_id: str, name: str) -> None:
     write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,))
-    await store.write(lambda tx: tx.write_memories([write]))
+    await store.write(lambda tx: tx.memories.write([write]))
 
 
 async def test_a_name_taken_away_is_free_for_the_other_device_and_its_number_too() -> None:
@@ -560,17 +578,20 @@ async def test_a_name_taken_away_is_free_for_the_other_device_and_its_number_too
             await remember(store, id_of(number), f"text {number}", name=f"own {number}")
             await bind(store, id_of(number), names=("shared",))
         await exchange(here, there)
-        assert (await here.aliases([id_of(2)]))[id_of(2)][0].name == "shared~2"
+        assert (await here.read(lambda q: q.names.aliases([id_of(2)])))[id_of(2)][0].name == "shared~2"
 
-        await there.write(lambda tx: tx.unclaim(id_of(1), "shared"))
+        await there.write(lambda tx: tx.memories.unclaim(id_of(1), "shared"))
         await exchange(here, there)
 
         for store in (here, there):
-            assert await store.named("shared") == [id_of(2)]
-            assert await store.named("shared~2") == []
-        await there.write(lambda tx: tx.unclaim(id_of(2), "shared"))
+            assert [*(await store.read(lambda q: q.names.holders(["shared"]))).values()] == [id_of(2)]
+            assert [*(await store.read(lambda q: q.names.holders(["shared~2"]))).values()] == []
+        await there.write(lambda tx: tx.memories.unclaim(id_of(2), "shared"))
         await exchange(here, there)
-        assert [await store.named("shared") for store in (here, there)] == [[], []]
+        assert [[*(await store.read(lambda q: q.names.holders(["shared"]))).values()] for store in (here, there)] == [
+            [],
+            [],
+        ]
 
 
 async def test_a_conflict_is_listed_on_both_devices_and_settling_it_closes_it_on_both_for_good() -> None:
@@ -583,7 +604,7 @@ async def test_a_conflict_is_listed_on_both_devices_and_settling_it_closes_it_on
         await edit(here, id_of(1), salience=0.5)
         await exchange(here, there, third)
         for store in (here, there, third):
-            (one,) = await store.conflicts()
+            (one,) = await store.read(lambda q: q.conflicts.open())
             assert (one.field, one.shown) == (Field.CONTENT, "right")
             assert [value for _, value in one.versions] == ["left"]
 
@@ -593,8 +614,8 @@ async def test_a_conflict_is_listed_on_both_devices_and_settling_it_closes_it_on
         await take(there, here.device, log)
 
         for store in (here, there, third):
-            assert await store.conflicts() == []
-            assert (await store.memory(id_of(1))).content == "both"
+            assert await store.read(lambda q: q.conflicts.open()) == []
+            assert (await store.read(lambda q: q.memories.get(id_of(1)))).content == "both"
         assert ops.view(ops.fold(decoded({here.device: log, there.device: await said_by(there)}))).conflicts == {}
 
 
@@ -609,7 +630,7 @@ async def test_an_edit_that_did_not_decide_leaves_the_conflict_open() -> None:
         await edit(here, id_of(1), content="an import's")
 
         assert result.conflicts == 1
-        assert [value for one in await here.conflicts() for _, value in one.versions] == ["left"]
+        assert [value for one in await here.read(lambda q: q.conflicts.open()) for _, value in one.versions] == ["left"]
 
 
 async def test_counts_of_devices_add_up_and_none_is_counted_twice() -> None:
@@ -622,11 +643,14 @@ async def test_counts_of_devices_add_up_and_none_is_counted_twice() -> None:
         await exchange(here, there)
         await exchange(here, there)
         # one more that is not in the log yet: it shows here alone
-        await here.write(lambda tx: tx.count_accesses({id_of(1): (1, Millis(NOW + 9))}, log_after_ms=3_600_000))
+        await here.write(lambda tx: tx.accesses.count({id_of(1): (1, Millis(NOW + 9))}, log_after_ms=3_600_000))
 
-        assert [(await store.memory(id_of(1))).access_count for store in (here, there)] == [9, 8]
-        assert (await here.memory(id_of(1))).accessed_at == NOW + 9
-        assert await here.state_digest() == await there.state_digest()
+        assert [(await store.read(lambda q: q.memories.get(id_of(1)))).access_count for store in (here, there)] == [
+            9,
+            8,
+        ]
+        assert (await here.read(lambda q: q.memories.get(id_of(1)))).accessed_at == NOW + 9
+        assert await here.read(lambda q: q.digests.state()) == await there.read(lambda q: q.digests.state())
 
 
 async def test_events_of_other_devices_are_searched_and_embedded_but_never_distilled() -> None:
@@ -634,27 +658,30 @@ async def test_events_of_other_devices_are_searched_and_embedded_but_never_disti
         await say(there, "theirs before", ts=NOW)
         await say(here, "ours one", ts=NOW + 1)
         await take(here, there.device, await said_by(there))
-        assert [count for _, count in await here.to_learn()] == [1]
-        events, new, upto = await here.session_events("s", context=5, limit=50, chars=10_000)
+        assert [count for _, count in await here.read(lambda q: q.events.undistilled_sessions())] == [1]
+        events, new, upto = await here.read(lambda q: q.events.undistilled("s", context=5, limit=50, chars=10_000))
         assert ([event.text for event in events], len(new)) == (["theirs before", "ours one"], 1)
-        await here.write(lambda tx: tx.learned("s", upto))
-        assert await here.to_learn() == []
+        await here.write(lambda tx: tx.events.distilled("s", upto))
+        assert await here.read(lambda q: q.events.undistilled_sessions()) == []
 
         await say(there, "theirs after", session="s", ts=NOW + 2)
         await say(there, "elsewhere", session="t", ts=NOW + 3)
         await take(here, there.device, await said_by(there))
-        assert await here.to_learn() == []
-        await here.write(lambda tx: tx.enter_space("test"))
-        assert len(await here.to_embed(10)) == 4
-        assert {session.id: session.events for session in await here.sessions()} == {"s": 3, "t": 1}
+        assert await here.read(lambda q: q.events.undistilled_sessions()) == []
+        await here.write(lambda tx: tx.vectors.enter_space("test"))
+        assert len(await here.read(lambda q: q.embed_queue.first(10))) == 4
+        assert {session.id: session.events for session in await here.read(lambda q: q.events.sessions())} == {
+            "s": 3,
+            "t": 1,
+        }
 
         await say(here, "ours two", ts=NOW + 4)
-        assert [count for _, count in await here.to_learn()] == [1]
-        _, new, upto = await here.session_events("s", context=5, limit=50, chars=10_000)
+        assert [count for _, count in await here.read(lambda q: q.events.undistilled_sessions())] == [1]
+        _, new, upto = await here.read(lambda q: q.events.undistilled("s", context=5, limit=50, chars=10_000))
         assert len(new) == 1
-        await here.write(lambda tx: tx.learned("s", upto))
-        await here.write(lambda tx: tx.rebuild(vectors=False))
-        assert await here.to_learn() == []
+        await here.write(lambda tx: tx.events.distilled("s", upto))
+        await here.write(lambda tx: tx.projections.rebuild(vectors=False))
+        assert await here.read(lambda q: q.events.undistilled_sessions()) == []
 
 
 async def test_events_of_one_time_stand_in_the_order_they_were_said_in_whatever_order_they_came() -> None:
@@ -667,10 +694,10 @@ async def test_events_of_one_time_stand_in_the_order_they_were_said_in_whatever_
             await take(there, author.device, piece)
 
         for store in (author, here, there):
-            page, _ = await store.page_of_events("", (), after=None, limit=50, chars=10_000)
+            page, _ = await store.read(lambda q: q.events.page(EventFilter(), after=None, limit=50, chars=10_000))
             assert [event.text for event in page] == [f"line {n}" for n in range(20)]
-            assert (await store.sessions())[0].title == "line 0"
-            docs = [doc async for batch in store.event_docs() for doc in batch]
+            assert (await store.read(lambda q: q.events.sessions()))[0].title == "line 0"
+            docs = [doc async for batch in store.pages(lambda q, after: q.documents.events(after)) for doc in batch]
             assert [doc.id for doc in sorted(docs, key=lambda doc: doc.order)] == [event.id for event in page]
 
 
@@ -684,14 +711,14 @@ async def test_a_device_whose_clock_is_days_ahead_moves_nobody_else_and_is_still
         log = await said_by(fast)
         await take(here, fast.device, log)
         await edit(here, id_of(1), content="from now")
-        assert (await here.memory(id_of(1))).content == "from now"
+        assert (await here.read(lambda q: q.memories.get(id_of(1)))).content == "from now"
         assert millis_of(here.last_hlc) <= NOW + 1
         path = here.path
 
     async with device(path.parent, 7, clock) as again:
         assert millis_of(again.last_hlc) <= NOW + 1
         await remember(again, id_of(2), "another")
-        (stamp,) = await again.fetch("select hlc from op where entity = ?", (id_of(2),))
+        (stamp,) = await again.read(lambda q: q.fetch("select hlc from op where entity = ?", (id_of(2),)))
         assert millis_of(Hlc(stamp[0])) <= NOW + 1
 
 
@@ -716,7 +743,7 @@ async def test_stamps_of_a_device_rise_over_restarts_also_when_its_clock_goes_ba
         async with device(tmp_path, 1, clock) as here:
             for n in range(3):
                 await remember(here, id_of(len(stamps) + n + 1), "x")
-            stamps = [row[0] for row in await here.fetch("select hlc from op order by seq")]
+            stamps = [row[0] for row in await here.read(lambda q: q.fetch("select hlc from op order by seq"))]
 
     assert stamps == sorted(set(stamps))
 
@@ -744,28 +771,30 @@ async def test_a_clone_goes_on_as_another_device_and_nothing_is_lost_or_counted_
             await edit(store, id_of(1), content=f"{said} two")
             event_id = await say(store, f"said at {said}")
             await bind(store, id_of(1), names=(said,), grips=(grip_of(50 + len(said), id_of(1), event_id),))
-            await store.write(partial(Transaction.unclaim, memory_id=id_of(1), name=said))
+            await store.write(lambda tx: tx.memories.unclaim(memory_id=id_of(1), name=said))
             await recall(store, id_of(1), 2, at=NOW + 7)
-        before = await clone.write(lambda tx: tx.unsent(acknowledged, 100))
+        before = await clone.write(lambda tx: tx.queries.ops.unsent(clone.device, acknowledged, 100))
         fresh = "fe" * 16
 
-        moved = await clone.write(lambda tx: tx.reincarnate(fresh, acknowledged))
+        moved = await clone.write(lambda tx: tx.incarnation.renew(fresh, acknowledged))
 
         assert moved == len(before)
         assert (clone.device, clone.last_seq) == (fresh, moved)
-        after = await clone.write(lambda tx: tx.unsent(0, 100))
+        after = await clone.write(lambda tx: tx.queries.ops.unsent(clone.device, 0, 100))
         assert [one.seq for one in after] == list(range(1, moved + 1))
         assert [id_in(one) for one in after] == [id_in(one) for one in before]
         await take(clone, here.device, await said_by(here))
         await take(here, fresh, await said_by(clone))
         for store in (here, clone):
             await take(other, store.device, await said_by(store))
-        assert len({await store.state_digest() for store in (here, clone, other)}) == 1
+        assert len({await store.read(lambda q: q.digests.state()) for store in (here, clone, other)}) == 1
         for store in (here, clone, other):
-            memory = await store.memory(id_of(1))
+            memory = await store.read(lambda q: q.memories.get(id_of(1)))
             assert (memory.content, memory.access_count) == ("clone two", 7)
-            assert [value for one in await store.conflicts() for _, value in one.versions] == ["here two"]
-            assert await store.named("clone") == []
+            assert [value for one in await store.read(lambda q: q.conflicts.open()) for _, value in one.versions] == [
+                "here two"
+            ]
+            assert [*(await store.read(lambda q: q.names.holders(["clone"]))).values()] == []
             assert await shown(store) == expected(
                 decoded({here.device: await said_by(here), fresh: await said_by(clone)})
             )
@@ -792,28 +821,34 @@ async def test_a_store_takes_all_that_it_holds_to_an_account_that_knows_none_of_
         await edit(there, id_of(1), content="changed there")
         await edit(here, id_of(1), content="changed here")
         await remember(there, id_of(3), "gone")
-        await there.write(lambda tx: tx.forget_memory(id_of(3)))
+        await there.write(lambda tx: tx.forget.memory(id_of(3)))
         await recall(there, id_of(2), 3, at=NOW + 9)
         await exchange(here, there)
         before = await shown(here)
-        told = len(await here.fetch("select 1 from op where device <> ?", (here.device,)))
-        open_before = [value for one in await here.conflicts() for _, value in one.versions]
+        told = len(await here.read(lambda q: q.fetch("select 1 from op where device <> ?", (here.device,))))
+        open_before = [value for one in await here.read(lambda q: q.conflicts.open()) for _, value in one.versions]
 
-        moved = await here.write(Transaction.adopt)
+        moved = await here.write(lambda tx: tx.incarnation.adopt())
 
         assert moved == told
-        assert await here.fetch("select distinct device from op") == [(here.device,)]
+        assert await here.read(lambda q: q.fetch("select distinct device from op")) == [(here.device,)]
         sent = await said_by(here)
         assert [seq for seq, _ in sent] == list(range(1, here.last_seq + 1))
         await take(fresh, here.device, sent)
-        assert await fresh.state_digest() == await here.state_digest()
+        assert await fresh.read(lambda q: q.digests.state()) == await here.read(lambda q: q.digests.state())
         after = await shown(here)
         assert {key: memory.content for key, memory in after["memories"].items()} == {
             key: memory.content for key, memory in before["memories"].items()
         }
-        assert (await here.memory(id_of(2))).access_count == 3
-        assert [value for one in await here.conflicts() for _, value in one.versions] == open_before != []
-        assert await here.to_learn() == []  # what was distilled there is not distilled here once more
+        assert (await here.read(lambda q: q.memories.get(id_of(2)))).access_count == 3
+        assert (
+            [value for one in await here.read(lambda q: q.conflicts.open()) for _, value in one.versions]
+            == open_before
+            != []
+        )
+        assert (
+            await here.read(lambda q: q.events.undistilled_sessions()) == []
+        )  # what was distilled there is not distilled here once more
         await remember(here, id_of(9), "life goes on")
         assert here.last_seq == len(sent) + 1
 
@@ -829,18 +864,20 @@ async def test_a_restored_backup_takes_its_own_log_back_and_goes_on_after_it(tmp
         await store.backup(tmp_path / "backup.db")
         await edit(store, id_of(1), content="after the backup")
         await recall(store, id_of(1), 4, at=NOW + 1)
-        log, own, digest = await said_by(store), store.device, await store.state_digest()
+        log, own, digest = await said_by(store), store.device, await store.read(lambda q: q.digests.state())
     (tmp_path / "restored").mkdir()
     shutil.copy(tmp_path / "backup.db", tmp_path / "restored" / "1.db")
 
     async with device(tmp_path / "restored", 1) as store:
         await take(store, own, log[::-1])
 
-        assert await store.state_digest() == digest
+        assert await store.read(lambda q: q.digests.state()) == digest
         assert store.last_seq == len(log)
-        assert (await store.memory(id_of(1))).access_count == 4
+        assert (await store.read(lambda q: q.memories.get(id_of(1)))).access_count == 4
         await edit(store, id_of(1), content="and on")
-        assert [one.seq for one in await store.write(lambda tx: tx.unsent(len(log), 9))] == [len(log) + 1]
+        assert [one.seq for one in await store.write(lambda tx: tx.queries.ops.unsent(store.device, len(log), 9))] == [
+            len(log) + 1
+        ]
 
 
 # --- what is sent -------------------------------------------------------------------------------------------------------
@@ -853,15 +890,15 @@ async def test_what_is_sent_says_which_project_it_was_first_written_for() -> Non
             fields={Field.CONTENT: "x", Field.CREATED_AT: NOW, Field.SCOPE: "project", Field.RESOURCE_ID: "proj_a"},
             grips=(grip_of(7, id_of(1), id_of(9)),),
         )
-        await here.write(lambda tx: tx.write_memories([in_project]))
+        await here.write(lambda tx: tx.memories.write([in_project]))
         await edit(here, id_of(1), scope="project", resource_id="proj_b")
         await remember(here, id_of(2), "anywhere", scope="user")
         event = replace(event_of(id_of(9), "said"), project="proj_c")
-        await here.write(lambda tx: tx.append_events([event], learn=True))
-        await here.write(lambda tx: tx.blank_event(id_of(9), [(0, 1)]))
-        await here.write(lambda tx: tx.forget_grip(grip_of(7, id_of(1), id_of(9))))
+        await here.write(lambda tx: tx.events.append([event], learn=True))
+        await here.write(lambda tx: tx.forget.passages(id_of(9), [(0, 1)]))
+        await here.write(lambda tx: tx.forget.grip(grip_of(7, id_of(1), id_of(9))))
 
-        sent = await here.write(lambda tx: tx.unsent(0, 100))
+        sent = await here.write(lambda tx: tx.queries.ops.unsent(here.device, 0, 100))
 
         assert [(one.type, one.entity, one.project, one.data is None) for one in sent] == [
             (OpType.MEMORY, id_of(1), "proj_a", False),
@@ -872,7 +909,7 @@ async def test_what_is_sent_says_which_project_it_was_first_written_for() -> Non
             (OpType.BLANK, id_of(9), "proj_c", False),
             (OpType.FORGET, id_of(1), "proj_a", False),
         ]
-        assert [one.seq for one in await here.write(lambda tx: tx.unsent(2, 3))] == [3, 4, 5]
+        assert [one.seq for one in await here.write(lambda tx: tx.queries.ops.unsent(here.device, 2, 3))] == [3, 4, 5]
 
 
 async def test_an_op_comes_back_byte_for_byte_also_where_its_row_could_not_repeat_it() -> None:
@@ -887,10 +924,10 @@ async def test_an_op_comes_back_byte_for_byte_also_where_its_row_could_not_repea
     async with devices(1) as (here,):
         await take(here, "ab" * 16, log)
 
-        kept = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
+        kept = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 9))
         assert [(one.seq, one.data) for one in kept] == log
-        await here.write(lambda tx: tx.blank_event(id_of(10), [(0, 4)]))
-        assert b"said" not in ((await here.write(lambda tx: tx.ops_between("ab" * 16, 2, 2)))[0].data or b"")
+        await here.write(lambda tx: tx.forget.passages(id_of(10), [(0, 4)]))
+        assert b"said" not in ((await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 2, 2)))[0].data or b"")
 
 
 ODD_BODIES: tuple[dict[int, Any], ...] = (
@@ -939,18 +976,20 @@ def test_a_run_of_events_leaves_what_they_leave_one_by_one_in_any_order(
         async with devices(1) as (here,):
             for name, piece in runs:
                 await take(here, name, piece)
-            kept = [await here.write(partial(Transaction.ops_between, device=name, low=1, high=99)) for name in logs]
-            found = await here.fetch(
-                "select e.id from event_fts f join event e on e.n = f.rowid where event_fts match 'said' order by 1"
+            kept = [await here.write(lambda tx: tx.queries.ops.between(device=name, low=1, high=99)) for name in logs]
+            found = await here.read(
+                lambda q: q.fetch(
+                    "select e.id from event_fts f join event e on e.n = f.rowid where event_fts match 'said' order by 1"
+                )
             )
-            digest = await here.write(Transaction.view_digest)
-            await here.write(lambda tx: tx.rebuild(vectors=False))
-            assert await here.write(Transaction.view_digest) == digest
-            return [kept, found, digest, await here.parked()]
+            digest = await here.write(lambda tx: tx.queries.digests.view())
+            await here.write(lambda tx: tx.projections.rebuild(vectors=False))
+            assert await here.write(lambda tx: tx.queries.digests.view()) == digest
+            return [kept, found, digest, await here.read(lambda q: q.ops.quarantined())]
 
     async def run() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(peers, "_AT_ONCE", at_once)
+            patch.setattr(op_ingest, "_AT_ONCE", at_once)
             together = await left(list(logs.items()))
         alone = [(name, [one]) for name, log in logs.items() for one in log]
         rng.shuffle(alone)
@@ -967,10 +1006,12 @@ async def test_an_erased_passage_is_in_no_byte_also_of_an_event_that_its_row_can
         for one in log[::order]:
             await take(here, "ab" * 16, [one])
 
-        sent = await here.write(lambda tx: tx.ops_between("ab" * 16, 1, 9))
-        assert [event.text for event in (await here.events([id_of(9)])).values()] == ["my ░░░░░░ word"]
+        sent = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 9))
+        assert [event.text for event in (await here.read(lambda q: q.events.by_id([id_of(9)]))).values()] == [
+            "my ░░░░░░ word"
+        ]
         assert all(b"secret" not in (one.data or b"") for one in sent)
-        assert not await here.fetch("select 1 from op where instr(body, ?)", (b"secret",))
+        assert not await here.read(lambda q: q.fetch("select 1 from op where instr(body, ?)", (b"secret",)))
 
 
 @given(st.sampled_from(ODD_BODIES), st.sampled_from(ODD_BODIES), st.sampled_from([dict, sorted]))
@@ -995,7 +1036,7 @@ def test_the_row_of_an_event_is_that_of_its_record_and_gives_its_bytes_again(
 
 
 async def received(service: Service, log: Sequence[tuple[int, bytes | None]], name: str = "ab" * 16) -> Received:
-    return await service.store.write(lambda tx: tx.receive(name, log))
+    return await service.store.write(lambda tx: tx.ingest.receive(name, log))
 
 
 async def test_what_came_from_another_device_is_recalled_at_once(service: Service) -> None:
@@ -1123,9 +1164,9 @@ def indexed(index: Index) -> dict[str, Any]:
 
 async def fresh_index(store: Store) -> Index:
     index = Index()
-    async for events in store.event_docs():
+    async for events in store.pages(lambda q, after: q.documents.events(after)):
         index.load_events(events)
-    async for memories in store.memory_docs():
+    async for memories in store.pages(lambda q, after: q.documents.memories(after)):
         index.load_memories(memories)
     index.loaded()
     return index
@@ -1171,19 +1212,22 @@ async def test_a_filled_gap_is_noticed_by_whoever_keeps_a_copy_and_an_end_is_fol
         await remember(here, id_of(1), "x", name="mine")
         await take(here, "ab" * 16, claims[2:3])
         start = await here.position()
-        assert await here.since(start) == []
+        assert await here.read(lambda q: q.ops.changed_since(start, here.device)) == []
 
         await take(here, "ab" * 16, claims[3:4])
-        assert await here.since(start) == [id_of(4)]
+        assert await here.read(lambda q: q.ops.changed_since(start, here.device)) == [id_of(4)]
         await edit(here, id_of(1), content="y")
-        assert set(await here.since(start) or ()) == {id_of(1), id_of(4)}
+        assert set(await here.read(lambda q: q.ops.changed_since(start, here.device)) or ()) == {
+            id_of(1),
+            id_of(4),
+        }
 
         await take(here, "ab" * 16, claims[:1])
-        assert await here.since(start) is None
+        assert await here.read(lambda q: q.ops.changed_since(start, here.device)) is None
         again = await here.position()
-        assert await here.since(again) == []
-        await here.write(lambda tx: tx.reincarnate("ee" * 16, 1))
-        assert await here.since(again) is None
+        assert await here.read(lambda q: q.ops.changed_since(again, here.device)) == []
+        await here.write(lambda tx: tx.incarnation.renew("ee" * 16, 1))
+        assert await here.read(lambda q: q.ops.changed_since(again, here.device)) is None
 
 
 async def test_a_claim_from_elsewhere_tells_a_copy_of_the_memory_that_lost_its_name() -> None:
@@ -1195,8 +1239,11 @@ async def test_a_claim_from_elsewhere_tells_a_copy_of_the_memory_that_lost_its_n
 
         await take(here, "ab" * 16, [earlier, there])
 
-        assert (await here.memory(id_of(1))).name == "a~2"
-        assert set(await here.since(start) or ()) == {id_of(1), id_of(2)}
+        assert (await here.read(lambda q: q.memories.get(id_of(1)))).name == "a~2"
+        assert set(await here.read(lambda q: q.ops.changed_since(start, here.device)) or ()) == {
+            id_of(1),
+            id_of(2),
+        }
 
 
 async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tmp_path: Path) -> None:
@@ -1207,10 +1254,10 @@ async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tm
             await remember(store, id_of(n), f"text {n}", name=f"name {n}")
             event_id = await say(store, f"line {n}", session=f"s{n % 2}", ts=NOW + n % 3)
             await bind(store, id_of(n), grips=(grip_of(20 + n, id_of(n), event_id),))
-        await store.write(lambda tx: tx.forget_event(event_id))
-        await store.write(lambda tx: tx.forget_memory(id_of(2)))
+        await store.write(lambda tx: tx.forget.event(event_id))
+        await store.write(lambda tx: tx.forget.memory(id_of(2)))
         await recall(store, id_of(1), 3, at=NOW)
-        digest = await store.state_digest()
+        digest = await store.read(lambda q: q.digests.state())
         tables = {
             "event": f"n, {EVENT_COLUMNS}, erased",
             "op": "device, seq, op_id, hlc, type, entity, body",
@@ -1222,7 +1269,10 @@ async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tm
             "event_fts": "rowid, tokens",
             "memory_fts": "rowid, tokens",
         }
-        rows_of = {name: await store.fetch(f"select {columns} from {name}") for name, columns in tables.items()}
+        rows_of = {
+            name: await store.read(lambda q: q.fetch(f"select {columns} from {name}"))
+            for name, columns in tables.items()
+        }
         seed = {"store_id": store.store_id, "device": store.device, "created": "1"}
     file.prepare(old, file.migrations()[:1], lambda: seed)
     with closing(driver.connect(str(old))) as connection:
@@ -1232,9 +1282,9 @@ async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tm
         connection.commit()
 
     async with device(old.parent, 1) as store:
-        assert await store.state_digest() == digest
+        assert await store.read(lambda q: q.digests.state()) == digest
         assert store.last_seq == len(await said_by(store))
-        assert await store.to_learn() == [("s1", 2), ("s0", 2)]
+        assert await store.read(lambda q: q.events.undistilled_sessions()) == [("s1", 2), ("s0", 2)]
 
 
 def test_the_command_line_lists_conflicts_and_settles_them(
@@ -1289,7 +1339,7 @@ async def test_adopting_a_long_log_holds_little_of_it_in_memory() -> None:
 
         tracemalloc.start()
         try:
-            adopted = await here.write(lambda tx: tx.adopt())
+            adopted = await here.write(lambda tx: tx.incarnation.adopt())
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -154,7 +154,9 @@ async def test_what_is_added_while_the_model_changes_is_not_stored_in_the_space_
         await adding
         await service.settle(api.SettleRequest())
 
-        rows = await service.store.fetch("select s.name, x.vector from embedding x join space s on s.id = x.space")
+        rows = await service.store.read(
+            lambda q: q.fetch("select s.name, x.vector from embedding x join space s on s.id = x.space")
+        )
         stats = await service.stats(NOTHING)
 
     sizes = {(str(name).split(":")[1].split("@")[0], len(vector)) for name, vector in rows}
@@ -168,12 +170,12 @@ async def test_a_model_that_the_settings_name_is_not_noted_as_the_choice_of_the_
 ) -> None:
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         await service.use_model(api.ModelRequest(name="http:a"))  # as a command does that fetched it
-        unchosen = await service.store.meta("model")
+        unchosen = await service.store.read(lambda q: q.meta("model"))
         await service.use_model(api.ModelRequest(name="http:b"))
         await service.use_model(api.ModelRequest(name="http:b"))
-        chosen = await service.store.meta("model")
+        chosen = await service.store.read(lambda q: q.meta("model"))
         await service.use_model(api.ModelRequest(name="http:a"))
-        back = await service.store.meta("model")
+        back = await service.store.read(lambda q: q.meta("model"))
 
     assert (unchosen, chosen, back) == (None, "http:b", "http:a")
 
@@ -346,7 +348,7 @@ async def test_a_store_that_goes_without_a_model_keeps_no_queue(opened: Opener, 
         await service.settle(api.SettleRequest())
     async with opened(model="none") as service:
         await say(service, "three")
-        queued = await service.store.fetch("select * from unembedded")
+        queued = await service.store.read(lambda q: q.fetch("select * from unembedded"))
         found = await service.stats(NOTHING)
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         await service.settle(api.SettleRequest())
@@ -361,8 +363,8 @@ async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened:
     space = catalog.EMBEDDERS[MODEL].space
 
     def embedded_elsewhere(tx: Transaction) -> None:
-        owners = [(row[0], "0", b"\0" * 388) for row in tx.fetch("select id from event")]
-        tx.put_vectors(tx.space(space), owners)
+        owners = [(row[0], "0", b"\0" * 388) for row in tx.queries.fetch("select id from event")]
+        tx.vectors.put(tx.vectors.space(space), owners)
 
     async with opened() as service:
         await say(service, "one", "two")
@@ -417,19 +419,15 @@ async def test_a_reranker_that_was_repaired_is_used_and_its_error_goes(opened: O
 async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, server: EmbeddingServer) -> None:
     async def statements(service: Service) -> list[str]:
         asked: list[str] = []
-        fetch = service.store.fetch
-
-        async def counted(sql: str, params: Any = ()) -> Any:
-            asked.append(sql)
-            return await fetch(sql, params)
-
-        service.store.fetch = counted  # type: ignore[method-assign]
+        for connection in service.store._open:
+            await connection.call(lambda raw: raw.set_trace_callback(asked.append))
         try:
             for job in (service.distill, service.embed, service.recall_counts, service.maintain):
                 await job.due()
         finally:
-            service.store.fetch = fetch  # type: ignore[method-assign]
-        return asked
+            for connection in service.store._open:
+                await connection.call(lambda raw: raw.set_trace_callback(None))
+        return [sql for sql in asked if sql not in {"begin", "rollback"}]
 
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         await say(service, *(f"text {n}" for n in range(200)))

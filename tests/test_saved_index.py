@@ -59,11 +59,11 @@ async def fill(service: Service) -> None:
 
 async def embed(service: Service) -> None:
     """Give every owner without one a vector."""
-    space = await service.store.write(lambda tx: tx.enter_space(SPACE))
-    waiting = await service.store.to_embed(10_000)
+    space = await service.store.write(lambda tx: tx.vectors.enter_space(SPACE))
+    waiting = await service.store.read(lambda q: q.embed_queue.first(10_000))
     draw = np.random.default_rng(len(waiting))
     rows = [(one.owner, one.said, encode_vector(draw.integers(-127, 127, 384, dtype=np.int8), 0.01)) for one in waiting]
-    await service.store.write(lambda tx: tx.put_vectors(space, rows))
+    await service.store.write(lambda tx: tx.vectors.put(space, rows))
 
 
 async def answers(service: Service) -> list[Any]:

@@ -109,7 +109,7 @@ async def _failed(service: Service) -> bool:
 
 
 async def test_a_job_waits_while_another_holds_its_lease(service: Service) -> None:
-    assert await service.store.take_lease("learn", "somebody", 600_000)
+    assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "somebody", 600_000))
     async with scheduled(service):
         await say(service, "I prefer tea to coffee in the morning.")
         for _ in range(5):
@@ -117,7 +117,7 @@ async def test_a_job_waits_while_another_holds_its_lease(service: Service) -> No
             await asyncio.sleep(0.02)
         assert await service.distill.pending() == 1
 
-        await service.store.end_lease("learn", 1, None)
+        await service.store.write(lambda tx: tx.jobs.end_lease("learn", 1, None))
         service.on_work("learn")
         await until(lambda: learned(service))
 
@@ -125,20 +125,20 @@ async def test_a_job_waits_while_another_holds_its_lease(service: Service) -> No
 async def test_a_lease_runs_out_and_is_not_trusted_when_the_clock_was_set_back(opened: Opener) -> None:
     times = [1_000_000]
     async with opened(now=lambda: times[0]) as service:
-        assert await service.store.take_lease("learn", "one", 1_000)
-        assert await service.store.take_lease("learn", "one", 1_000)
-        assert not await service.store.take_lease("learn", "two", 1_000)
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
+        assert not await service.store.write(lambda tx: tx.jobs.take_lease("learn", "two", 1_000))
         times[0] += 1_001
-        assert await service.store.take_lease("learn", "two", 1_000)
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "two", 1_000))
         times[0] -= 500_000
-        assert await service.store.take_lease("learn", "one", 1_000)
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
 
 
 async def test_leases_of_a_dead_process_are_dropped_at_the_start(opened: Opener) -> None:
     async with opened() as service:
-        assert await service.store.take_lease("learn", "dead", 600_000)
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "dead", 600_000))
     async with opened() as service:
-        assert await service.store.take_lease("learn", "alive", 600_000)
+        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "alive", 600_000))
 
 
 async def test_counts_of_recall_are_written_down_by_their_job(opened: Opener) -> None:

@@ -287,7 +287,7 @@ async def test_learning_in_small_steps_or_again_gives_the_same_memories(
         await ingest(service, *conversation)
         await asyncio.gather(*(service.distill.run() for _ in range(3)))
         assert sorted(await listed(service, limit=500)) == whole
-        await service.store.write(lambda tx: tx._run("delete from learned"))  # a crash before it was noted
+        await service.store.write(lambda tx: tx.queries.fetch("delete from learned"))  # a crash before it was noted
         await service.settle(api.SettleRequest())
         assert sorted(await listed(service, limit=500)) == whole
         assert (await service.stats(NOTHING)).to_learn == 0
@@ -328,7 +328,7 @@ async def test_what_is_added_while_it_is_being_learned_is_one_memory(opened: Ope
         await service.settle(api.SettleRequest())
 
         entries = (await service.list(api.ListRequest())).entries
-        sources = await service.store.grips([entry.memory.id for entry in entries])
+        sources = await service.store.read(lambda q: q.grips.of_memories([entry.memory.id for entry in entries]))
     assert sorted(entry.memory.content for entry in entries) == contents
     assert len(sources) == len(entries) == 20
 
@@ -963,7 +963,7 @@ async def test_a_changed_text_is_never_found_by_its_old_meaning(opened: Opener) 
         await service.settle(api.SettleRequest())
         answer = await service.recall(api.RecallRequest(query="machine without storage"))
 
-        spaces = await service.store.fetch("select owner, content_hash from embedding")
+        spaces = await service.store.read(lambda q: q.fetch("select owner, content_hash from embedding"))
     assert answer.notes == ()
     assert spaces == [(answer.hits[0].id, content_hash("The server ran out of disk space"))]
 
@@ -1064,15 +1064,15 @@ NO_COUNTS = "create trigger no_counts before insert on access begin select raise
 async def test_counts_of_recalls_survive_a_write_that_fails(service: Service) -> None:
     entry = await service.add(MemoryDraft(content="the harbour opens at six"))
     await service.recall(api.RecallRequest(query="harbour"))
-    await service.store.write(lambda tx: tx._run(NO_COUNTS))
+    await service.store.write(lambda tx: tx.queries.fetch(NO_COUNTS))
 
     with pytest.raises(ScrubjayError):
         await service.recall_counts.run()
     await service.recall(api.RecallRequest(query="harbour"))
-    await service.store.write(lambda tx: tx._run("drop trigger no_counts"))
+    await service.store.write(lambda tx: tx.queries.fetch("drop trigger no_counts"))
     await service.recall_counts.run()
 
-    assert (await service.store.memory(entry.memory.id)).access_count == 2
+    assert (await service.store.read(lambda q: q.memories.get(entry.memory.id))).access_count == 2
 
 
 async def test_stats_and_rebuild_say_the_same_number_of_memories(service: Service) -> None:

@@ -25,7 +25,7 @@ from scrubjay import api
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
 from scrubjay.service.service import Service
-from scrubjay.store import Transaction, check, file, find_damage, rows, seals, snapshots
+from scrubjay.store import Transaction, check, checksums, file, find_damage, rows, snapshots
 from scrubjay.store.file import Migration
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
@@ -96,7 +96,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 
 
 async def lane(service: Service) -> list[int]:
-    return [row[0] for row in await service.store.fetch("select seq from op order by seq")]
+    return [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
 
 
 # --- a new file ---------------------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ async def test_a_store_from_before_the_check_sums_gets_them_and_can_get_smaller(
     with raw(store_path) as connection:
         assert connection.execute("pragma auto_vacuum").fetchone() == (2,)
         found = connection.execute("select key, value, crc from meta where key in ('device', 'store_id')").fetchall()
-    assert [crc for _, _, crc in found] == [seals.seal_of(key, value) for key, value, _ in found]
+    assert [crc for _, _, crc in found] == [checksums.checksum(key, value) for key, value, _ in found]
     assert list(find_damage(store_path, lambda *_: None)) == []
 
 
@@ -449,13 +449,13 @@ async def test_events_can_be_neither_changed_nor_deleted_by_sql(sql: str, opened
 
 async def test_a_reader_cannot_write(service: Service) -> None:
     with pytest.raises(UnavailableError):
-        await service.store.fetch("insert into meta (key, value) values ('x', 'y')")
+        await service.store.read(lambda q: q.fetch("insert into meta (key, value) values ('x', 'y')"))
 
 
 async def test_a_write_that_fails_takes_no_number_and_nobody_elses_write(service: Service) -> None:
     def bad(tx: Transaction) -> None:
-        tx.write_memories([])
-        tx.append_events([replace(_event(tx), text="never")], learn=True)
+        tx.memories.write([])
+        tx.events.append([replace(_event(tx), text="never")], learn=True)
         raise InvalidError("no")
 
     writes = [tell(service, f"text {n}") for n in range(60)]
@@ -558,7 +558,7 @@ async def test_a_system_that_stops_taking_bytes_costs_no_acknowledged_event(open
 
 async def disconnect(service: Service) -> None:
     """Take the file away from under the writer: its commit fails, and so does the rollback after it."""
-    await service.store.write(lambda tx: tx._connection.close())
+    await service.store.write(lambda tx: tx._context.connection.close())
 
 
 async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_for_ever(service: Service) -> None:
@@ -619,7 +619,7 @@ async def test_a_clock_that_jumps_back_changes_no_order(opened: Opener) -> None:
     async with opened(now=lambda: Millis(NOW - 172_800_000)) as service:
         await tell(service, "after the restart")
 
-        stamps = [row[0] for row in await service.store.fetch("select hlc from op order by seq")]
+        stamps = [row[0] for row in await service.store.read(lambda q: q.fetch("select hlc from op order by seq"))]
 
     assert stamps == sorted(set(stamps))
     assert len(stamps) == 7
@@ -653,10 +653,12 @@ def test_the_bytes_of_an_events_op_can_be_made_again_from_its_row(found: list[tu
                 ).event
                 for draft in drafts
             ]
-            stored = await service.store.events(answer.ids)
+            stored = await service.store.read(lambda q: q.events.by_id(answer.ids))
             logged = {
                 row[0]: row[1:]
-                for row in await service.store.fetch("select entity, seq, op_id, hlc, type, body from op")
+                for row in await service.store.read(
+                    lambda q: q.fetch("select entity, seq, op_id, hlc, type, body from op")
+                )
             }
             for event_id, sent in zip(answer.ids, cleaned, strict=True):
                 if not event_id:
@@ -740,18 +742,24 @@ async def assert_tables_in_step(service: Service) -> None:
 
     def look(tx: Transaction) -> None:
         for table in ("event_fts", "memory_fts"):
-            tx.fetch(f"insert into {table} ({table}) values ('integrity-check')")
-        events = [(row[13], rows.event_of(row)) for row in tx.fetch(f"select {rows.EVENT_COLUMNS}, n from event")]
-        assert tx.fetch("select rowid, tokens from event_fts order by rowid") == [
+            tx.queries.fetch(f"insert into {table} ({table}) values ('integrity-check')")
+        events = [
+            (row[13], rows.event_of(row)) for row in tx.queries.fetch(f"select {rows.EVENT_COLUMNS}, n from event")
+        ]
+        assert tx.queries.fetch("select rowid, tokens from event_fts order by rowid") == [
             (n, tokens) for n, event in events if (tokens := rows.event_tokens(event))
         ]
-        memories = tx.fetch(f"select n, {rows.MEMORY_COLUMNS} from memory order by n")
-        assert tx.fetch("select rowid, tokens from memory_fts order by rowid") == [
+        memories = tx.queries.fetch(f"select n, {rows.MEMORY_COLUMNS} from memory order by n")
+        assert tx.queries.fetch("select rowid, tokens from memory_fts order by rowid") == [
             (row[0], rows.memory_tokens(rows.memory_of((*row[1:], None, None)))) for row in memories
         ]
         ids = {row[1] for row in memories}
-        assert {row[0] for row in tx.fetch("select memory_id from name union select memory_id from grip")} <= ids
-        assert {row[0] for row in tx.fetch("select owner from embedding")} <= ids | {event.id for _, event in events}
+        assert {
+            row[0] for row in tx.queries.fetch("select memory_id from name union select memory_id from grip")
+        } <= ids
+        assert {row[0] for row in tx.queries.fetch("select owner from embedding")} <= ids | {
+            event.id for _, event in events
+        }
 
     await service.store.write(look)
 
@@ -972,7 +980,9 @@ async def test_a_restore_brings_what_stands_in_the_log_of_the_copy(
 
 
 async def free_bytes(service: Service) -> int:
-    free, page = (await service.store.fetch("select * from pragma_freelist_count, pragma_page_size"))[0]
+    free, page = (await service.store.read(lambda q: q.fetch("select * from pragma_freelist_count, pragma_page_size")))[
+        0
+    ]
     return int(free * page)
 
 

@@ -23,7 +23,8 @@ import kill_rounds
 from fault_proxy import Passing, Stage
 from kill_rounds import CANARY, PASSWORD, USERNAME, Kind, Machine, story
 from scrubjay.daemon import control
-from scrubjay.store import check, replica
+from scrubjay.store import check
+from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import ScrubjayError, UnauthenticatedError, UnavailableError
 from scrubjay_sync.account import account_scopes
@@ -78,7 +79,7 @@ async def test_a_scope_made_after_the_backup_comes_back_from_a_device(world: Wor
 
     assert scope in third.member.scopes
     assert third.member.projects == {"w": scope}
-    assert (await replica.lanes(third.store)).keys() >= {(scope, one.machine.device)}
+    assert (await third.store.read(lambda q: q.replication.lanes())).keys() >= {(scope, one.machine.device)}
     assert len({await device.digest() for device in world.devices}) == 1
 
 
@@ -324,15 +325,21 @@ async def test_a_write_in_the_middle_of_a_new_incarnation_is_no_write_of_the_oth
     copy = await world.copied(one, world.path / "copy")
     await one.note("only the original has it")
     await one.sync()
-    read = replica.op_ids
+    asked, op_ids, read = [], OpLogQueries.op_ids, copy.store.read
 
-    async def while_it_is_written(store: Any, device: bytes) -> dict[int, bytes]:
-        found = await read(store, device)
-        if store is copy.store:
+    def noted(self: OpLogQueries, device: str) -> dict[int, bytes]:
+        asked.append(self)
+        return op_ids(self, device)
+
+    async def while_it_is_written(work: Any) -> Any:
+        before = len(asked)
+        found = await read(work)
+        if len(asked) > before:
             await copy.note("written while the copy finds out")
         return found
 
-    monkeypatch.setattr(replica, "op_ids", while_it_is_written)
+    monkeypatch.setattr(OpLogQueries, "op_ids", noted)
+    monkeypatch.setattr(copy.store, "read", while_it_is_written)
     assert (await copy.sync()).new_incarnation
     monkeypatch.undo()
     await world.settle()

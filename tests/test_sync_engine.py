@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
 from scrubjay_sync import packing
@@ -96,12 +96,12 @@ async def test_a_round_without_news_sends_and_changes_nothing(world: World) -> N
     one, two = await world.device(), await world.device()
     await one.note("something")
     await world.settle()
-    before = await replica.lanes(one.store)
+    before = await one.store.read(lambda q: q.replication.lanes())
 
     found = await one.sync()
 
     assert (found.ops_sent, found.ops_received, found.pages, found.synced) == (0, 0, 0, True)
-    assert before == await replica.lanes(one.store)
+    assert before == await one.store.read(lambda q: q.replication.lanes())
     assert [] == await one.alarms() == await two.alarms()
 
 
@@ -113,7 +113,7 @@ async def test_an_op_too_large_for_one_object_arrives_whole(world: World) -> Non
 
     await world.settle()
 
-    assert [(text,)] == await two.store.fetch("select text from event")
+    assert [(text,)] == await two.store.read(lambda q: q.fetch("select text from event"))
     three = await world.device()
     await three.sync()
     assert await one.digest() == await three.digest()
@@ -126,7 +126,7 @@ async def test_many_small_objects_become_packs_that_a_new_device_reads(world: Wo
         await one.sync()
     await world.settle()
 
-    rows = await replica.sealed(one.store, one.member.home, one.member.device)
+    rows = await one.store.read(lambda q: q.replication.sealed(one.member.home, one.member.device))
     usage = await one.machine.cloud.account.usage()
     assert len(rows) < 10
     assert usage.objects < 20
@@ -167,7 +167,7 @@ async def test_a_pack_whose_answer_was_lost_is_taken_over_when_the_next_one_woul
 
     assert [(done.synced, done.errors) for done in rounds] == [(True, ())] * 3
     assert sum(done.packed for done in rounds) > 0
-    rows = await replica.sealed(one.store, one.member.home, one.member.device)
+    rows = await one.store.read(lambda q: q.replication.sealed(one.member.home, one.member.device))
     assert [row.n_from for row in rows[1:]] == [row.n_to + 1 for row in rows[:-1]]
     two = await world.device()
     await two.sync()
@@ -187,17 +187,17 @@ async def test_what_was_forgotten_is_packed_away_within_a_day_on_every_device(wo
     await world.settle()
 
     for device in (one, two):
-        assert await replica.erased(device.store, one.member.device) == {}
-        for lane in (await replica.lanes(device.store)).values():
-            for data in await replica.objects(
-                device.store, await replica.sealed(device.store, lane.scope, lane.device)
+        assert await device.store.read(lambda q: q.replication.erased(one.member.device)) == {}
+        for lane in (await device.store.read(lambda q: q.replication.lanes())).values():
+            for data in await device.store.read(
+                lambda q: q.replication.objects(q.replication.sealed(lane.scope, lane.device))
             ):
                 opened = packing.opened(parse(data), device.member.scope_key(lane.scope, 0))
                 assert not any(b"xylophone" in (op or b"") for _, op in opened.entries)
     three = await world.device()
     await three.sync()
     assert await three.contents() == ["this one stays"]
-    assert kept in {row[0] for row in await three.store.fetch("select id from memory")}
+    assert kept in {row[0] for row in await three.store.read(lambda q: q.fetch("select id from memory"))}
     assert await one.digest() == await three.digest()
 
 
@@ -214,9 +214,9 @@ async def test_a_project_bound_to_a_scope_takes_its_new_things_there(world: Worl
     await two.edit(after, "edited by the other device")
     await world.settle()
 
-    placed = dict(await two.store.fetch("select entity, scope from placed"))
+    placed = dict(await two.store.read(lambda q: q.fetch("select entity, scope from placed")))
     assert {after: scope} == placed
-    lanes = await replica.lanes(one.store)
+    lanes = await one.store.read(lambda q: q.replication.lanes())
     assert {one.member.device, two.member.device} == {device for where, device in lanes if where == scope}
     assert await one.digest() == await two.digest()
 
@@ -412,7 +412,7 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
     await rounds.sync(mine, SyncRequest())
 
     assert await one.contents() == ["at the last moment"]
-    assert await store.fetch("select content from memory") == [("at the last moment",)]
+    assert await store.read(lambda q: q.fetch("select content from memory")) == [("at the last moment",)]
     with pytest.raises(RevokedError):
         await two.sync()
 
@@ -426,7 +426,7 @@ async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> No
     await world.settle()
     ends = {
         scope: (lane.n, lane.tip)
-        for (scope, device), lane in (await replica.lanes(one.store)).items()
+        for (scope, device), lane in (await one.store.read(lambda q: q.replication.lanes())).items()
         if device == two.member.device
     }
     await account_devices.revoke(
@@ -438,7 +438,7 @@ async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> No
     world.time += 25 * 3600 * 1000
     await world.settle(one)
 
-    assert await replica.erased(one.store, two.member.device) == {}
+    assert await one.store.read(lambda q: q.replication.erased(two.member.device)) == {}
     three = await world.device()
     await three.sync()
     assert await one.digest() == await three.digest()

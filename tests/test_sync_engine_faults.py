@@ -13,7 +13,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from scrubjay.store import replica
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops, sealing
 from scrubjay_shared.clock import Hlc
@@ -74,7 +73,7 @@ def plain(status: int, **headers: str) -> httpx2.Response:
 
 async def pulled(device: Device) -> tuple[Envelope, ...]:
     """What the server would hand out to a device now."""
-    state = await replica.state(device.store)
+    state = await device.store.read(lambda q: q.replication.state())
     assert state is not None
     return (await device.machine.cloud.pull(state.cursor)).objects
 
@@ -212,7 +211,7 @@ async def test_an_object_that_does_not_hold_stops_its_lane_and_no_other(pair: tu
         assert [code] == [error.code for error in tally.errors] == await one.alarms(), forge.__name__
         assert all(error.hint for error in tally.errors)
         assert await one.contents() == ["by the first, meanwhile"]
-        assert place.n - 1 == (await replica.lanes(one.store))[home, two.member.device].n
+        assert place.n - 1 == (await one.store.read(lambda q: q.replication.lanes()))[home, two.member.device].n
         await one.engine.acknowledge()
     await two.sync()
     assert (await one.sync()).synced
@@ -303,7 +302,7 @@ async def test_pages_without_end_are_an_error_and_no_loop(
     one, two = pair
     await one.note("x")
     await one.sync()
-    state = await replica.state(two.store)
+    state = await two.store.read(lambda q: q.replication.state())
     assert state is not None
     objects = b"".join(envelope.data for envelope in await pulled(two))
 
@@ -328,13 +327,13 @@ async def test_a_page_handed_out_twice_changes_nothing(pair: tuple[Device, Devic
     await one.sync()
     objects = await pulled(two)
     await two.sync()
-    before = await two.digest(), await replica.lanes(two.store)
+    before = await two.digest(), await two.store.read(lambda q: q.replication.lanes())
 
     tally = Tally()
     await apply.receive_objects(two.engine.context, objects, tally, cursor=None)
 
     assert tally.errors == []
-    assert before == (await two.digest(), await replica.lanes(two.store))
+    assert before == (await two.digest(), await two.store.read(lambda q: q.replication.lanes()))
 
 
 # --- a server that lies ------------------------------------------------------------------------------------------------
@@ -416,7 +415,7 @@ async def test_a_beacon_that_saw_more_than_the_server_shows_is_an_alarm(pair: tu
     await one.sync()
     await two.sync()
     home, device = one.member.home, one.member.device
-    tip = (await replica.lanes(two.store))[home, device]
+    tip = (await two.store.read(lambda q: q.replication.lanes()))[home, device]
 
     def tell(tx: Any) -> None:
         seen = packing.Checkpoint(
@@ -492,7 +491,9 @@ async def test_refusals_are_named_and_say_when_to_come_back(pair: tuple[Device, 
             assert raised.value.hint
             assert after == getattr(raised.value, "retry_after", None)
             assert raised.value.code == (await one.engine.status()).error
-            assert await one.store.fetch("select count(*) from memory where id = ?", (mine,)) == [(1,)]
+            assert await one.store.read(lambda q: q.fetch("select count(*) from memory where id = ?", (mine,))) == [
+                (1,)
+            ]
             one.network.fault = None
     assert (await one.sync()).synced
     await two.sync()
@@ -622,19 +623,19 @@ async def test_a_full_disk_leaves_the_cursor_where_the_data_is(pair: tuple[Devic
     one, two = pair
     await one.say(*(Random(number).randbytes(2_000).hex() for number in range(40)))
     await one.sync()
-    state = await replica.state(two.store)
-    pages = (await two.store.fetch("pragma page_count"))[0][0]
-    await two.store.write(lambda tx: tx.fetch(f"pragma max_page_count = {pages + 4}"))
+    state = await two.store.read(lambda q: q.replication.state())
+    pages = (await two.store.read(lambda q: q.fetch("pragma page_count")))[0][0]
+    await two.store.write(lambda tx: tx.queries.fetch(f"pragma max_page_count = {pages + 4}"))
 
     with pytest.raises(UnavailableError, match="no space"):
         await two.sync()
 
-    after = await replica.state(two.store)
+    after = await two.store.read(lambda q: q.replication.state())
     assert state is not None
     assert after is not None
     assert state.cursor == after.cursor
-    assert await two.store.fetch("select id from event") == []
-    await two.store.write(lambda tx: tx.fetch("pragma max_page_count = 1000000"))
+    assert await two.store.read(lambda q: q.fetch("select id from event")) == []
+    await two.store.write(lambda tx: tx.queries.fetch("pragma max_page_count = 1000000"))
     assert (await two.sync()).synced
     assert await one.digest() == await two.digest()
 
@@ -643,7 +644,7 @@ async def test_a_locked_store_is_named_and_nothing_is_lost(pair: tuple[Device, D
     one, two = pair
     await one.note("x")
     await one.sync()
-    await two.store.write(lambda tx: tx.fetch("pragma busy_timeout = 20"))
+    await two.store.write(lambda tx: tx.queries.fetch("pragma busy_timeout = 20"))
     other = driver.connect(str(two.path), isolation_level=None)
     other.execute("begin immediate")
     try:

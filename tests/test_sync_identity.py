@@ -19,7 +19,7 @@ import httpx2
 import pytest
 
 import scrubjay_sync.account
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT
@@ -195,7 +195,7 @@ async def test_signing_up_twice_or_under_a_taken_name_changes_nothing(world: Wor
     with pytest.raises(ConflictError, match="taken"):
         await world.signed_up(other)
     assert await other.vault.load() is None
-    assert await replica.state(other.store) is None
+    assert await other.store.read(lambda q: q.replication.state()) is None
 
 
 async def test_a_project_may_have_a_scope_of_its_own(world: World) -> None:
@@ -204,7 +204,9 @@ async def test_a_project_may_have_a_scope_of_its_own(world: World) -> None:
     scope = await account_scopes.create_scope(member, machine, name="work", suite=Suite.SEALED, projects=["proj_x"])
 
     assert member.projects == {"proj_x": scope}
-    assert [(one.project, one.scope) for one in await replica.bindings(machine.store)] == [("proj_x", scope)]
+    assert [(one.project, one.scope) for one in await machine.store.read(lambda q: q.replication.bindings())] == [
+        ("proj_x", scope)
+    ]
     assert member.scopes == (member.home, scope)
     assert member.scope_key(scope, 0) != member.scope_key(member.home, 0)
     with pytest.raises(ConflictError, match="has a scope 'work'"):
@@ -219,10 +221,16 @@ async def test_every_machine_binds_a_project_and_lets_go_of_it(world: World) -> 
     scope = await account_scopes.create_scope(member, first, name="work", suite=Suite.SEALED, projects=["proj_x"])
 
     await other.refresh(second.cloud)
-    assert [(one.project, one.scope) for one in await replica.bindings(second.store)] == [("proj_x", scope)]
+    assert [(one.project, one.scope) for one in await second.store.read(lambda q: q.replication.bindings())] == [
+        ("proj_x", scope)
+    ]
     await account_scopes.delete_scope(member, first.cloud, scope)
     await other.refresh(second.cloud)
-    assert await replica.bindings(first.store) == await replica.bindings(second.store) == []
+    assert (
+        await first.store.read(lambda q: q.replication.bindings())
+        == await second.store.read(lambda q: q.replication.bindings())
+        == []
+    )
 
 
 async def test_a_searchable_scope_has_no_key_and_its_mode_is_in_the_log(world: World) -> None:
@@ -624,7 +632,7 @@ async def test_a_cloned_store_becomes_a_device_of_its_own(world: World) -> None:
     machine, member = await world.signed_up()
     before = machine.device
 
-    await machine.store.write(lambda tx: tx.reincarnate("ee" * 16, 0))
+    await machine.store.write(lambda tx: tx.incarnation.renew("ee" * 16, 0))
     await member.refresh(machine.cloud)
 
     assert machine.device == member.device == b"\xee" * 16
@@ -640,11 +648,13 @@ async def test_a_cloned_store_becomes_a_device_of_its_own(world: World) -> None:
 async def test_a_store_older_than_its_keys_says_so_and_keeps_them(world: World) -> None:
     machine, member = await world.signed_up()
     before = machine.device
-    await machine.store.write(lambda tx: tx.reincarnate("ee" * 16, 0))
+    await machine.store.write(lambda tx: tx.incarnation.renew("ee" * 16, 0))
     await member.refresh(machine.cloud)
     kept = await machine.vault.load()
 
-    await machine.store.write(lambda tx: tx.reincarnate(before.hex(), 0))  # an older copy of the file was put back
+    await machine.store.write(
+        lambda tx: tx.incarnation.renew(before.hex(), 0)
+    )  # an older copy of the file was put back
     for _ in range(2):
         with pytest.raises(UnauthenticatedError, match="older than its keys") as told:
             await (await machine.member()).refresh(machine.cloud)
@@ -832,7 +842,7 @@ async def test_logging_out_erases_keys_and_keeps_memories_and_the_way_back(world
 
     assert await machine.vault.load() is None
     assert await machine.vault.keyring() is None
-    assert await replica.state(machine.store) is None
+    assert await machine.store.read(lambda q: q.replication.state()) is None
     assert machine.device != before
     joined = await (await world.asking(machine)).recover(world.code)
     assert joined.state.devices[before].revoked

@@ -126,7 +126,7 @@ async def _fill(path: Path, events: int) -> None:
 
 
 def _append(events: Sequence[Event], tx: Transaction) -> None:
-    tx.append_events(events, learn=False)
+    tx.events.append(events, learn=False)
 
 
 # --- who takes part ---------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         wall, cpu, main = (
             time.perf_counter() - began, time.process_time() - began_cpu, time.thread_time() - began_main
         )  # fmt: skip
-        count = (await store.fetch("select count(*) from event"))[0][0]
+        count = (await store.read(lambda q: q.fetch("select count(*) from event")))[0][0]
     finally:
         await cloud.aclose()
         await store.close()

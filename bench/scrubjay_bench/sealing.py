@@ -17,7 +17,7 @@ from hashlib import sha256
 import zstandard
 from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
-from scrubjay.store.replica import Sealed
+from scrubjay.store.replication_state import Sealed
 from scrubjay_bench import clouds
 from scrubjay_bench.clouds import Author
 from scrubjay_bench.corpus import Corpus

@@ -154,9 +154,11 @@ def vectors_of(connection: Any) -> tuple[npt.NDArray[np.int8], Floats]:
 async def _fill(path: Path, items: int, source: Source) -> None:
     started = await Store.open(path, now=lambda: NOW, entropy=random.Random(SEED).randbytes)
     try:
-        done = (await started.fetch("select count(*) from session"))[0][0]
-        there = (await started.fetch("select (select count(*) from event) + (select count(*) from memory)"))[0][0]
-        space = await started.write(lambda tx: tx.space(source.space))
+        done = (await started.read(lambda q: q.fetch("select count(*) from session")))[0][0]
+        there = (
+            await started.read(lambda q: q.fetch("select (select count(*) from event) + (select count(*) from memory)"))
+        )[0][0]
+        space = await started.write(lambda tx: tx.vectors.space(source.space))
         sessions = islice(source.copies.sessions(), done, None)
         with progress.steps(items) as steps:
             steps.say(f"filling a store with {items:,} items")
@@ -183,7 +185,7 @@ def _cut(session: Session, items: int) -> Session:
 
 
 def _write(sessions: Sequence[Session], space: int, source: Source, draw: np.random.Generator, tx: Transaction) -> None:
-    n = int(tx.fetch("select coalesce(max(n), 0) from event")[0][0])
+    n = int(tx.queries.fetch("select coalesce(max(n), 0) from event")[0][0])
     events: list[Event] = []
     writes: list[MemoryWrite] = []
     owners: list[tuple[str, str]] = []
@@ -198,14 +200,14 @@ def _write(sessions: Sequence[Session], space: int, source: Source, draw: np.ran
             writes.append(write)
             owners.append((write.memory_id, content_hash(fact.text)))
             bases.append(fact.base)
-    tx.append_events(events, learn=True)
+    tx.events.append(events, learn=True)
     for session in sessions:
         n += len(session.turns)
-        tx.learned(session.id, n)  # or the daemon would distil a million events while it is measured
-    tx.write_memories(writes)
+        tx.events.distilled(session.id, n)  # or the daemon would distil a million events while it is measured
+    tx.memories.write(writes)
     rows, scales = scoring.quantise(source.drawn(bases, draw))
     blobs = [scoring.encode_vector(row, float(scale)) for row, scale in zip(rows, scales, strict=True)]
-    tx.put_vectors(space, [(*owner, blob) for owner, blob in zip(owners, blobs, strict=True)])
+    tx.vectors.put(space, [(*owner, blob) for owner, blob in zip(owners, blobs, strict=True)])
 
 
 def _event(session: Session, place: int, tx: Transaction) -> Event:

@@ -346,7 +346,7 @@ def _same_state(say: Any, *machines: Machine) -> None:
         now = Millis(time.time_ns() // 1_000_000)
         store = await Store.open(machine.data_dir / "memory.db", now=lambda: now, entropy=os.urandom)
         try:
-            return await store.state_digest()
+            return await store.read(lambda q: q.digests.state())
         finally:
             await store.close()
 

@@ -122,24 +122,7 @@ async def _beside(member: Member, cloud: Cloud) -> list[tuple[str, bytes]]:
 
 async def _samples(store: Store) -> list[str]:
     """Return texts of every kind that never leave a device readable, newest and oldest."""
-    found: list[str] = []
-    for sql in (
-        "select content from memory order by n desc limit ?",
-        "select content from memory order by n limit ?",
-        "select text from event where erased = 0 order by n desc limit ?",
-        "select text from event where erased = 0 order by n limit ?",
-        "select metadata from event where metadata <> '{}' order by n desc limit ?",
-        "select distinct project from event where project is not null limit ?",
-        "select distinct agent from event limit ?",
-        "select distinct session_id from event limit ?",
-        "select title from session order by start desc limit ?",
-        "select name from name limit ?",
-        "select distinct topic from memory where topic is not null limit ?",
-        "select distinct resource_id from memory where resource_id is not null limit ?",
-        "select excerpt from grip limit ?",
-    ):
-        found += [str(row[0]) for row in await store.fetch(sql, (SYNC.sample_texts,)) if row[0]]
-    return list(dict.fromkeys(found))
+    return await store.read(lambda q: q.stats.sample(SYNC.sample_texts))
 
 
 def _grams(texts: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

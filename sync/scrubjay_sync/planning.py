@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from scrubjay.store import Outgoing
-from scrubjay.store.replica import Binding, Lane, Sealed
+from scrubjay.store.replication_state import Binding, Lane, Sealed
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.segment import Entry
 from scrubjay_shared.wire import LaneHead

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -52,7 +51,11 @@ async def upload_vectors(
         return count
     for scope in member.scopes:
         state = member.state.scopes[scope]
-        space = await store.space_number(state.space) if state.suite == Suite.OPEN and state.space else None
+        space = (
+            await store.read(lambda q: q.embed_queue.space_number(state.space))
+            if state.suite == Suite.OPEN and state.space
+            else None
+        )
         if space is None:
             continue
         after, topics = "", tuple[str, ...]()
@@ -81,11 +84,7 @@ async def upload_vectors(
 
 async def _vectors_of(store: Store, scope: bytes, space: int, said: dict[str, str]) -> list[SearchVector]:
     """Return the vectors that the store has of some memories that live in a scope, if they say what `said` does."""
-    rows = await store.fetch(
-        "select e.owner, e.content_hash, e.vector from embedding e join placed p on p.entity = e.owner"
-        " where e.space = ? and p.scope = ? and e.owner in (select value from json_each(?))",
-        (space, scope, msgspec.json.encode(list(said)).decode()),
-    )
+    rows = await store.read(lambda q: q.documents.vectors_in_scope(space, scope, list(said)))
     rows = [row for row in rows if said[row[0]] == row[1]]
     if not rows:
         return []
@@ -131,8 +130,4 @@ async def search_scope(
 
 async def space_in_use(store: Store) -> str:
     """Return the embedding space that most of a store's vectors are in; "" when it has none."""
-    rows = await store.fetch(
-        "select s.name from space s join embedding e on e.space = s.id group by s.id"
-        " order by count(*) desc, s.id limit 1"
-    )
-    return str(rows[0][0]) if rows else ""
+    return await store.read(lambda q: q.documents.most_used_space())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared import sealing
 from scrubjay_shared.envelope import Envelope, ObjectKind, check_run, lane_root
 from scrubjay_shared.errors import CorruptError, MalformedError, NotFoundError, ScrubjayError, UpdateNeededError
@@ -50,7 +50,7 @@ async def verify(store: Store, member: Member, cloud: Cloud) -> Verified:
     """Read every lane again and check its chain, its signatures, that it opens, and that it is the one held here."""
     await member.refresh(cloud)
     heads = {(head.scope, head.device): head for head in (await cloud.heads()).heads}
-    known = await replica.lanes(store)
+    known = await store.read(lambda q: q.replication.lanes())
     found = []
     for scope, device in sorted(heads.keys() | known.keys()):
         if scope not in member.scopes:
@@ -90,7 +90,7 @@ async def verify(store: Store, member: Member, cloud: Cloud) -> Verified:
         )
     now_known = {lane_id: (lane.n, lane.tip) for lane_id, lane in known.items() if lane.n}
     if all(lane.error is None for lane in found):
-        await store.write(lambda tx: replica.set_state(tx, verified_at=tx.now))
+        await store.write(lambda tx: tx.replication.set_state(verified_at=tx.now))
     return Verified(lanes=tuple(found), words=words_of(heads_digest(member.account, member.state.head, now_known)))
 
 
@@ -124,7 +124,7 @@ class _Reader:
                 hint="do not trust this server",
             )
         sealing.unseal(envelope, key=self._member.scope_key(header.scope, header.epoch))
-        known = await replica.link(self._store, header.scope, header.device, header.n_to)
+        known = await self._store.read(lambda q: q.replication.link(header.scope, header.device, header.n_to))
         if known is not None and known != envelope.end:
             raise CorruptError(
                 f"the server holds another place {header.n_to} than this device", hint="do not trust this server"

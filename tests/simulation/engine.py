@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from quick_disk import quick_folder
-from scrubjay.store import replica
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, millis_of, ulid_text
 from scrubjay_shared.envelope import Envelope
@@ -442,15 +441,15 @@ class World:
         Not `all_sent` when its person wrote while the round was under way: that may be for the next one.
         """
         store = station.machine.store
-        state = await replica.state(store)
+        state = await store.read(lambda q: q.replication.state())
         sent = state is not None and (state.sealed_seq >= store.last_seq or not all_sent)
         require("I7 synced means sent", "", holds=sent)
         there = await (station.server or self.server).heads()
-        held = {lane_id: lane.n for lane_id, lane in (await replica.lanes(store)).items()}
+        held = {lane_id: lane.n for lane_id, lane in (await store.read(lambda q: q.replication.lanes())).items()}
         for lane_id, (n, _) in shown.items():
             if lane_id not in self.ended and n > held.get(lane_id, 0):
                 raise BrokenLawError("I7 synced means that nothing is missing", f"{n} of {lane_id[1].hex()[:8]}")
-        for (scope, device), lane in (await replica.lanes(store)).items():
+        for (scope, device), lane in (await store.read(lambda q: q.replication.lanes())).items():
             if device.hex() == store.device:
                 same = there.get((scope, device)) == (lane.n, lane.tip)
                 require("I7 what is called synced is on the server", f"{lane.n} {device.hex()[:8]}", holds=same)
@@ -501,7 +500,7 @@ class World:
         self.tallies["rollbacks"] += bool(lost)
         for one in self.stations:
             if one.machine.alive and not one.revoked and one.server is None:
-                lanes = await replica.lanes(one.machine.store)
+                lanes = await one.machine.store.read(lambda q: q.replication.lanes())
                 own = bytes.fromhex(one.machine.store.device)
                 knew = {
                     lane for lane in lost if lane in lanes
@@ -687,8 +686,10 @@ class World:
     async def once(self, station: Station) -> None:
         """I8: in every lane ops stand once, and in their order."""
         ends: dict[tuple[bytes, bytes], int] = {}
-        for scope, device, low, high in await station.machine.store.fetch(
-            "select scope, device, seq_low, seq_high from sealed where seq_high > 0 order by scope, device, n_from"
+        for scope, device, low, high in await station.machine.store.read(
+            lambda q: q.fetch(
+                "select scope, device, seq_low, seq_high from sealed where seq_high > 0 order by scope, device, n_from"
+            )
         ):
             before = ends.get((scope, device), 0)
             require("I8 an op stands once in its lane", f"{low} of {device.hex()[:8]}", holds=low > before)
@@ -706,7 +707,7 @@ class World:
 
     async def alarms(self, station: Station) -> set[str]:
         """Return the codes of what a machine must tell its person."""
-        return {alarm.code for alarm in await replica.alarms(station.machine.store)}
+        return {alarm.code for alarm in await station.machine.store.read(lambda q: q.replication.alarms())}
 
     def must_leave(self, code: str, round_: int) -> bool:
         """Say whether the person at a machine that was told this has to leave and log in again.

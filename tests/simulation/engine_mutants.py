@@ -8,8 +8,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
-from scrubjay.store import replica
-from scrubjay.store.transaction import Transaction
+from scrubjay.store.incarnation import Incarnation
+from scrubjay.store.op_ingest import OpIngest
+from scrubjay.store.op_log import OpLog
+from scrubjay.store.projections.erasure import Erasure
+from scrubjay.store.queries.op_log import OpLogQueries
+from scrubjay.store.writes.replication import ReplicationWrites
 from scrubjay_cloud.lanes import push as cloud_push
 from scrubjay_cloud.lanes import store as cloud_store
 from scrubjay_shared import clock, envelope, sealing, segment, wire
@@ -73,15 +77,15 @@ def _assumed(original: Any) -> Any:
 
 
 def _first_unsent_skipped(original: Any) -> Any:
-    def unsent(self: Transaction, after_seq: int, limit: int) -> Any:
-        found = original(self, after_seq, limit)
+    def unsent(self: OpLogQueries, device: str, after_seq: int, limit: int) -> Any:
+        found = original(self, device, after_seq, limit)
         return found[1:] if len(found) > 2 else found
 
     return unsent
 
 
 def _last_of_run_lost(original: Any) -> Any:
-    def receive(self: Transaction, device: str, run: Any) -> Any:
+    def receive(self: OpIngest, device: str, run: Any) -> Any:
         return original(self, device, run[:-1] if len(run) > 2 else run)
 
     return receive
@@ -92,19 +96,20 @@ def _forgets_not_applied(original: Any) -> Any:
 
 
 def _unsent_dropped(original: Any) -> Any:
-    def reincarnate(self: Transaction, device: str, after_seq: int, *rest: Any) -> Any:
-        return original(self, device, max(after_seq, self._store.last_seq), *rest)
+    def renew(self: Incarnation, device: str, after_seq: int, *rest: Any) -> Any:
+        return original(self, device, max(after_seq, self._context.head.seq), *rest)
 
-    return reincarnate
+    return renew
 
 
 def _floor_moves_clock(original: Any) -> Any:
-    def op(self: Transaction, *args: Any) -> Any:
+    def make(self: OpLog, *args: Any) -> Any:
         made = original(self, *args)
-        self._store.last_hlc = max(self._store.last_hlc, made.hlc)
+        head = self._context.head
+        head.hlc = max(head.hlc, made.hlc)
         return made
 
-    return op
+    return make
 
 
 def _any_stamp_moves_clock(_original: Any) -> Any:
@@ -208,8 +213,8 @@ def _old_epoch(original: Any) -> Any:
 
 
 def _lane_not_kept(original: Any) -> Any:
-    def put(tx: Any, lane: Any) -> None:
-        original(tx, replace(lane, n=max(0, lane.n - 1)) if lane.n % 3 == 2 else lane)
+    def put(self: Any, lane: Any, **how: Any) -> None:
+        original(self, replace(lane, n=max(0, lane.n - 1)) if lane.n % 3 == 2 else lane, **how)
 
     return put
 
@@ -222,8 +227,8 @@ def _crash_tears(original: Any) -> Any:
             ends = [(lane, found[-1].envelope) for lane, found in accepted]
             await context.store.write(
                 lambda tx: [
-                    replica.put_lane(
-                        tx, replace(lane, n=last.header.n_to, tip=last.end, hw_n=last.header.n_to, hw_tip=last.end)
+                    tx.replication.put_lane(
+                        replace(lane, n=last.header.n_to, tip=last.end, hw_n=last.header.n_to, hw_tip=last.end)
                     )
                     for lane, last in ends
                 ]
@@ -245,7 +250,7 @@ def _last_of_now(original: Any) -> Any:
     """Count what was written between two reads of a new incarnation as shared with the other copy."""
 
     async def last_shared(context: Context, common: Any, theirs: Any) -> int:
-        ours = await replica.op_ids(context.store, context.device)
+        ours = await context.store.read(lambda q: q.ops.op_ids(context.device))
         found: int = await original(context, common, theirs)
         return context.store.last_seq if found >= max(ours, default=0) else found
 
@@ -255,9 +260,9 @@ def _last_of_now(original: Any) -> Any:
 def _written_meanwhile_is_sealed(original: Any) -> Any:
     async def push_all(context: Context, tally: Any) -> None:
         await original(context, tally)
-        await replica.state(context.store)
+        await context.store.read(lambda q: q.replication.state())
         last = context.store.last_seq
-        await context.store.write(lambda tx: replica.set_state(tx, sealed_seq=last))
+        await context.store.write(lambda tx: tx.replication.set_state(sealed_seq=last))
 
     return push_all
 
@@ -265,11 +270,11 @@ def _written_meanwhile_is_sealed(original: Any) -> Any:
 def _sealed_again(original: Any) -> Any:
     async def push_all(context: Context, tally: Any) -> None:
         last = context.store.last_seq
-        state = await replica.state(context.store)
+        state = await context.store.read(lambda q: q.replication.state())
         held = state.sealed_seq if state is not None else 0
         await original(context, tally)
         if context.store.last_seq > last:
-            await context.store.write(lambda tx: replica.set_state(tx, sealed_seq=held))
+            await context.store.write(lambda tx: tx.replication.set_state(sealed_seq=held))
             await original(context, tally)
 
     return push_all
@@ -302,12 +307,14 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         first=1,
     ),
     mutant("silence is taken for yes", (Cloud, "push", _assumed), faults=_under("drop", "refusals"), first=6),
-    mutant("the first of the outbox is skipped", (Transaction, "unsent", _first_unsent_skipped), faults=_under("drop")),
-    mutant("the last of a page is not applied", (Transaction, "receive", _last_of_run_lost), faults=_under("drop")),
-    mutant("a forget that comes is not done", (Transaction, "_bury", _forgets_not_applied), faults=_under("drop")),
+    mutant(
+        "the first of the outbox is skipped", (OpLogQueries, "unsent", _first_unsent_skipped), faults=_under("drop")
+    ),
+    mutant("the last of a page is not applied", (OpIngest, "receive", _last_of_run_lost), faults=_under("drop")),
+    mutant("a forget that comes is not done", (Erasure, "tombstone", _forgets_not_applied), faults=_under("drop")),
     mutant(
         "a new incarnation drops what was not sent",
-        (Transaction, "reincarnate", _unsent_dropped),
+        (Incarnation, "renew", _unsent_dropped),
         faults=_under("restore", "clone"),
     ),
     mutant(
@@ -315,7 +322,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         (forks, "new_incarnation", lambda _: _nothing),
         faults=_under("restore", "clone"),
     ),
-    mutant("the floor moves the store's clock", (Transaction, "_op", _floor_moves_clock), faults=_under("clock")),
+    mutant("the floor moves the store's clock", (OpLog, "make", _floor_moves_clock), faults=_under("clock")),
     mutant(
         "any stamp moves the store's clock",
         (clock, "receive", _any_stamp_moves_clock),
@@ -371,7 +378,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "a machine that logs in makes its own root key", (Joining, "_save", _own_root), faults=_under("late joiner")
     ),
-    mutant("a lane's end is kept one short", (replica, "put_lane", _lane_not_kept), faults=_under("drop")),
+    mutant("a lane's end is kept one short", (ReplicationWrites, "put_lane", _lane_not_kept), faults=_under("drop")),
     mutant(
         "a lane moves before its ops are in",
         (apply, "apply_objects", _crash_tears),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scrubjay.store import MemoryWrite, Store
+from scrubjay.store import MemoryWrite, Queries, Store
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
@@ -85,15 +85,15 @@ class Machine:
             return done
 
         self.store.write = write  # type: ignore[method-assign] # the one place where a disk can fail
-        read = self.store.fetch
+        plainly = self.store.read
 
-        async def fetch(sql: str, params: Sequence[Any] = ()) -> list[Any]:
-            found = await read(sql, params)
+        async def read(work: Callable[[Queries], T]) -> T:
+            found = await plainly(work)
             if self.meanwhile is not None:
                 await self.meanwhile()
             return found
 
-        self.store.fetch = fetch  # type: ignore[method-assign] # where a person's write falls between two reads
+        self.store.read = read  # type: ignore[method-assign] # where a person's write falls between two reads
 
     def due(self) -> str:
         """Say what goes wrong at the write that comes now: "", or how."""
@@ -160,7 +160,7 @@ class Machine:
 
     async def column(self, sql: str) -> list[Any]:
         """Return the first column of a query."""
-        return [row[0] for row in await self.store.fetch(sql)]
+        return [row[0] for row in await self.store.read(lambda q: q.fetch(sql))]
 
     async def note(self, rng: random.Random) -> str:
         """Write a new memory, sometimes with a name."""
@@ -180,21 +180,23 @@ class Machine:
         if rng.random() < 0.4:
             fields[Field.TOPIC] = self.text(rng)
         await self.store.write(lambda tx: _written(tx, memory_id, fields))
-        shown = await self.store.fetch("select content from memory where id = ?", (memory_id,))
+        shown = await self.store.read(lambda q: q.fetch("select content from memory where id = ?", (memory_id,)))
         require("I4 an informed edit wins at once", memory_id, holds=shown == [(content,)])
         return memory_id
 
     async def settle(self, rng: random.Random) -> str:
         """Decide what is in conflict: then nothing of it is open any more, here."""
-        open_ = await self.store.conflicts()
+        open_ = await self.store.read(lambda q: q.conflicts.open())
         if not open_:
             return ""
         one = rng.choice(open_)
         fields = {Field(one.field): rng.choice([one.shown, *(value for _, value in one.versions)])}
         await self.store.write(
-            lambda tx: tx.write_memories([MemoryWrite(memory_id=one.memory_id, fields=fields, settles=True)])
+            lambda tx: tx.memories.write([MemoryWrite(memory_id=one.memory_id, fields=fields, settles=True)])
         )
-        left = [(other.memory_id, other.field) for other in await self.store.conflicts(one.memory_id)]
+        left = [
+            (other.memory_id, other.field) for other in await self.store.read(lambda q: q.conflicts.open(one.memory_id))
+        ]
         require("I4 what is settled is no conflict", one.memory_id, holds=(one.memory_id, one.field) not in left)
         return one.memory_id
 
@@ -216,11 +218,13 @@ class Machine:
 
     async def unalias(self, rng: random.Random) -> str:
         """Take an alias away."""
-        held = await self.store.fetch("select memory_id, name from name where not canonical order by name")
+        held = await self.store.read(
+            lambda q: q.fetch("select memory_id, name from name where not canonical order by name")
+        )
         if not held:
             return ""
         memory_id, name = rng.choice(held)
-        await self.store.write(lambda tx: tx.unclaim(memory_id, name))
+        await self.store.write(lambda tx: tx.memories.unclaim(memory_id, name))
         return str(name)
 
     async def say(self, rng: random.Random) -> str:
@@ -245,13 +249,13 @@ class Machine:
             )
             for text, session in drafts
         ]
-        tx.append_events(events, learn=True)
+        tx.events.append(events, learn=True)
         return events[0].id
 
     async def anchor(self, rng: random.Random) -> str:
         """Anchor a memory in an event."""
         ids = await self.column("select id from memory order by id")
-        events = await self.store.fetch("select id, text from event where not forgotten order by id")
+        events = await self.store.read(lambda q: q.fetch("select id, text from event where not forgotten order by id"))
         if not ids or not events:
             return ""
         memory_id, (event_id, text) = rng.choice(ids), rng.choice(events)
@@ -268,7 +272,7 @@ class Machine:
                 source="simulation/1",
                 created_at=tx.now,
             )
-            tx.write_memories([MemoryWrite(memory_id=memory_id, fields={}, grips=(grip,))])
+            tx.memories.write([MemoryWrite(memory_id=memory_id, fields={}, grips=(grip,))])
             return grip.id
 
         return await self.store.write(work)
@@ -279,7 +283,7 @@ class Machine:
         if not ids:
             return ""
         found = {rng.choice(ids): (rng.randint(1, 3), self.now())}
-        await self.store.write(lambda tx: tx.count_accesses(found, log_after_ms=0))
+        await self.store.write(lambda tx: tx.accesses.count(found, log_after_ms=0))
         return next(iter(found))
 
     async def blank(self, rng: random.Random) -> str:
@@ -288,7 +292,7 @@ class Machine:
         if not ids:
             return ""
         event_id, start = rng.choice(ids), rng.randrange(10)
-        await self.store.write(lambda tx: tx.blank_event(event_id, [(start, start + rng.randint(1, 5))]))
+        await self.store.write(lambda tx: tx.forget.passages(event_id, [(start, start + rng.randint(1, 5))]))
         return str(event_id)
 
     async def forget(self, rng: random.Random) -> str:
@@ -298,8 +302,8 @@ class Machine:
             grips = await self.column("select memory_id from grip order by id")
             if not grips:
                 return ""
-            chosen = rng.choice(await self.store.write(lambda tx: tx.grips_of(rng.choice(grips))))
-            await self.store.write(lambda tx: tx.forget_grip(chosen))
+            chosen = rng.choice(await self.store.write(lambda tx: tx.queries.grips.of_memory(rng.choice(grips))))
+            await self.store.write(lambda tx: tx.forget.grip(chosen))
             return chosen.id
         ids = await self.column(
             "select id from memory order by id"
@@ -309,7 +313,7 @@ class Machine:
         if not ids:
             return ""
         gone = str(rng.choice(ids))
-        await self.store.write(lambda tx: tx.forget_memory(gone) if kind == "memory" else tx.forget_event(gone))
+        await self.store.write(lambda tx: tx.forget.memory(gone) if kind == "memory" else tx.forget.event(gone))
         return gone
 
     def text(self, rng: random.Random) -> str:
@@ -320,7 +324,7 @@ class Machine:
 
     async def digest(self) -> str:
         """Return the digest of what this machine shows."""
-        return await self.store.write(Transaction.state_digest)
+        return await self.store.write(lambda tx: tx.queries.digests.state())
 
     async def log(self) -> dict[tuple[str, int], Op | None]:
         """Return every op this machine holds, by (device, seq); None for one whose content is erased."""
@@ -328,16 +332,18 @@ class Machine:
         def work(tx: Transaction) -> dict[tuple[str, int], Op | None]:
             return {
                 (device, one.seq): None if one.data is None else ops.decode(one.data, device=device, seq=one.seq)
-                for (device,) in tx.fetch("select distinct device from op")
-                for one in tx.ops_between(device, 1, 1 << 40)
+                for (device,) in tx.queries.fetch("select distinct device from op")
+                for one in tx.queries.ops.between(device, 1, 1 << 40)
             }
 
         return await self.store.write(work)
 
     async def shown(self) -> dict[str, Any]:
         """Return what the tables show, in the form of `laws.tables`."""
-        memories = await self.store.fetch("select id, content, topic, name from memory order by id")
-        counts = await self.store.fetch("select memory_id, total, last from counted order by memory_id, device")
+        memories = await self.store.read(lambda q: q.fetch("select id, content, topic, name from memory order by id"))
+        counts = await self.store.read(
+            lambda q: q.fetch("select memory_id, total, last from counted order by memory_id, device")
+        )
         totals: dict[str, tuple[int, int]] = {}
         ids = {row[0] for row in memories}
         for memory_id, total, last in counts:
@@ -347,31 +353,35 @@ class Machine:
         return {
             "memories": {row[0]: (row[1], row[2]) for row in memories},
             "counts": totals,
-            "names": dict(await self.store.fetch("select name, memory_id from name")),
-            "texts": dict(await self.store.fetch("select id, text from event where not forgotten")),
+            "names": dict(await self.store.read(lambda q: q.fetch("select name, memory_id from name"))),
+            "texts": dict(await self.store.read(lambda q: q.fetch("select id, text from event where not forgotten"))),
             "grips": {
                 row[0]
-                for row in await self.store.fetch("select id from grip where memory_id in (select id from memory)")
+                for row in await self.store.read(
+                    lambda q: q.fetch("select id from grip where memory_id in (select id from memory)")
+                )
             },
             "conflicts": {
                 (row[0], row[1], (row[2], row[3]))
-                for row in await self.store.fetch("select memory_id, field, hlc, device from conflict")
+                for row in await self.store.read(
+                    lambda q: q.fetch("select memory_id, field, hlc, device from conflict")
+                )
                 if row[0] in ids
             },
         }
 
 
 def _written(tx: Transaction, memory_id: str, fields: dict[Field, Any], *, names: tuple[str, ...] = ()) -> str:
-    tx.write_memories([MemoryWrite(memory_id=memory_id, fields=fields, names=names)])
+    tx.memories.write([MemoryWrite(memory_id=memory_id, fields=fields, names=names)])
     return memory_id
 
 
 def _on_a_full_disk(tx: Transaction, work: Callable[[Transaction], T]) -> T:
     """Run a write on a disk that has no page left, and give the space back afterwards."""
-    pages = tx.fetch("pragma page_count")[0][0]
-    most = tx.fetch("pragma max_page_count")[0][0]
-    tx.fetch(f"pragma max_page_count = {pages}")
+    pages = tx.queries.fetch("pragma page_count")[0][0]
+    most = tx.queries.fetch("pragma max_page_count")[0][0]
+    tx.queries.fetch(f"pragma max_page_count = {pages}")
     try:
         return work(tx)
     finally:
-        tx.fetch(f"pragma max_page_count = {most}")
+        tx.queries.fetch(f"pragma max_page_count = {most}")

@@ -58,7 +58,7 @@ class Distill:
         commits, waiting = self._counted
         if commits != self._store.commits:
             commits = self._store.commits
-            waiting = sum(count for _, count in await self._store.to_learn())
+            waiting = sum(count for _, count in await self._store.read(lambda q: q.events.undistilled_sessions()))
             self._counted = (commits, waiting)
         return waiting
 
@@ -69,7 +69,9 @@ class Distill:
         """
         made = 0
         names = await self._identity()
-        while not self._stopping.is_set() and (waiting := await self._store.to_learn()):
+        while not self._stopping.is_set() and (
+            waiting := await self._store.read(lambda q: q.events.undistilled_sessions())
+        ):
             for session_id, _ in waiting:
                 if self._stopping.is_set():
                     break
@@ -86,11 +88,13 @@ class Distill:
         """
         began = time.perf_counter()
         work_policy = self._policy.work
-        events, new, upto = await self._store.session_events(
-            session_id,
-            context=work_policy.learn_context,
-            limit=work_policy.learn_events,
-            chars=self._policy.limits.page_chars,
+        events, new, upto = await self._store.read(
+            lambda q: q.events.undistilled(
+                session_id,
+                context=work_policy.learn_context,
+                limit=work_policy.learn_events,
+                chars=self._policy.limits.page_chars,
+            )
         )
         if not events:
             return 0
@@ -120,24 +124,27 @@ class Distill:
 
         def work(tx: Transaction) -> int | None:
             wanted = {(content_hash(kept.content), kept.scope, kept.resource_id) for kept, _ in pending.values()}
-            added = {(said, scope, resource) for said, scope, resource, _ in tx.said(said for said, _, _ in wanted)}
-            if added & wanted or tx.erased_since(events):
+            added = {
+                (said, scope, resource)
+                for said, scope, resource, _ in tx.queries.memories.duplicates(said for said, _, _ in wanted)
+            }
+            if added & wanted or tx.queries.events.erased_since(events):
                 return None  # somebody added or forgot something of this while it was read: read it again
-            gone = tx.forgotten([*pending, *grown])
+            gone = tx.queries.ops.forgotten([*pending, *grown])
             writes = [
                 MemoryWrite(memory_id=memory_id, fields=_observed(kept, by_id), grips=tuple(grips))
                 for memory_id, (kept, grips) in pending.items()
                 if memory_id not in gone
             ]
-            anchored = tx.anchored(grown)
+            anchored = tx.queries.grips.anchored(grown)
             writes += [
                 MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
                 for memory_id, grips in grown.items()
                 if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
             ]
             if writes:
-                tx.write_memories(writes)
-            tx.learned(session_id, upto)
+                tx.memories.write(writes)
+            tx.events.distilled(session_id, upto)
             return len(pending.keys() - gone)
 
         made = await self._store.write(work)
@@ -157,11 +164,13 @@ class Distill:
         earlier = same_memory(observation, pending, self._policy.distill)
         if earlier is not None:
             return earlier
-        exact = await self._store.memories_said([content_hash(observation.content)])
+        exact = await self._store.read(lambda q: q.memories.with_content([content_hash(observation.content)]))
         tokens = list(dict.fromkeys(analyse(observation.content)))[: self._policy.work.near_tokens]
         like = (
-            await self._store.memories_like(
-                fts_query(tokens), self._policy.work.near_candidates, chars=NEAR_CHARS * len(observation.content)
+            await self._store.read(
+                lambda q: q.memories.like(
+                    fts_query(tokens), self._policy.work.near_candidates, chars=NEAR_CHARS * len(observation.content)
+                )
             )
             if tokens
             else []

@@ -42,7 +42,7 @@ class RecallCounts:
         counts, self._counts = self._counts, {}
         if counts:
             try:
-                await self._store.write(lambda tx: tx.count_accesses(counts, log_after_ms=self._policy.count_log_ms))
+                await self._store.write(lambda tx: tx.accesses.count(counts, log_after_ms=self._policy.count_log_ms))
             except Exception:
                 for memory_id, (count, last) in counts.items():
                     more, later = self._counts.get(memory_id, (0, last))

@@ -110,7 +110,7 @@ class Scheduler:
 
     async def _leased(self, job: Job) -> None:
         name = job.name
-        if not await self._store.take_lease(name, self._holder, self._policy.lease_ms):
+        if not await self._store.write(lambda tx: tx.jobs.take_lease(name, self._holder, self._policy.lease_ms)):
             return
         began = time.monotonic()
         failed: str | None = "cancelled"
@@ -124,11 +124,12 @@ class Scheduler:
             failed = type(error).__name__
             log.exception("job failed name=%s", name)
         finally:
-            await self._store.end_lease(name, int((time.monotonic() - began) * 1000), failed)
+            took_ms = int((time.monotonic() - began) * 1000)
+            await self._store.write(lambda tx: tx.jobs.end_lease(name, took_ms, failed))
 
     async def jobs(self) -> tuple[api.Job, ...]:
         """Return how each job is doing."""
-        ran = await self._store.jobs()
+        ran = await self._store.read(lambda q: q.stats.jobs())
         found = []
         for name, job in self._jobs.items():
             planned = self._scheduler.get_job(name)

@@ -74,11 +74,11 @@ class ActiveEmbedder:
     async def known_space(self) -> int | None:
         """Return the number of the space in use, as far as it is known without loading the model."""
         name = await self.space_name()
-        return None if name is None else await self._store.space_number(name)
+        return None if name is None else await self._store.read(lambda q: q.embed_queue.space_number(name))
 
     async def is_queued(self, name: str) -> bool:
         """Return whether the queue of texts is that of the model of this name."""
-        queued = await self._store.embed_space()
+        queued = await self._store.read(lambda q: q.embed_queue.space())
         if queued is None:
             return False
         if self.slot.model is not None:
@@ -90,11 +90,11 @@ class ActiveEmbedder:
         name = (await self.choice()).name
         self._set_patience(name)
         if name == NO_MODEL:
-            if await self._store.embed_space() is not None:
-                await self._store.write(Transaction.leave_space)
+            if await self._store.read(lambda q: q.embed_queue.space()) is not None:
+                await self._store.write(lambda tx: tx.vectors.leave_space())
         elif await self.known_space() is not None and not await self.is_queued(name):
             space = catalog.EMBEDDERS[name].space
-            await self._store.write(lambda tx: tx.enter_space(space))
+            await self._store.write(lambda tx: tx.vectors.enter_space(space))
 
     def _set_patience(self, name: str) -> None:
         self.slot.patience = self._policy.models.question_seconds if name.startswith(HTTP_PREFIX) else None
@@ -191,7 +191,7 @@ class ActiveEmbedder:
         if name == NO_MODEL:
             async with slot.loading:  # a model on its way in would stay
                 await self._selection.note(NO_MODEL)
-                await self._store.write(Transaction.leave_space)
+                await self._store.write(lambda tx: tx.vectors.leave_space())
                 before = slot.replace(None)
                 await self._entered(None)
         else:
@@ -225,9 +225,9 @@ class ActiveEmbedder:
         """Use the space of an embedder. `again` also tries what its model refused before."""
 
         def work(tx: Transaction) -> int:
-            space = tx.enter_space(embedder.space)
+            space = tx.vectors.enter_space(embedder.space)
             if again:
-                tx.queue.retry()
+                tx.vectors.queue.retry()
             return space
 
         space = await self._store.write(work)

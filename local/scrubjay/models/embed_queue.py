@@ -41,10 +41,16 @@ class EmbedQueue:
             return False
         if slot.error is not None:
             if slot.patience is None:  # of this machine: it is tried when somebody asks, or pulls it
-                return slot.model is not None and slot.breaker.closed and await self._store.may_embed()
+                return (
+                    slot.model is not None
+                    and slot.breaker.closed
+                    and await self._store.read(lambda q: q.embed_queue.may_wait())
+                )
             return slot.breaker.closed or slot.breaker.due(time.monotonic())
         return (
-            await self._store.may_embed() if await self._embedder.is_queued(name) else bool(await self._store.texts())
+            await self._store.read(lambda q: q.embed_queue.may_wait())
+            if await self._embedder.is_queued(name)
+            else bool(await self._store.read(lambda q: q.embed_queue.texts()))
         )
 
     async def to_embed(self) -> tuple[int, int]:
@@ -53,8 +59,8 @@ class EmbedQueue:
         if name == NO_MODEL:
             return 0, 0
         if await self._embedder.is_queued(name):
-            return await self._store.embeddable()
-        return (await self._store.texts() if self._embedder.slot.error is None else 0), 0
+            return await self._store.read(lambda q: q.embed_queue.counts())
+        return (await self._store.read(lambda q: q.embed_queue.texts()) if self._embedder.slot.error is None else 0), 0
 
     async def embed(self, stopping: asyncio.Event) -> int:
         """Embed what waits, newest first. Returns how many texts that were; 0 without a model that works."""
@@ -72,7 +78,7 @@ class EmbedQueue:
                 if meaning is None:
                     return done
                 more = await self._fill()
-                waiting = await self._store.to_embed(self._policy.work.embed_batch, below)
+                waiting = await self._store.read(lambda q: q.embed_queue.first(self._policy.work.embed_batch, below))
                 if not waiting and not more:
                     return done
                 settled = await self._embed_batch(meaning, waiting) if waiting else (0, 0)
@@ -85,15 +91,17 @@ class EmbedQueue:
 
     async def _fill(self) -> bool:
         """Look at some of what was there before the space was entered. Returns whether more of it is left."""
-        return await self._store.is_filling() and await self._store.write(lambda tx: tx.queue.fill())
+        return await self._store.read(lambda q: q.embed_queue.is_filling()) and await self._store.write(
+            lambda tx: tx.vectors.queue.fill()
+        )
 
     async def _is_done(self, stopping: asyncio.Event) -> bool:
         """Return whether nothing waits, as far as the queue can say without the model, which is not loaded for that."""
         if not await self._embedder.is_queued((await self._embedder.choice()).name):
             return False
-        while not await self._store.to_embed(1):
+        while not await self._store.read(lambda q: q.embed_queue.first(1)):
             if stopping.is_set() or not await self._fill():
-                return not await self._store.to_embed(1)
+                return not await self._store.read(lambda q: q.embed_queue.first(1))
         return False
 
     async def _embed_batch(self, meaning: Meaning, waiting: Sequence[Waiting]) -> tuple[int, int] | None:
@@ -121,5 +129,5 @@ def _store(
     vectors: Sequence[tuple[str, str, bytes]],
     refused: Sequence[tuple[str, str, str]],
 ) -> None:
-    tx.put_vectors(space, vectors)
-    tx.refuse(space, refused)
+    tx.vectors.put(space, vectors)
+    tx.vectors.refuse(space, refused)

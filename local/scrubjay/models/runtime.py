@@ -43,7 +43,7 @@ class Models:
             )
             if error is not None
         ]
-        _, refused = await self._store.embeddable()
+        _, refused = await self._store.read(lambda q: q.embed_queue.counts())
         if refused:
             texts = "1 text" if refused == 1 else f"{refused:,} texts"
             name = (await self.embedder.choice()).name

@@ -37,7 +37,7 @@ class Selection:
 
     async def choice(self) -> Choice:
         """Return which model is used, and why."""
-        return chosen(self._setting, self._named, self._origin, await self._store.meta(self._setting))
+        return chosen(self._setting, self._named, self._origin, await self._store.read(lambda q: q.meta(self._setting)))
 
     async def refuse_fixed(self, name: str) -> None:
         """Raise ConflictError where this process was told to use another model than that one."""

@@ -41,7 +41,7 @@ class Archives:
     async def export(self) -> AsyncGenerator[bytes, None]:
         """Yield the lines of an export: everything that is not derived, as it is at the first line."""
         await self._flush_accesses()
-        await self._store.write(Transaction.log_counts)
+        await self._store.write(lambda tx: tx.accesses.log_all())
         async with self._store.snapshot() as snapshot:
             yield export_format.header(self._store.store_id, self._now())
             async for event, stamp in snapshot.events():
@@ -73,9 +73,9 @@ class Archives:
         """Make everything derived again, from events and ops alone."""
 
         def work(tx: Transaction) -> tuple[int, int, str, str]:
-            before = tx.view_digest()
-            memories, events = tx.rebuild(vectors=request.vectors)
-            return memories, events, before, tx.view_digest()
+            before = tx.queries.digests.view()
+            memories, events = tx.projections.rebuild(vectors=request.vectors)
+            return memories, events, before, tx.queries.digests.view()
 
         async with self._rebuilding():
             with uncollected():

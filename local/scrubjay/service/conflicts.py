@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import cast
 
 from scrubjay import api
 from scrubjay.importers import reconcile
 from scrubjay.service.references import References, visible
-from scrubjay.store import Disputed, MemoryWrite, Store, Transaction
+from scrubjay.store import Conflict, MemoryWrite, Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, millis_of
 from scrubjay_shared.errors import NotFoundError
@@ -27,8 +26,8 @@ class Conflicts:
 
     async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
         """Return the fields that devices wrote without having seen each other's values, and all these values."""
-        found = [one for one in await self._store.conflicts() if not _is_of_places(one)]
-        memories = await self._store.memories([one.memory_id for one in found])
+        found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_of_places(one)]
+        memories = await self._store.read(lambda q: q.memories.by_id([one.memory_id for one in found]))
         return api.ConflictsAnswer(
             conflicts=tuple(
                 _conflict(one, memories[one.memory_id])
@@ -40,7 +39,7 @@ class Conflicts:
     async def resolve(self, request: api.ResolveRequest) -> api.Entry:
         """Write the version of a field that is right as one that has seen all others; no device lists them again."""
         memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
-        for one in await self._store.conflicts(memory_id):
+        for one in await self._store.read(lambda q: q.conflicts.open(memory_id)):
             if _field_name(one.field) == request.field:
                 values = {_version_name(stamp): value for stamp, value in one.versions}
                 if request.version is not None and request.version not in values:
@@ -48,7 +47,7 @@ class Conflicts:
                 value = one.shown if request.version is None else values[request.version]
                 # A number that this version has no name for is written as it came.
                 write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
-                await self._store.write(partial(Transaction.write_memories, writes=[write]))
+                await self._store.write(lambda tx: tx.memories.write([write]))
                 self._wake("embed")
                 return await self._references.entry(memory_id)
         raise NotFoundError(
@@ -65,7 +64,7 @@ def _version_name(stamp: ops.Stamp) -> str:
     return f"{stamp[0]:x}-{stamp[1][:8]}"
 
 
-def _conflict(found: Disputed, memory: Memory) -> api.Conflict:
+def _conflict(found: Conflict, memory: Memory) -> api.Conflict:
     return api.Conflict(
         memory_id=memory.id,
         name=memory.name,
@@ -78,7 +77,7 @@ def _conflict(found: Disputed, memory: Memory) -> api.Conflict:
     )
 
 
-def _is_of_places(found: Disputed) -> bool:
+def _is_of_places(found: Conflict) -> bool:
     """Say whether two devices merely imported one text from different places: nobody has to decide that."""
     versions = [found.shown, *(value for _, value in found.versions)]
     metadata = [each for each in versions if isinstance(each, dict)]

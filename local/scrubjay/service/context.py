@@ -65,29 +65,29 @@ class Context:
     async def _set_slot(self, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
         name = prefix + intake.name(self._policy, request.key)
         if not request.value.strip():
-            held = await self._store.named(name)
-            if not held:
+            held = (await self._store.read(lambda q: q.names.holders([name]))).get(name)
+            if held is None:
                 raise NotFoundError(
                     f"the {layer} layer has no line called {request.key!r}", hint="scrubjay context shows its lines"
                 )
-            await self._forgetting.forget(api.ForgetRequest(ref=held[0]))
+            await self._forgetting.forget(api.ForgetRequest(ref=held))
             return await self.context(api.ContextRequest())
         content = await off_loop(len(request.value), lambda: intake.content(self._policy, request.value))
 
         def work(tx: Transaction) -> None:
-            held = tx.holders([name]).get(name)
+            held = tx.queries.names.holders([name]).get(name)
             if held is not None:
-                if tx.fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (held,)):
+                if tx.queries.memories.is_imported(held):
                     raise ConflictError(
                         f"the name {name!r} belongs to memory {held}, which came from a file",
                         hint=f"scrubjay forget {held} removes that one; then set the line again",
                     )
                 fields = {Field.CONTENT: content, Field.LAYER: layer.value}
-                tx.write_memories([MemoryWrite(memory_id=held, fields=fields)])
+                tx.memories.write([MemoryWrite(memory_id=held, fields=fields)])
             else:
                 draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
                 write = MemoryWrite(memory_id=tx.new_id(), fields=transfer.fields_of(draft, tx.now), names=(name,))
-                tx.write_memories([write])
+                tx.memories.write([write])
 
         await self._store.write(work)
         self._wake("embed")
@@ -96,7 +96,7 @@ class Context:
     async def slots(self, layer: Layer, project: str | None, session_id: str | None) -> dict[str, str]:
         """Return the lines of a layer that a caller sees, by their keys."""
         lines: dict[str, str] = {}
-        for memory in await self._store.layer(layer.value):
+        for memory in await self._store.read(lambda q: q.memories.layer(layer.value)):
             if visible(memory, project, session_id) and memory.superseded_by is None:
                 name = memory.name or memory.id[-6:]
                 lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content

@@ -10,10 +10,10 @@ from functools import partial
 from scrubjay import api
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service.paging import check_times, clauses, cursor, cursor_text, page_limit
+from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import SMALL_CHARS, off_loop
-from scrubjay.store import Store, Transaction
+from scrubjay.store import EventFilter, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventDraft
@@ -82,7 +82,7 @@ class Events:
                 wanted.append(clean.event)
 
         def work(tx: Transaction) -> tuple[Sequence[str], int]:
-            known = tx.known_events([event for event in wanted if event is not None])
+            known = tx.queries.events.known([event for event in wanted if event is not None])
             fresh: list[Event] = []
             ids: list[str] = []
             for event in wanted:
@@ -93,7 +93,7 @@ class Events:
                     known[event.dedupe_key] = event.id or tx.new_id()
                     fresh.append(replace(event, id=known[event.dedupe_key]))
                 ids.append(known[event.dedupe_key])
-            tx.append_events(fresh, learn=learn)
+            tx.events.append(fresh, learn=learn)
             return ids, len(fresh)
 
         ids, accepted = await self._store.write(work)
@@ -111,25 +111,23 @@ class Events:
     async def events(self, request: api.EventsRequest) -> api.EventsAnswer:
         """Return a page of events in time order."""
         check_times(request.since, request.until)
-        where, params = clauses(
-            ("session_id = ?", request.session_id),
-            ("(project = ? or project is null)", request.project),
-            ("ts >= ?", request.since),
-            ("ts < ?", request.until),
+        chosen = EventFilter(
+            session_id=request.session_id, project=request.project, since=request.since, until=request.until
         )
-        found, more = await self._store.page_of_events(
-            where,
-            params,
-            after=cursor(request.cursor),
-            limit=page_limit(self._policy, request.limit),
-            chars=self._policy.limits.page_chars,
+        found, more = await self._store.read(
+            lambda q: q.events.page(
+                chosen,
+                after=cursor(request.cursor),
+                limit=page_limit(self._policy, request.limit),
+                chars=self._policy.limits.page_chars,
+            )
         )
         notes = await self._references.notes_on(request.project)
         return api.EventsAnswer(events=tuple(found), next=cursor_text(more), notes=notes)
 
     async def sessions(self, _: api.Nothing) -> api.SessionsAnswer:
         """Return all sessions, newest first."""
-        return api.SessionsAnswer(sessions=tuple(await self._store.sessions()))
+        return api.SessionsAnswer(sessions=tuple(await self._store.read(lambda q: q.events.sessions())))
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

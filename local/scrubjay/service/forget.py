@@ -40,7 +40,7 @@ class Forgetting:
         backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
-        event = (await self._store.events([ref], chars=0)).get(ref)
+        event = (await self._store.read(lambda q: q.events.by_id([ref], chars=0))).get(ref)
         if event is not None and not visible_event(event, request.project, request.session_id):
             raise no_memory(ref)
         memory_id = (
@@ -77,18 +77,18 @@ class Forgetting:
 def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.ForgetAnswer:
     """Forget a memory and, unless `keep`, the passages it was read from and the memories that rest on them alone."""
     if keep:
-        tx.forget_memory(memory_id)
+        tx.forget.memory(memory_id)
         return _forgotten(tx, [memory_id])
     gone = [memory_id]
-    passages = tx.passages(tx.grips_of(memory_id))
-    tx.forget_memory(memory_id)
+    passages = tx.queries.grips.passages(tx.queries.grips.of_memory(memory_id))
+    tx.forget.memory(memory_id)
     for event_id, spans in passages.items():
-        for grip in tx.grips_over(event_id, spans):
-            tx.forget_grip(grip)
-            if not tx.grips_of(grip.memory_id) and tx.is_observation(grip.memory_id):
-                tx.forget_memory(grip.memory_id)
+        for grip in tx.queries.grips.over(event_id, spans):
+            tx.forget.grip(grip)
+            if not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+                tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
-        tx.blank_event(event_id, spans)
+        tx.forget.passages(event_id, spans)
     return _forgotten(tx, gone, sources=sum(len(spans) for spans in passages.values()))
 
 
@@ -96,17 +96,17 @@ def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetAnswe
     """Forget whole events, the grips on them, and the memories that rest on them alone."""
     gone: list[str] = []
     for event_id in event_ids:
-        for grip in tx.grips_over(event_id, None):
-            tx.forget_grip(grip)
-            if not tx.grips_of(grip.memory_id) and tx.is_observation(grip.memory_id):
-                tx.forget_memory(grip.memory_id)
+        for grip in tx.queries.grips.over(event_id, None):
+            tx.forget.grip(grip)
+            if not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+                tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
-        tx.forget_event(event_id)
+        tx.forget.event(event_id)
     return _forgotten(tx, gone, events=event_ids)
 
 
 def _forgotten(
     tx: Transaction, memories: Sequence[str], *, events: Sequence[str] = (), sources: int = 0
 ) -> api.ForgetAnswer:
-    tx.erase_traces()
+    tx.forget.erase_traces()
     return api.ForgetAnswer(forgotten=tuple(memories), events=tuple(events), sources=sources)

@@ -26,15 +26,15 @@ class History:
     async def why(self, request: api.RefRequest) -> api.WhyAnswer:
         """Return the passages a memory was read from, with their events, and everything that happened to it."""
         memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
-        grips = (await self._store.grips([memory_id])).get(memory_id, ())
+        grips = (await self._store.read(lambda q: q.grips.of_memories([memory_id]))).get(memory_id, ())
         sources: list[api.Source] = []
         for grip in grips:
             chars = max(grip.span_end, self._policy.limits.hit_chars)
-            run = await self._store.run_of_events(grip.event_id_start, grip.event_id_end, chars=chars)
+            run = await self._store.read(lambda q: q.events.run(grip.event_id_start, grip.event_id_end, chars=chars))
             seen = tuple(event for event in run if visible_event(event, request.project, request.session_id))
             sources.append(api.Source(grip=grip, events=seen))
         entry = await self._references.entry(memory_id)
-        history = tuple(_change(row) for row in await self._store.history(memory_id))
+        history = tuple(_change(row) for row in await self._store.read(lambda q: q.ops.history(memory_id)))
         return api.WhyAnswer(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),

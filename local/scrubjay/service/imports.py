@@ -123,15 +123,17 @@ class Imports:
             return cleaned, {content_hash(draft.content) for draft in cleaned}
 
         cleaned, hashes = await asyncio.to_thread(clean)
-        known = await self._store.from_sources([draft.metadata["source_key"] for draft in cleaned])
+        known = await self._store.read(
+            lambda q: q.memories.from_sources([draft.metadata["source_key"] for draft in cleaned])
+        )
         hashes -= {memory.content_hash for memory in known}
-        equal = await self._store.memories_said(hashes) if hashes else ()
+        equal = await self._store.read(lambda q: q.memories.with_content(hashes)) if hashes else ()
         below = [[memory for memory in found if not intake.is_above_import(memory.trust)] for found in (known, equal)]
         plan = await asyncio.to_thread(reconcile.planned, cleaned, *below)
         said["rewritten_here"] += plan.rewritten
         candidates = [name for draft in plan.fresh for name in (*reconcile.names_for(draft), *draft.aliases)]
         candidates += [name for _, names in plan.named for name in names]
-        taken = await self._store.taken(candidates) if candidates else set()
+        taken = set(await self._store.read(lambda q: q.names.holders(candidates)))
         fresh: list[MemoryDraft] = []
         for draft in plan.fresh:
             named, renamed, lost = reconcile.with_free_names(draft, taken)
@@ -140,7 +142,7 @@ class Imports:
             said["aliases_taken"] += lost
         changed = _note_writes(plan, taken)
         if changed:
-            await self._store.write(lambda tx: tx.write_memories(changed))
+            await self._store.write(lambda tx: tx.memories.write(changed))
             self._wake("embed")
         added = await self._memories.add_all(fresh) if fresh else []
         return plan, sum(1 for _, new in added if new), said, lowered
@@ -152,7 +154,7 @@ class Imports:
         if not earlier:
             return drafts
         keys = [earlier.get(draft.dedupe_key or "", "") for draft in drafts]
-        here = await self._store.deduped(keys)
+        here = await self._store.read(lambda q: q.events.deduped(keys))
         return tuple(
             replace(draft, dedupe_key=key) if (key, draft.project) in here else draft
             for draft, key in zip(drafts, keys, strict=True)
@@ -210,12 +212,12 @@ class Imports:
 
     async def _restore_log(self, file: export_format.Export, tally: transfer.Tally) -> None:
         """Take in the log of an export, as sync takes in those of other devices."""
-        before = await self._store.counts()
+        before = await self._store.read(lambda q: q.stats.counts())
         await self._store.write(partial(transfer.forget_copies, records=file.lines, events=True))
         for device, run in transfer.runs(file.lines):
             taking = partial(transfer.restore_run, device=device, run=run, own=device == self._store.device)
             tally.skipped += await self._store.write(taking)
-        after = await self._store.counts()
+        after = await self._store.read(lambda q: q.stats.counts())
         tally.events = max(after["events"] - before["events"], 0)
         kinds = ("memories", "identity_keys", "active_keys")
         tally.memories = max(sum(after[kind] - before[kind] for kind in kinds), 0)

@@ -101,9 +101,9 @@ class IndexMaintainer:
         complete = fresh is not None
         if fresh is None:
             fresh = Index()
-            async for events in self._store.event_docs():
+            async for events in self._store.pages(lambda q, after: q.documents.events(after)):
                 await asyncio.to_thread(fresh.load_events, events)
-            async for memories in self._store.memory_docs():
+            async for memories in self._store.pages(lambda q, after: q.documents.memories(after)):
                 await asyncio.to_thread(fresh.load_memories, memories)
             await asyncio.to_thread(fresh.loaded)
             self._unsaved = len(fresh)
@@ -116,8 +116,8 @@ class IndexMaintainer:
 
     async def _load_vectors(self) -> None:
         await self._clear_vectors()
-        if self.space is not None:
-            async for rows in self._store.vectors(self.space):
+        if (space := self.space) is not None:
+            async for rows in self._store.pages(lambda q, after: q.documents.vectors(space, after)):
                 await asyncio.to_thread(_put, self.index, rows)
 
     async def _clear_vectors(self) -> None:
@@ -134,7 +134,11 @@ class IndexMaintainer:
         """Return the copy of the index from beside the store, caught up with it; None when there is none of use."""
         found = await asyncio.to_thread(saved_index, self._store.path, self._identity())
         position = None if found is None else msgspec.convert(found[0]["position"], Position)
-        changed = None if position is None else await self._store.since(position)
+        changed = (
+            None
+            if position is None
+            else await self._store.read(lambda q: q.ops.changed_since(position, self._store.device))
+        )
         if found is None or position is None or changed is None:
             try:
                 await asyncio.to_thread(drop_index, self._store.path)
@@ -146,17 +150,17 @@ class IndexMaintainer:
         if rest["space"] != self.space:
             await asyncio.to_thread(index.clear_vectors)
         self._unsaved = 0
-        async for events in self._store.event_docs(position.events):
+        async for events in self._store.pages(lambda q, after: q.documents.events(after), position.events):
             await asyncio.to_thread(partial(index.add_events, events, keep_vectors=True))
             self._unsaved += len(events)
         for ids in batches(changed, SCANNED):
-            memories = await self._store.memory_docs_of(ids)
+            memories = await self._store.read(lambda q: q.documents.memories_by_id(ids))
             await asyncio.to_thread(index.remove, set(ids) - {doc.id for doc in memories})
             await asyncio.to_thread(index.add_memories, memories)
             self._unsaved += len(ids)
-        if self.space is not None:
+        if (space := self.space) is not None:
             for ids in batches(await asyncio.to_thread(index.without_vector, EMBEDDED_TYPES), SCANNED):
-                rows = await self._store.vectors_of(self.space, ids)
+                rows = await self._store.read(lambda q: q.documents.vectors_of(space, ids))
                 await asyncio.to_thread(_put, index, rows)
                 self._unsaved += len(rows)
         return index

@@ -12,10 +12,10 @@ from scrubjay.ingest import intake
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
-from scrubjay.service.paging import check_times, clauses, cursor, cursor_text, page_limit
+from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
-from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay.store import MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import MemoryDraft, content_hash
@@ -53,7 +53,10 @@ class Memories:
 
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]
-            known = {(said, scope, resource): found for said, scope, resource, found in tx.said(hashes)}
+            known = {
+                (said, scope, resource): found
+                for said, scope, resource, found in tx.queries.memories.duplicates(hashes)
+            }
             answers: list[tuple[str, bool]] = []
             writes: dict[str, MemoryWrite] = {}
             placed: list[tuple[str, str, bytes]] = []
@@ -72,12 +75,12 @@ class Memories:
                 if names:
                     earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
                     fields = dict(earlier.fields)
-                    if draft.name is not None and not tx.is_named(found) and Field.NAME not in fields:
+                    if draft.name is not None and not tx.queries.memories.is_named(found) and Field.NAME not in fields:
                         fields[Field.NAME] = draft.name
                     writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
-            tx.write_memories(list(writes.values()))
+            tx.memories.write(list(writes.values()))
             if embedded is not None:
-                tx.put_vectors(embedded[0], placed)
+                tx.vectors.put(embedded[0], placed)
             return answers
 
         answers = await self._store.write(work)
@@ -88,25 +91,25 @@ class Memories:
     async def page(self, request: api.ListRequest) -> api.ListAnswer:
         """Return a page of memories, newest first."""
         check_times(request.since, request.until)
-        where, params = clauses(
-            ("m.type = ?", request.type),
-            ("m.kind = ?", request.kind),
-            ("m.layer = ?", request.layer),
-            ("m.scope = ?", request.scope),
-            ("m.created_at >= ?", request.since),
-            ("m.created_at < ?", request.until),
+        chosen = MemoryFilter(
+            type=request.type,
+            kind=request.kind,
+            layer=request.layer,
+            scope=request.scope,
+            since=request.since,
+            until=request.until,
+            project=request.project,
+            session_id=request.session_id,
         )
-        if request.project is not None or request.session_id is not None:
-            where += " and (m.scope = 'user' or m.resource_id in (?, ?))"
-            params += (request.project, request.session_id)
-        found, more = await self._store.page_of_memories(
-            where,
-            params,
-            after=cursor(request.cursor),
-            limit=page_limit(self._policy, request.limit),
-            chars=self._policy.limits.page_chars,
+        found, more = await self._store.read(
+            lambda q: q.memories.page(
+                chosen,
+                after=cursor(request.cursor),
+                limit=page_limit(self._policy, request.limit),
+                chars=self._policy.limits.page_chars,
+            )
         )
-        names = await self._store.aliases([memory.id for memory in found])
+        names = await self._store.read(lambda q: q.names.aliases([memory.id for memory in found]))
         return api.ListAnswer(
             entries=tuple(
                 api.Entry(memory=memory, aliases=tuple(alias.name for alias in names.get(memory.id, ())))
@@ -136,7 +139,7 @@ class Memories:
         if request.topic is not None:
             fields[Field.TOPIC] = intake.topic(self._policy, request.topic)
         if request.layer is not None:
-            intake.check_layer(request.layer, (await self._store.memory(memory_id)).trust)
+            intake.check_layer(request.layer, (await self._store.read(lambda q: q.memories.get(memory_id))).trust)
             fields[Field.LAYER] = request.layer.value
         if request.metadata is not None:
             metadata = request.metadata
@@ -145,7 +148,7 @@ class Memories:
         if not fields:
             raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
-        await self._store.write(lambda tx: tx.write_memories([write]))
+        await self._store.write(lambda tx: tx.memories.write([write]))
         if Field.CONTENT in fields:
             self._wake("embed")
         return await self._references.entry(memory_id)
@@ -155,7 +158,7 @@ class Memories:
         memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
         name = intake.name(self._policy, request.name)
         write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
-        await self._store.write(lambda tx: tx.write_memories([write]))
+        await self._store.write(lambda tx: tx.memories.write([write]))
         return await self._references.entry(memory_id)
 
     async def alias(self, request: api.AliasRequest) -> api.Entry:
@@ -163,8 +166,8 @@ class Memories:
         memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
         name = intake.name(self._policy, request.alias)
         if request.remove:
-            await self._store.write(lambda tx: tx.unclaim(memory_id, name))
+            await self._store.write(lambda tx: tx.memories.unclaim(memory_id, name))
         else:
             write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
-            await self._store.write(lambda tx: tx.write_memories([write]))
+            await self._store.write(lambda tx: tx.memories.write([write]))
         return await self._references.entry(memory_id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
 from scrubjay_shared.clock import MAX_MILLIS, Millis
@@ -44,9 +42,3 @@ def cursor(text: str | None) -> tuple[int, int] | None:
 def cursor_text(at: tuple[int, int] | None) -> str | None:
     """Return the cursor of the page that begins at a place."""
     return None if at is None else f"{at[0]}-{at[1]}"
-
-
-def clauses(*parts: tuple[str, Any]) -> tuple[str, tuple[Any, ...]]:
-    """Return the conditions whose value is given, as SQL and its parameters."""
-    given = [(sql, value) for sql, value in parts if value is not None]
-    return " and ".join(["1", *(sql for sql, _ in given)]), tuple(value for _, value in given)

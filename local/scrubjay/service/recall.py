@@ -152,9 +152,13 @@ class Recall:
             return replace(ranking, hits=ranking.hits[:limit]), ""
         asked = [hit for hit in first if hit.kind == "event"]
         memories, events, before = await asyncio.gather(
-            self._store.memories([hit.id for hit in first if hit.kind == "memory"], chars=RERANKED_CHARS),
-            self._store.events([hit.id for hit in asked], chars=RERANKED_CHARS),
-            self._store.events([id_ for hit in asked for id_ in hit.before], chars=-RERANKED_CHARS),
+            self._store.read(
+                lambda q: q.memories.by_id([hit.id for hit in first if hit.kind == "memory"], chars=RERANKED_CHARS)
+            ),
+            self._store.read(lambda q: q.events.by_id([hit.id for hit in asked], chars=RERANKED_CHARS)),
+            self._store.read(
+                lambda q: q.events.by_id([id_ for hit in asked for id_ in hit.before], chars=-RERANKED_CHARS)
+            ),
         )
         passages = [
             memories[hit.id].content
@@ -214,7 +218,7 @@ class Recall:
         name = " ".join(text.split())
         if not name or len(name) > self._policy().limits.max_name_chars:
             return []
-        return await self._store.named(name)
+        return list((await self._store.read(lambda q: q.names.holders([name]))).values())
 
     async def _packed(self, ranked: Sequence[Ranked], max_tokens: int) -> tuple[tuple[api.Hit, ...], int, int]:
         """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""
@@ -241,12 +245,14 @@ class Recall:
         event_ids = {hit.id for hit in ranked if hit.kind == "event"}
         around = {event_id for hit in ranked for event_id in hit.neighbours}
         memories, grips, events = await asyncio.gather(
-            self._store.memories(memory_ids, chars=most + 1),
-            self._store.grips(memory_ids),
-            self._store.events([*event_ids, *around], chars=most + 1),
+            self._store.read(lambda q: q.memories.by_id(memory_ids, chars=most + 1)),
+            self._store.read(lambda q: q.grips.of_memories(memory_ids)),
+            self._store.read(lambda q: q.events.by_id([*event_ids, *around], chars=most + 1)),
         )
         ends = {grip.event_id_start for found in grips.values() for grip in found} - events.keys()
-        events |= await self._store.events([*ends], chars=0)  # only who said it and when: the grip has the words
+        events |= await self._store.read(
+            lambda q: q.events.by_id([*ends], chars=0)
+        )  # only who said it and when: the grip has the words
         found: list[api.Hit] = []
         for hit in ranked:
             neighbours = tuple(_quote(events[at]) for at in hit.neighbours if at in events)

@@ -21,9 +21,9 @@ class References:
 
     async def resolve(self, ref: str, project: str | None, session_id: str | None) -> str:
         """Return the id of the memory that a caller means. Raises NotFoundError for one that it may not see."""
-        memory_id = await self._store.resolve(intake.valid(ref))
+        memory_id = await self._store.read(lambda q: q.memories.resolve(intake.valid(ref)))
         if project is not None or session_id is not None:
-            memory = (await self._store.memories([memory_id], chars=0)).get(memory_id)
+            memory = (await self._store.read(lambda q: q.memories.by_id([memory_id], chars=0))).get(memory_id)
             if memory is None or not visible(memory, project, session_id):
                 raise no_memory(ref)
         return memory_id
@@ -35,13 +35,13 @@ class References:
         index = self._index()
         if index.projects.find(project) >= 0 or index.resources.find(project) >= 0:
             return ()
-        known = await self._store.projects()
+        known = await self._store.read(lambda q: q.stats.projects())
         return () if project in known else (projects.unknown(project, known),)
 
     async def entry(self, memory_id: str, *, created: bool = False) -> api.Entry:
         """Return a memory with its names."""
-        memory = await self._store.memory(memory_id)
-        names = (await self._store.aliases([memory_id])).get(memory_id, ())
+        memory = await self._store.read(lambda q: q.memories.get(memory_id))
+        names = (await self._store.read(lambda q: q.names.aliases([memory_id]))).get(memory_id, ())
         return api.Entry(memory=memory, aliases=tuple(alias.name for alias in names), created=created)
 
 

@@ -46,7 +46,6 @@ from scrubjay.service.status import Status
 from scrubjay.settings import Settings
 from scrubjay.store import (
     Store,
-    Transaction,
 )
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -199,7 +198,7 @@ class Service:
         )
         service = cls(store, policy, named, now)
         try:
-            await store.write(Transaction.drop_leases)
+            await store.write(lambda tx: tx.jobs.drop_leases())
             await service._models.start()
             await service._maintainer.load()
         except BaseException:

@@ -39,10 +39,10 @@ class Status:
 
     async def stats(self, _: api.Nothing) -> api.StatsAnswer:
         """Return counts and sizes."""
-        counts = await self._store.counts()
-        oldest, newest = await self._store.bounds()
+        counts = await self._store.read(lambda q: q.stats.counts())
+        oldest, newest = await self._store.read(lambda q: q.stats.bounds())
         space = self._space()
-        embedded = 0 if space is None else await self._store.embedded(space)
+        embedded = 0 if space is None else await self._store.read(lambda q: q.documents.embedded(space))
         waiting, refused = await self._models.queue.to_embed()
         return api.StatsAnswer(
             memories=counts["memories"],
@@ -53,8 +53,8 @@ class Status:
             ops=counts["ops"],
             identity_keys=counts["identity_keys"],
             active_keys=counts["active_keys"],
-            by_type=await self._store.grouped("type"),
-            by_kind=await self._store.grouped("kind"),
+            by_type=await self._store.read(lambda q: q.stats.grouped("type")),
+            by_kind=await self._store.read(lambda q: q.stats.grouped("kind")),
             file_bytes=self._store.path.stat().st_size,
             schema_version=self._store.schema_version,
             embedded=embedded,
@@ -116,7 +116,7 @@ class Status:
                 for model in found
             ),
             space=await self._models.embedder.space_name(),
-            embedded=0 if space is None else await self._store.embedded(space),
+            embedded=0 if space is None else await self._store.read(lambda q: q.documents.embedded(space)),
             to_embed=waiting,
             refused=refused,
             notes=tuple(choice.remark for choice in choices if choice.remark),

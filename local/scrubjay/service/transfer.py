@@ -20,7 +20,8 @@ from scrubjay.importers import export_format
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import Source
 from scrubjay.policy import TYPE_SALIENCE, MemoryPolicy
-from scrubjay.store import MemoryWrite, Transaction, replica
+from scrubjay.store import MemoryWrite, Transaction
+from scrubjay.store.queries.replication import LEFT
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes
 from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError
@@ -99,8 +100,8 @@ def events_of(
 
 def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[dict[str, str], int]:
     """Store events that are not there yet. Returns their ids here, by their ids in the file, and how many are new."""
-    known = tx.known_events([event for _, event in ready])
-    known |= tx.known_events([replace(event, id=given) for given, event in ready])
+    known = tx.queries.events.known([event for _, event in ready])
+    known |= tx.queries.events.known([replace(event, id=given) for given, event in ready])
     there: dict[str, str] = {}
     fresh: list[Event] = []
     for given, event in ready:
@@ -109,7 +110,7 @@ def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[
             fresh.append(event)
         there[given] = known[event.dedupe_key]
     # They were distilled where they were said: what that gave stands in the file.
-    tx.append_events(fresh, learn=False)
+    tx.events.append(fresh, learn=False)
     return there, len(fresh)
 
 
@@ -167,8 +168,8 @@ def write_memories(
     skipped: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     ids = {ready.kept.memory.id: minted(ready.kept.memory.id) for ready in group}
-    gone, known = tx.forgotten([*ids, *ids.values()]), tx.existing([*ids, *ids.values()])
-    taken = tx.holders([name for ready in group for name in _names(ready.draft)])
+    gone, known = tx.queries.ops.forgotten([*ids, *ids.values()]), tx.queries.memories.existing([*ids, *ids.values()])
+    taken = tx.queries.names.holders([name for ready in group for name in _names(ready.draft)])
     writes: list[MemoryWrite] = []
     for ready in group:
         given = ready.kept.memory.id
@@ -183,7 +184,7 @@ def write_memories(
         free = tuple(dict.fromkeys(name for name in names if taken.setdefault(name, here) == here))
         if set(names) - set(free):
             skipped["name_taken"] += 1
-        grips = tuple(grip for one in ready.grips if tx.holds(grip := _moved(one, here, there, source)))
+        grips = tuple(grip for one in ready.grips if tx.queries.grips.holds(grip := _moved(one, here, there, source)))
         skipped["source_not_found"] += len(ready.grips) - len(grips)
         draft, lowered = ready.draft, ready.changed.copy()
         if grips and ready.kept.memory.kind is Kind.OBSERVATION and draft.kind is not Kind.OBSERVATION:
@@ -198,7 +199,7 @@ def write_memories(
             }
         )
         writes.append(MemoryWrite(memory_id=here, fields=fields, grips=grips, names=free))
-    tx.write_memories(writes)
+    tx.memories.write(writes)
     return len(writes), +skipped, +changed
 
 
@@ -225,7 +226,7 @@ def _successor(tx: Transaction, given: str | None, source: Source) -> str | None
         own = minted(given)
     except ValueError:
         return None
-    return given if source is Source.RESTORE or tx.existing([given]) else own
+    return given if source is Source.RESTORE or tx.queries.memories.existing([given]) else own
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ def takes_log(tx: Transaction) -> bool:
     An account would never hear of ops that it has not and that are not this device's own. A store that enters its first
     account makes all that it holds its own (`Transaction.adopt`), and so what was restored goes there too.
     """
-    return replica.state_in(tx) is None and replica.left(tx) in {None, b""}
+    return tx.queries.replication.state() is None and tx.queries.replication.left() in {None, b""}
 
 
 def runs(lines: Iterable[export_format.Line]) -> Iterator[tuple[str, list[tuple[int, bytes | None]]]]:
@@ -259,22 +260,12 @@ def runs(lines: Iterable[export_format.Line]) -> Iterator[tuple[str, list[tuple[
 
 def restore_run(tx: Transaction, device: str, run: Sequence[tuple[int, bytes | None]], *, own: bool) -> Counter[str]:
     """Take in a run of a log; `own` says that it is this device's. Returns what of it was left out, by reason."""
-    held = {
-        seq: bytes(op_id)
-        for seq, op_id in tx.fetch(
-            "select seq, op_id from op where device = ? and seq in (select value from json_each(?)) and type <> 0",
-            (device, _array(seq for seq, _ in run)),
-        )
-    }
+    held = tx.queries.ops.ids_at(device, [seq for seq, _ in run])
     other = sum(data is not None and seq in held and _op_id(data) not in {held[seq], None} for seq, data in run)
-    received = tx.receive(device, run)
+    received = tx.ingest.receive(device, run)
     if not own:
-        tx.set_meta(replica.LEFT, "")
-    return Counter({"another_op": other, "not_understood": received.parked})
-
-
-def _array(seqs: Iterable[int]) -> str:
-    return f"[{','.join(map(str, seqs))}]"
+        tx.set_meta(LEFT, "")
+    return Counter({"another_op": other, "not_understood": received.quarantined})
 
 
 def _op_id(data: bytes) -> bytes | None:
@@ -291,17 +282,12 @@ def forget_copies(tx: Transaction, records: Sequence[export_format.Line], *, eve
     """
     said = {minted(line.memory.memory.id): line.memory.memory.content for line in records if line.memory is not None}
     hashes = {memory_id: content_hash(content) for memory_id, content in said.items()}
-    held = tx.fetch(
-        "select id, content_hash from memory where id in (select value from json_each(?))", (_texts(hashes),)
-    )
-    for memory_id, found in held:
+    for memory_id, found in tx.queries.memories.content_hashes(hashes).items():
         if found == hashes[memory_id]:
-            tx.forget_memory(memory_id)
+            tx.forget.memory(memory_id)
     copies = [minted(line.event.id) for line in records if events and line.event is not None]
-    for (event_id,) in tx.fetch(
-        "select id from event where not forgotten and id in (select value from json_each(?))", (_texts(copies),)
-    ):
-        tx.forget_event(event_id)
+    for event_id in tx.queries.events.existing(copies):
+        tx.forget.event(event_id)
 
 
 def _texts(ids: Iterable[str]) -> str:

@@ -1,29 +1,39 @@
 """The SQLite file: schema, migrations, transactions, full text, vectors. All SQL of the product is in this package."""
 
+from scrubjay.store.changes import Changes
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
 from scrubjay.store.file import check, copies, is_derived, meta_of, migrations, refused_in, restore, snapshots
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
-from scrubjay.store.peers import Outgoing, Received
+from scrubjay.store.op_ingest import Received
+from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
+from scrubjay.store.queries.conflicts import Conflict
+from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
+from scrubjay.store.queries.stats import JobRun
 from scrubjay.store.snapshot import Snapshot
-from scrubjay.store.store import Changes, Disputed, Parked, Store
-from scrubjay.store.transaction import MemoryWrite, Position, Transaction
+from scrubjay.store.store import Store
+from scrubjay.store.transaction import Transaction
+from scrubjay.store.writes.memories import MemoryWrite
 from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
     "FIRST",
     "Changes",
+    "Conflict",
     "Damage",
-    "Disputed",
+    "EventFilter",
     "Held",
     "Holder",
+    "JobRun",
+    "MemoryFilter",
     "MemoryWrite",
     "Outgoing",
-    "Parked",
     "Place",
     "Position",
+    "Quarantined",
+    "Queries",
     "Received",
     "Remedy",
     "Snapshot",

@@ -1,8 +1,8 @@
 """Finding what a disk changed behind our back: every flipped bit in what the file says, and what to do about it.
 
 SQLite's own check covers the structure of the file: trees, indexes against tables, full text against its copy. Of what
-stands in the rows, all that cannot be derived carries a check sum (`seals`). The rest is derived once more, by the code
-that derived it first: its tables are made anew beside the file, as temporary ones that hide those of the file, and
+stands in the rows, all that cannot be derived carries a check sum (`checksums`). The rest is derived once more, by the
+code that derived it first: its tables are made anew beside the file, as temporary ones that hide those of the file, and
 compared. Nothing of the store is written, and a daemon may go on meanwhile.
 """
 
@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scrubjay.store import embed_queue, file, rows, seals
+from scrubjay.store import checksums, embed_queue, file, rows, tables
 from scrubjay.store.index_file import index_is_whole
-from scrubjay.store.projection import Projection
+from scrubjay.store.projections.projections import Projections
+from scrubjay.store.queries import Queries
 from scrubjay.store.sqlite import translate
+from scrubjay.store.write_context import LogHead, WriteContext
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
@@ -53,21 +55,6 @@ class Damage:
 _REMEDIES = {"embedding": Remedy.VECTORS, "refused": Remedy.REBUILD, "embed_queue": Remedy.REBUILD}
 """What brings back the rows of sealed tables that can be had without a backup."""
 
-_SOURCES = frozenset({"event", "op", "unlearned", "space", "learned"})
-"""The tables that the projections are made from: every other one is hidden while they are made again."""
-
-_DERIVED: dict[str, tuple[str, str]] = {
-    "tombstone": ("id, hlc", "id"),
-    "memory": (rows.MEMORY_COLUMNS, "id"),
-    "name": ("name, memory_id, created_at, canonical, claimed", "name"),
-    "claim": ("name, hlc, device, memory_id", "name"),
-    "grip": (rows.GRIP_COLUMNS, "id"),
-    "conflict": ("memory_id, field, hlc, device", "memory_id"),
-    "counted": ("memory_id, device, total, last", "memory_id"),
-    "session": ("id, agent, project, start, last, closed, title, title_at, events, last_n", "id"),
-}
-"""The tables that follow from events and ops: the columns that do, and the one that names a row."""
-
 
 def find(path: Path, watch: Watch) -> Iterator[Damage]:
     """Yield what is damaged in a store of the newest schema, beyond what `file.check` finds. Opens it for reading only.
@@ -78,7 +65,7 @@ def find(path: Path, watch: Watch) -> Iterator[Damage]:
         connection.execute("begin")
         steps: list[Callable[[], Iterator[Damage]]] = [
             partial(_schema, connection),
-            *(partial(_sealed, connection, table, watch) for table in seals.SEALED),
+            *(partial(_sealed, connection, table, watch) for table in tables.CHECKSUMMED),
             partial(_linked, connection),
         ]
         sound = True
@@ -139,14 +126,14 @@ def _empty() -> Any:
 
 def _sealed(connection: Any, table: str, watch: Watch) -> Iterator[Damage]:
     """Compare every row of a table with its check sum."""
-    columns, key = seals.columns_of(connection, table), seals.key_of(connection, table)
+    columns, key = checksums.columns_of(connection, table), checksums.key_of(connection, table)
     total = connection.execute(f"select count(*) from {table}").fetchone()[0]
     named = [columns.index(column) for column in key]
     cursor = connection.execute(f"select {', '.join(columns)}, crc from {table} order by {', '.join(key)}")
     done = 0
     while found := cursor.fetchmany(PAGE):
         for row in found:
-            if seals.seal_of(*row[:-1]) != row[-1]:
+            if checksums.checksum(*row[:-1]) != row[-1]:
                 yield Damage(
                     what=_name_of(table, columns, row, named),
                     wrong="it fails its check sum",
@@ -230,7 +217,9 @@ def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:
     hidden = {
         name
         for kind, name, _, _ in definitions
-        if kind == "table" and name not in _SOURCES and not name.startswith(("sqlite_", "event_fts", "memory_fts_"))
+        if kind == "table"
+        and name not in tables.SOURCES
+        and not name.startswith(("sqlite_", "event_fts", "memory_fts_"))
     }
     for _, name, table, sql in definitions:
         if table in hidden:
@@ -240,10 +229,13 @@ def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:
         "insert into temp.tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
         (int(OpType.FORGET),),
     )
-    _Remade(connection).project_all()
-    for table, (columns, key) in _DERIVED.items():
-        watch(table, 0, 0)
-        yield from _differing(connection, f"{table} ", key, f"select {columns} from {{0}}.{table}")
+    context = WriteContext(connection, Queries(connection), LogHead(), Millis(0), bytes)
+    Projections(context, empty_full_text=_leave_new).project_all(tell=False)
+    for table in tables.DERIVED:
+        watch(table.name, 0, 0)
+        yield from _differing(
+            connection, f"{table.name} ", table.key, f"select {table.columns} from {{0}}.{table.name}"
+        )
     words = "select m.id, f.c0 from {0}.memory m left join {0}.memory_fts_content f on f.id = m.n"
     yield from _differing(connection, "the full text of memory ", "id", words)
     for (row,) in connection.execute(
@@ -263,17 +255,5 @@ def _differing(connection: Any, what: str, key: str, query: str) -> Iterator[Dam
         yield Damage(what=f"{what}{name}", wrong="it is not what its ops say", remedy=Remedy.REBUILD)
 
 
-class _Remade(Projection):
-    """The projections of a store, made in the temporary tables of a connection that can only read the file."""
-
-    def __init__(self, connection: Any) -> None:
-        from scrubjay.store.store import Changes  # noqa: PLC0415  # the store imports what this is about
-
-        super().__init__(None, connection, Changes(), Millis(0), bytes)  # type: ignore[arg-type]
-
-    def _empty_full_text(self, table: str) -> None:
-        """Do nothing: the temporary tables are new."""
-
-    def _put_memories(self, memories: Any) -> None:
-        super()._put_memories(memories)
-        self.changes = type(self.changes)()  # nobody follows these: they would be a copy of everything in memory
+def _leave_new(context: WriteContext, table: str) -> None:
+    """Do nothing: the temporary tables are new."""

@@ -79,9 +79,16 @@ class EmbedQueue:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        found = connection.execute("select space from embed_queue").fetchone()
-        self.space: int | None = None if found is None else int(found[0])
+        self._space: int | None = None
+        self._read = False
+
+    @property
+    def space(self) -> int | None:
         """The space in use, None without a model."""
+        if not self._read:
+            found = self._connection.execute("select space from embed_queue").fetchone()
+            self._space, self._read = None if found is None else int(found[0]), True
+        return self._space
 
     def enter(self, space: int) -> None:
         """Make the queue that of a space. Nothing happens when it is so already."""
@@ -92,7 +99,7 @@ class EmbedQueue:
         """Make the queue again for a space: the first step now, the others by `fill`. None empties it."""
         for table in ("unembedded", "refused", "embed_queue"):
             self._connection.execute(f"delete from {table}")
-        self.space = space
+        self._space, self._read = space, True
         if space is not None:
             self._connection.execute(
                 "insert into embed_queue (one, space, memories, events)"

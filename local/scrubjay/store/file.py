@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.destination import sync
-from scrubjay.store import seals
+from scrubjay.store import checksums
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.sqlite import translated
 from scrubjay_io import private_files
@@ -283,7 +283,7 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
         for step in steps:
             migrate(connection, step)
         connection.executemany("insert into meta (key, value) values (?, ?)", sorted(seed.items()))
-        seals.fill(connection)
+        checksums.fill(connection)
         connection.execute(
             "insert into event_fts (event_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None
@@ -306,12 +306,12 @@ def fts_erases() -> bool:
 
 
 def migrate(connection: Any, step: Migration) -> None:
-    """Run one step of the schema, and seal the rows that it left without a check sum: all of it, or nothing."""
+    """Run one step of the schema, and fill in the check sums that it left empty: all of it, or nothing."""
     connection.execute("begin immediate")
     try:
         for statement in _statements(step.sql):
             connection.execute(statement)
-        seals.fill(connection)
+        checksums.fill(connection)
         connection.execute(f"pragma user_version = {step.version}")
         connection.execute("commit")
     except BaseException:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from scrubjay.store import rows, sqlite
-from scrubjay.store.projection import ERASED
+from scrubjay.store.queries.op_log import ERASED
 from scrubjay_io.sqlite import Connection
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType

@@ -6,13 +6,30 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from scrubjay_io.sqlite import ERRORS, Connection, driver
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
 Row = tuple[Any, ...]
 Params = Sequence[Any]
+
+
+class Fetch(Protocol):
+    """Runs a query and returns its rows."""
+
+    def __call__(self, sql: str, params: Params = ()) -> list[Row]: ...  # noqa: D102
+
+
+def fetching(connection: Any) -> Fetch:
+    """Return what runs a query on the driver's own connection, in its thread."""
+
+    def fetch(sql: str, params: Params = ()) -> list[Row]:
+        found: list[Row] = connection.execute(sql, params).fetchall()
+        return found
+
+    return fetch
+
 
 BUSY_TIMEOUT_MS = 5_000  # readers never wait in WAL mode; this covers recovery of the log after a crash
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log file is cut back to this after a checkpoint

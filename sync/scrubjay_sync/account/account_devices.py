@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, Device, EntryType
 from scrubjay_shared.errors import (
@@ -22,7 +22,7 @@ from scrubjay_sync.keys.keyring import Keyring
 
 async def ends_of(store: Store, device: bytes) -> dict[bytes, tuple[int, bytes]]:
     """Return how far a device's lanes are held and verified here, by scope: what will count of it."""
-    lanes = await replica.lanes(store)
+    lanes = await store.read(lambda q: q.replication.lanes())
     return {scope: (lane.n, lane.tip) for (scope, owner), lane in lanes.items() if owner == device and lane.n}
 
 

@@ -62,7 +62,7 @@ async def log_in(
     _check_account(states, pending, machine.cloud.origin)
     if machine.device in states[-1].devices:  # it was let in before and stopped too early: that id's keys are gone
         fresh = machine.entropy(16).hex()
-        await machine.store.write(lambda tx: tx.reincarnate(fresh, 0))
+        await machine.store.write(lambda tx: tx.incarnation.renew(fresh, 0))
     own = DeviceKeys.new(machine.entropy)
     asked = Enroll(device=machine.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
     await machine.cloud.account.enroll(asked, pending=pending.token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.wire import (
@@ -44,14 +44,14 @@ async def log_out(machine: Machine, member: Member | None) -> None:
 
 async def leave(store: Store, vault: Vault, entropy: Entropy) -> None:
     """Erase what a store keeps of its account, its memories excepted. Doing it twice is doing it once."""
-    state = await replica.state(store)
+    state = await store.read(lambda q: q.replication.state())
     if state is not None:
         after = await confirmed_seq(store, bytes.fromhex(store.device), state.sealed_seq)
         fresh = entropy(16).hex()
 
         def end(tx: Any) -> None:
-            tx.reincarnate(fresh, after)
-            replica.end(tx)
+            tx.incarnation.renew(fresh, after)
+            tx.replication.end()
 
         await store.write(end)
     await vault.erase()
@@ -60,9 +60,9 @@ async def leave(store: Store, vault: Vault, entropy: Entropy) -> None:
 async def confirmed_seq(store: Store, device: bytes, sealed_seq: int) -> int:
     """Return the last op of this device up to which the server has confirmed every one."""
     confirmed = sealed_seq
-    for (scope, owner), lane in (await replica.lanes(store)).items():
+    for (scope, owner), lane in (await store.read(lambda q: q.replication.lanes())).items():
         if owner == device:
-            waiting = await replica.sealed(store, scope, device, after=lane.acked_n)
+            waiting = await store.read(lambda q: q.replication.sealed(scope, device, after=lane.acked_n))
             confirmed = min([confirmed, *(one.seq_low - 1 for one in waiting)])
     return max(confirmed, 0)
 

@@ -92,6 +92,6 @@ async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = Fa
     if states[0].genesis != bundle.genesis:
         raise SplitError("the server shows another account than the bundle was made for", hint="do not trust it")
     if machine.device != bundle.device:
-        await machine.store.write(lambda tx: tx.reincarnate(bundle.device.hex(), 0))
+        await machine.store.write(lambda tx: tx.incarnation.renew(bundle.device.hex(), 0))
     await machine.vault.save(Secrets(account=bundle.account, device=bundle.device, keys=bundle.keys))
     return await begin_replication(machine, bundle.account, entries)

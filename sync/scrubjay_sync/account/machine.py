@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared import account as account_log
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -41,13 +41,13 @@ class Machine:
 
 async def require_logged_out(machine: Machine) -> None:
     """Raise ConflictError when the store replicates an account already."""
-    if await replica.state(machine.store) is not None:
+    if await machine.store.read(lambda q: q.replication.state()) is not None:
         raise ConflictError("this store is logged in already", hint="scrubjay logout first")
 
 
 async def account_before(store: Store) -> bytes:
     """Return the account that the store was in last; empty when there was none, or nobody knows what it still has."""
-    return await store.write(replica.left) or b""
+    return await store.read(lambda q: q.replication.left()) or b""
 
 
 async def require_same_account(machine: Machine, account: bytes, *, bring_all: bool) -> None:
@@ -72,10 +72,10 @@ async def begin_replication(machine: Machine, account: bytes, entries: Sequence[
     """
 
     def begin(tx: Any) -> None:
-        if replica.left(tx) not in {None, account}:
-            tx.adopt()
-        replica.begin(tx, account)
-        replica.keep_log(tx, 0, list(entries))
+        if tx.queries.replication.left() not in {None, account}:
+            tx.incarnation.adopt()
+        tx.replication.begin(account)
+        tx.replication.keep_log(0, list(entries))
 
     await machine.store.write(begin)
     member = await machine.member()

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, Device, EntryType, ScopeState
@@ -108,7 +108,7 @@ class Member:
         verify. A revoked device loads: it learns so from `refresh`.
         """
         secrets = await vault.load()
-        entries = await replica.log(store)
+        entries = await store.read(lambda q: q.replication.account_log())
         if secrets is None or not entries:
             raise NotFoundError(
                 "this device's keys for its account are gone",
@@ -308,7 +308,7 @@ class Member:
         """Pin some more entries; `states` are those after all of them."""
         first = len(self._entries)
         if entries:
-            await self._store.write(lambda tx: replica.keep_log(tx, first, list(entries)))
+            await self._store.write(lambda tx: tx.replication.keep_log(first, list(entries)))
             self._entries += entries
             self._states = states
 
@@ -381,17 +381,17 @@ class Member:
 
     async def _bind(self) -> None:
         """Bind projects in the store as the account has them bound: to what is first written from here on."""
-        bound = {one.project: one.scope for one in await replica.bindings(self._store)}
+        bound = {one.project: one.scope for one in await self._store.read(lambda q: q.replication.bindings())}
         wanted = dict(self.projects)
         if bound == wanted:
             return
 
         def bind(tx: Transaction) -> None:
             for project in bound.keys() - wanted.keys():
-                replica.unbind(tx, project)
+                tx.replication.unbind(project)
             for project in sorted(wanted):
                 if bound.get(project) != wanted[project]:
-                    replica.bind(tx, project, wanted[project], self._store.last_seq)
+                    tx.replication.bind(project, wanted[project], self._store.last_seq)
 
         await self._store.write(bind)
 

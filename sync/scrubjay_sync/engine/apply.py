@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.envelope import Envelope
@@ -30,7 +29,7 @@ async def receive_objects(context: Context, objects: Sequence[Envelope], tally: 
     """Check and open some objects, and apply what holds, together with the cursor behind them."""
     if any(context.ahead_of_log(envelope) for envelope in objects):
         await context.member.refresh(context.cloud)
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     groups: dict[LaneId, list[Envelope]] = {}
     for envelope in objects:
         groups.setdefault(envelope.lane, []).append(envelope)
@@ -77,9 +76,9 @@ async def apply_objects(
             else:
                 n, tip = last.header.n_to, last.end
                 changed = replace(lane, n=n, tip=tip, hw_n=n, hw_tip=tip)
-            replica.put_lane(tx, changed)
+            tx.replication.put_lane(changed)
         if cursor is not None:
-            replica.set_state(tx, cursor=cursor)
+            tx.replication.set_state(cursor=cursor)
         return told
 
     for applied, conflicts, parked, erased in await context.store.write(work):
@@ -99,17 +98,17 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
     for one in found:
         if one.part is not None:
             seq, number, count, data = one.part
-            whole = replica.keep_part(tx, device, seq, place=number, parts=count, data=data)
+            whole = tx.replication.keep_part(device, seq, place=number, parts=count, data=data)
             if whole is not None:
                 entries.append((seq, _joined(whole)))
         if one.checkpoint is not None:
-            replica.saw(tx, lane.device, one.checkpoint.at)
+            tx.replication.saw(lane.device, one.checkpoint.at)
     if not entries:
         return 0, 0, 0, False
     if lane.scope != context.member.home:
-        replica.place(tx, {entity: lane.scope for seq, data in entries for entity in _entities(data, device, seq)})
-    told = tx.receive(device, entries)
-    return told.applied, told.conflicts, told.parked, told.erased
+        tx.replication.place({entity: lane.scope for seq, data in entries for entity in _entities(data, device, seq)})
+    told = tx.ingest.receive(device, entries)
+    return told.applied, told.conflicts, told.quarantined, told.erased
 
 
 def _joined(pieces: bytes) -> bytes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane, SyncState
+from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.errors import (
     WithheldError,
@@ -35,14 +34,14 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
             n, tip = head.n, head.tip
             if ends is not None and n > ends.get(head.scope, (0, b""))[0]:
                 n, tip = ends.get(head.scope, (0, b""))
-            if n and replica.lane_in(tx, head.scope, head.device) is None:
+            if n and tx.queries.replication.lane(head.scope, head.device) is None:
                 pinned = context.empty_lane(head.scope, head.device)
                 pinned = replace(pinned, n=n, tip=tip, low=n + 1, low_prev=tip, hw_n=n, hw_tip=tip)
-                replica.put_lane(tx, pinned)
-        replica.set_state(
-            tx, cursor=heads.cursor, store_id=context.cloud.store_id or "", generation=context.cloud.generation or 0
+                tx.replication.put_lane(pinned)
+        tx.replication.set_state(
+            cursor=heads.cursor, store_id=context.cloud.store_id or "", generation=context.cloud.generation or 0
         )
-        state = replica.state_in(tx)
+        state = tx.queries.replication.state()
         assert state is not None  # noqa: S101 - `_begun` made it
         return state
 
@@ -51,13 +50,17 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
 
 async def backfill(context: Context, tally: Tally) -> None:
     """Read what a new device still lacks, from each lane's newest end backwards, the lanes in turn."""
-    waiting = [lane_id for lane_id, lane in sorted((await replica.lanes(context.store)).items()) if lane.low > 1]
-    total = sum(lane.n for lane in (await replica.lanes(context.store)).values())
+    waiting = [
+        lane_id
+        for lane_id, lane in sorted((await context.store.read(lambda q: q.replication.lanes())).items())
+        if lane.low > 1
+    ]
+    total = sum(lane.n for lane in (await context.store.read(lambda q: q.replication.lanes())).values())
     reach: dict[LaneId, int] = {}
     while waiting:
         for lane_id in list(waiting):
             context.check_disk()
-            lane = (await replica.lanes(context.store))[lane_id]
+            lane = (await context.store.read(lambda q: q.replication.lanes()))[lane_id]
             if lane.low <= 1 or lane_id in tally.held or not context.reads(lane.scope):
                 waiting.remove(lane_id)
                 continue
@@ -66,7 +69,7 @@ async def backfill(context: Context, tally: Tally) -> None:
             except REFUSED as error:
                 await context.refuse(tally, lane_id, error)
             tally.pages += 1
-        left = sum(lane.low - 1 for lane in (await replica.lanes(context.store)).values())
+        left = sum(lane.low - 1 for lane in (await context.store.read(lambda q: q.replication.lanes())).values())
         context.on_progress(Progress(step="bootstrap", done=total - left, total=total))
 
 

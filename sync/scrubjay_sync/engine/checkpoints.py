@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
 from scrubjay_shared.errors import (
@@ -25,13 +24,13 @@ log = logging.getLogger(__name__)
 
 async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally: Tally) -> None:
     """Compare what another device has seen with what the server showed us."""
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     unseen: list[Lane] = []
     for (scope, owner), (n, tip) in sorted(checkpoint.heads.items()):
         lane = lanes.get((scope, owner))
         if not context.reads(scope):
             continue
-        known = await replica.link(context.store, scope, owner, n)
+        known = await context.store.read(lambda q: q.replication.link(scope, owner, n))
         if known is not None and known != tip:
             error = SplitError(
                 f"device {short(device)} was shown another lane of {short(owner)} than this one",
@@ -43,10 +42,10 @@ async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally
             unseen.append(replace(lane or context.empty_lane(scope, owner), hw_n=n, hw_tip=tip))
     for lane in unseen:
         await context.put_lane(lane)
-    entries = await replica.log(context.store)
+    entries = await context.store.read(lambda q: q.replication.account_log())
     if checkpoint.log_seq >= len(entries):
         await context.member.refresh(context.cloud)
-        entries = await replica.log(context.store)
+        entries = await context.store.read(lambda q: q.replication.account_log())
     if checkpoint.log_seq >= len(entries) or account_log.read(entries[checkpoint.log_seq]).hash != checkpoint.log_head:
         error = SplitError(
             f"device {short(device)} was shown another account log than this one",
@@ -57,7 +56,7 @@ async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally
 
 async def publish(context: Context, tally: Tally) -> None:
     """Tell the other devices, once a day and once in a thousand objects, what this one has seen."""
-    state = await replica.state(context.store)
+    state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round begins with it
     home = context.member.home
     if home not in context.scopes:
@@ -66,7 +65,7 @@ async def publish(context: Context, tally: Tally) -> None:
     fresh = 0 <= context.now() - state.beacon_at < SYNC.checkpoint_ms
     if state.beacon_at and fresh and lane.n - state.beacon_n < SYNC.checkpoint_places:
         return
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     seen = Checkpoint(
         at=context.now(),
         heads={lane_id: (one.n, one.tip) for lane_id, one in lanes.items() if one.n and one.low <= one.n},
@@ -77,7 +76,7 @@ async def publish(context: Context, tally: Tally) -> None:
     def work(tx: Transaction) -> None:
         place = outbox.next_seal_context(context, tx, home)
         outbox.keep_own(context, tx, home, [packing.checkpoint(place, seen, context.signer)])
-        replica.set_state(tx, beacon_at=seen.at, beacon_n=place.n)
+        tx.replication.set_state(beacon_at=seen.at, beacon_n=place.n)
 
     await context.store.write(work)
     await push.send_sealed(context, tally)

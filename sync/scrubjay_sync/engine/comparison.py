@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane, SyncState
+from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.wire import Heads
 from scrubjay_sync import planning
@@ -26,8 +25,7 @@ async def adopt_restored_server(context: Context, state: SyncState, heads: Heads
     log.info("sync server_changed generation=%s", context.cloud.generation)
 
     def work(tx: Transaction) -> None:
-        replica.set_state(
-            tx,
+        tx.replication.set_state(
             cursor=heads.cursor,
             store_id=context.cloud.store_id or "",
             generation=context.cloud.generation or 0,
@@ -45,7 +43,7 @@ async def adopt_restored_server(context: Context, state: SyncState, heads: Heads
 async def compare_lanes(context: Context, heads: Heads, tally: Tally) -> None:
     """Compare every lane with the server's, and deal with what should not be."""
     there = {(head.scope, head.device): head for head in heads.heads}
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     own_ids = {(scope, context.device) for scope in context.scopes}
     lost: list[tuple[Lane, int]] = []
     for lane_id in sorted(lanes.keys() | (own_ids & there.keys())):
@@ -57,7 +55,7 @@ async def compare_lanes(context: Context, heads: Heads, tally: Tally) -> None:
         n = head.n if head is not None else 0
         if n >= context.counts_to(scope, device):
             continue  # its device was revoked, and the server has all of it that counts
-        known = await replica.link(context.store, scope, device, n) if n < lane.n else None
+        known = await context.store.read(lambda q: q.replication.link(scope, device, n)) if n < lane.n else None
         verdict = planning.compare(lane, head, own=device == context.device, link_there=known)
         if verdict is Verdict.FORK:
             await forks.new_incarnation(context, tally)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from scrubjay.store import Store, replica
-from scrubjay.store.replica import Lane, SyncState
+from scrubjay.store import Store
+from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, ObjectKind, lane_root
@@ -104,11 +104,13 @@ class Context:
 
     async def put_lane(self, lane: Lane) -> None:
         """Keep a lane."""
-        await self.store.write(lambda tx: replica.put_lane(tx, lane))
+        await self.store.write(lambda tx: tx.replication.put_lane(lane))
 
     async def own_lane(self, scope: bytes) -> Lane:
         """Return this device's lane of a scope."""
-        return (await replica.lanes(self.store)).get((scope, self.device)) or self.empty_lane(scope, self.device)
+        return (await self.store.read(lambda q: q.replication.lanes())).get((scope, self.device)) or self.empty_lane(
+            scope, self.device
+        )
 
     def key(self, envelope: Envelope) -> bytes:
         """Return the key that opens an object. Raises WrongKeyError when this device does not have it."""
@@ -141,6 +143,8 @@ class Context:
         """Keep an alarm; with `holds`, it is also among the round's errors."""
         if holds:
             tally.errors.append(error)
-        new = await self.store.write(lambda tx: replica.raise_alarm(tx, error.code, subject, error.message, error.hint))
+        new = await self.store.write(
+            lambda tx: tx.replication.raise_alarm(error.code, subject, error.message, error.hint)
+        )
         if new:
             log.warning("sync alarm code=%s subject=%s", error.code, subject[:16])

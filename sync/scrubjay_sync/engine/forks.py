@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared import ops
@@ -48,23 +47,23 @@ async def new_incarnation(context: Context, tally: Tally) -> None:
     old = context.device
     after = await last_shared(context, common, theirs)
     new = context.entropy(16).hex()
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
 
     def work(tx: Transaction) -> int:
         for scope, n in common.items():
             lane = lanes.get((scope, old))
             if lane is None:
                 continue
-            tip = replica.link_in(tx, scope, old, n) if n else None
+            tip = tx.queries.replication.link(scope, old, n) if n else None
             if tip is None:
-                replica.drop_lane(tx, scope, old)
+                tx.replication.drop_lane(scope, old)
                 continue
-            replica.drop_sealed(tx, scope, old, after=n)
-            tx.fetch("delete from lane where scope = ? and device = ?", (scope, old))
-            replica.put_lane(tx, replace(lane, n=n, tip=tip, acked_n=0, hw_n=n, hw_tip=tip))
-        replica.settle_erased(tx, old, [seq for seq in theirs if seq > after])
-        replica.set_state(tx, sealed_seq=0, beacon_at=0, beacon_n=0)
-        return tx.reincarnate(new, after)
+            tx.replication.drop_sealed(scope, old, after=n)
+            cut = replace(lane, n=n, tip=tip, acked_n=0, hw_n=n, hw_tip=tip)
+            tx.replication.put_lane(cut, cut_back=True)
+        tx.replication.settle_erased(old, [seq for seq in theirs if seq > after])
+        tx.replication.set_state(sealed_seq=0, beacon_at=0, beacon_n=0)
+        return tx.incarnation.renew(new, after)
 
     moved = await context.store.write(work)
     tally.new_incarnation = True
@@ -82,9 +81,9 @@ async def _diverged(context: Context, scope: bytes) -> tuple[int, dict[int, byte
 
     Also whether anything follows, or differs, that bears our own signature.
     """
-    lane = (await replica.lanes(context.store)).get((scope, context.device)) or context.empty_lane(
-        scope, context.device
-    )
+    lane = (await context.store.read(lambda q: q.replication.lanes())).get(
+        (scope, context.device)
+    ) or context.empty_lane(scope, context.device)
     root = lane_root(context.member.account, scope, context.device)
     n, prev, common, found = 0, root, 0, dict[int, bytes]()
     parts: dict[int, dict[int, bytes]] = {}
@@ -115,18 +114,18 @@ async def _diverged(context: Context, scope: bytes) -> tuple[int, dict[int, byte
 async def _have(context: Context, lane: Lane, n: int, tip: bytes) -> bool:
     if n == lane.n:
         return tip == lane.tip
-    return n < lane.n and await replica.link(context.store, lane.scope, lane.device, n) == tip
+    return n < lane.n and await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, n)) == tip
 
 
 async def last_shared(context: Context, common: Mapping[bytes, int], theirs: Mapping[int, bytes]) -> int:
     """Return the place of the last op of this device before the first that the server does not have."""
-    state = await replica.state(context.store)
+    state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round begins with it
-    ours = await replica.op_ids(context.store, context.device)
+    ours = await context.store.read(lambda q: q.ops.op_ids(context.device.hex()))
     missing = [seq for seq, op_id in ours.items() if seq > state.sealed_seq and theirs.get(seq) != op_id]
     for scope, n in common.items():
-        rows = await replica.sealed(context.store, scope, context.device, after=n)
-        for data in await replica.objects(context.store, rows):
+        rows = await context.store.read(lambda q: q.replication.sealed(scope, context.device, after=n))
+        for data in await context.store.read(lambda q: q.replication.objects(rows)):
             envelope = wire_envelope.parse(data)
             if envelope.header.n_from <= n:
                 continue

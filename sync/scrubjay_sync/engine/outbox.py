@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Sealed
+from scrubjay.store.replication_state import Sealed
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_sync import packing, planning
@@ -20,36 +19,36 @@ log = logging.getLogger(__name__)
 
 def seal_next(context: Context, tx: Transaction) -> int:
     """Seal the next ops into objects that continue our lanes. Returns how many ops."""
-    state = replica.state_in(tx)
+    state = tx.queries.replication.state()
     assert state is not None  # noqa: S101 - a round begins with it
-    outgoing = tx.unsent(state.sealed_seq, SYNC.seal_ops)
+    outgoing = tx.queries.ops.unsent(context.store.device, state.sealed_seq, SYNC.seal_ops)
     if not outgoing:
         return 0
-    bindings = {one.project: one for one in replica.bindings_in(tx)}
-    placed = replica.placed(tx, {one.entity for one in outgoing})
+    bindings = {one.project: one for one in tx.queries.replication.bindings()}
+    placed = tx.queries.replication.placed({one.entity for one in outgoing})
     routes, new = planning.routed(
         outgoing,
         home=context.member.home,
         placed=placed,
         bindings=bindings,
-        first_op=lambda entity: replica.first_op(tx, entity, context.store.device),
+        first_op=lambda entity: tx.queries.ops.first_op(entity, context.store.device),
     )
-    replica.place(tx, new)
+    tx.replication.place(new)
     for scope, entries in sorted(routes.items()):
         if scope not in context.scopes:
             continue  # a limited device's own notes outside its scopes stay on it
         for run in planning.cut(entries):
             keep_own(context, tx, scope, packing.segments(next_seal_context(context, tx, scope), run, context.signer))
     last = outgoing[-1].seq
-    replica.set_state(tx, sealed_seq=last)
+    tx.replication.set_state(sealed_seq=last)
     # What was erased before it was sealed is in no object.
-    replica.settle_erased(tx, context.device, [one.seq for one in outgoing])
+    tx.replication.settle_erased(context.device, [one.seq for one in outgoing])
     return len(outgoing)
 
 
 def next_seal_context(context: Context, tx: Transaction, scope: bytes) -> SealContext:
     """Return where the next object of our lane of a scope goes, and what it is sealed with."""
-    lane = replica.lane_in(tx, scope, context.device) or context.empty_lane(scope, context.device)
+    lane = tx.queries.replication.lane(scope, context.device) or context.empty_lane(scope, context.device)
     epoch = context.member.current_epoch(scope)
     return SealContext(
         account=context.member.account,
@@ -66,9 +65,9 @@ def next_seal_context(context: Context, tx: Transaction, scope: bytes) -> SealCo
 def keep_own(context: Context, tx: Transaction, scope: bytes, made: Sequence[Opened]) -> None:
     """Keep objects of our own lane, and move the lane's end behind them."""
     keep_objects(tx, made)
-    lane = replica.lane_in(tx, scope, context.device) or context.empty_lane(scope, context.device)
+    lane = tx.queries.replication.lane(scope, context.device) or context.empty_lane(scope, context.device)
     n, tip = made[-1].envelope.header.n_to, made[-1].envelope.end
-    replica.put_lane(tx, replace(lane, n=n, tip=tip, hw_n=n, hw_tip=tip))
+    tx.replication.put_lane(replace(lane, n=n, tip=tip, hw_n=n, hw_tip=tip))
 
 
 def keep_objects(tx: Transaction, found: Sequence[Opened]) -> None:
@@ -76,8 +75,7 @@ def keep_objects(tx: Transaction, found: Sequence[Opened]) -> None:
     for one in found:
         header, (low, high) = one.envelope.header, packing.seqs([one])
         data = one.envelope.data
-        replica.keep_sealed(
-            tx,
+        tx.replication.keep_sealed(
             Sealed(
                 scope=header.scope,
                 device=header.device,
@@ -90,18 +88,18 @@ def keep_objects(tx: Transaction, found: Sequence[Opened]) -> None:
             ),
             data,
         )
-        replica.keep_link(tx, header.scope, header.device, header.n_to, one.envelope.end)
+        tx.replication.keep_link(header.scope, header.device, header.n_to, one.envelope.end)
 
 
 def reseal(context: Context, tx: Transaction, scope: bytes, after: int) -> None:
     """Seal what the server has not taken again, under the epoch of now: the same ops at the same places."""
     before = [
         packing.opened(envelope, context.key(envelope))
-        for envelope in map(wire_envelope.parse, replica.drop_sealed(tx, scope, context.device, after=after))
+        for envelope in map(wire_envelope.parse, tx.replication.drop_sealed(scope, context.device, after=after))
     ]
-    lane = replica.lane_in(tx, scope, context.device)
+    lane = tx.queries.replication.lane(scope, context.device)
     assert lane is not None  # noqa: S101 - something of it was pushed
     tip = before[0].envelope.header.prev if before else lane.tip
-    replica.put_lane(tx, replace(lane, n=after, tip=tip, acked_n=after))
+    tx.replication.put_lane(replace(lane, n=after, tip=tip, acked_n=after))
     for one in before:
         keep_own(context, tx, scope, packing.resealed(next_seal_context(context, tx, scope), one, context.signer))

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane, Sealed
+from scrubjay.store.replication_state import Lane, Sealed
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.account import EntryType
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 async def pack_lanes(context: Context, tally: Tally) -> None:
     """Put packs in the place of many small objects, and of those that hold words which were erased."""
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     for device in sorted({lane.device for lane in lanes.values()}):
         mine = [lane for lane in lanes.values() if lane.device == device and lane.scope in context.scopes]
         mine = [lane for lane in mine if lane.low <= 1 and (lane.scope, device) not in tally.held]
@@ -36,12 +35,12 @@ async def pack_lanes(context: Context, tally: Tally) -> None:
 
 async def _pack_device(context: Context, device: bytes, lanes: Sequence[Lane], tally: Tally) -> None:
     own = device == context.device
-    erased = await replica.erased(context.store, device)
+    erased = await context.store.read(lambda q: q.replication.erased(device))
     due = {seq for seq, at in erased.items() if not 0 <= context.now() - at < SYNC.repack_after_ms}
     found: set[int] = set()
     for lane in lanes:
         confirmed = lane.acked_n if own else lane.n
-        rows = await replica.sealed(context.store, lane.scope, device)
+        rows = await context.store.read(lambda q: q.replication.sealed(lane.scope, device))
         ranges = planning.packs([row for row in rows if row.n_to <= confirmed], due)
         if any(row.n_to > confirmed for row in rows):
             found |= due  # what is not confirmed yet may hold them
@@ -54,7 +53,7 @@ async def _pack_device(context: Context, device: bytes, lanes: Sequence[Lane], t
             stale = [one.rows[0] for one in ranges if one.erasing]
             found |= await _follow_owner(context, lane, stale, due, tally)
     if due - found:  # they stand in nothing that is kept or served
-        await context.store.write(lambda tx: replica.settle_erased(tx, device, due - found))
+        await context.store.write(lambda tx: tx.replication.settle_erased(device, due - found))
 
 
 async def _adopts(context: Context, lane_id: LaneId) -> bool:
@@ -80,7 +79,9 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
 
     Returns which erased ops stood in what it covers.
     """
-    covered = [wire_envelope.parse(data) for data in await replica.objects(context.store, chosen.rows)]
+    covered = [
+        wire_envelope.parse(data) for data in await context.store.read(lambda q: q.replication.objects(chosen.rows))
+    ]
     if len(covered) != len(chosen.rows):
         return erased
     opened = [packing.opened(envelope, context.key(envelope)) for envelope in covered]
@@ -94,7 +95,7 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
     if gone:
         device = lane.device.hex()
         current = await context.store.write(
-            lambda tx: {one.seq: one.data for one in tx.ops_between(device, min(gone), max(gone))}
+            lambda tx: {one.seq: one.data for one in tx.queries.ops.between(device, min(gone), max(gone))}
         )
         entries |= {seq: current.get(seq) for seq in gone}
     epoch = context.member.current_epoch(lane.scope)
@@ -122,8 +123,7 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
 
     def work(tx: Transaction) -> None:
         header = made.header
-        replica.keep_sealed(
-            tx,
+        tx.replication.keep_sealed(
             Sealed(
                 scope=header.scope,
                 device=header.device,
@@ -136,7 +136,7 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
             ),
             made.data,
         )
-        replica.settle_erased(tx, lane.device, gone)
+        tx.replication.settle_erased(lane.device, gone)
 
     await context.store.write(work)
     tally.packed += len(covered)
@@ -154,7 +154,7 @@ async def _adopt_served_pack(context: Context, lane: Lane, n: int, tally: Tally)
     if served is None:
         return False
     header = served.envelope.header
-    rows = await replica.sealed(context.store, lane.scope, lane.device)
+    rows = await context.store.read(lambda q: q.replication.sealed(lane.scope, lane.device))
     ends = {row.n_from for row in rows} & {header.n_from}, {row.n_to for row in rows} & {header.n_to}
     if not all(ends):  # it would cut one of ours in two
         return False
@@ -168,7 +168,7 @@ async def _served_pack(context: Context, lane: Lane, n: int, tally: Tally) -> Op
     if not page or page[0].header.kind != ObjectKind.PACK or page[0].lane != (lane.scope, lane.device):
         return None
     pack = page[0]
-    known = await replica.link(context.store, lane.scope, lane.device, pack.header.n_to)
+    known = await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, pack.header.n_to))
     try:
         validation.check_header(context, pack)
         if known is not None and (known != pack.end or not signed_by(pack, context.keys_of(pack))):
@@ -203,15 +203,15 @@ async def _follow_owner(context: Context, lane: Lane, rows: Sequence[Sealed], du
 
 def _current_content(context: Context, device: bytes, seqs: Sequence[int], tx: Transaction) -> dict[int, bytes | None]:
     """Return what some erased ops of a device say by now, and put off looking at them again."""
-    replica.wait_erased(tx, device, seqs, context.now())
-    return {one.seq: one.data for one in tx.ops_between(device.hex(), min(seqs), max(seqs))}
+    tx.replication.wait_erased(device, seqs, context.now())
+    return {one.seq: one.data for one in tx.queries.ops.between(device.hex(), min(seqs), max(seqs))}
 
 
 def _swap(pack: Opened, seqs: Sequence[int], tx: Transaction) -> None:
     outbox.keep_objects(tx, [pack])
-    replica.settle_erased(tx, pack.envelope.header.device, seqs)
+    tx.replication.settle_erased(pack.envelope.header.device, seqs)
 
 
 async def trim(context: Context) -> None:
     """Let go of other devices' oldest objects when they take too much room; the server has them."""
-    await context.store.write(lambda tx: replica.trim_sealed(tx, [context.device], SYNC.repair_bytes))
+    await context.store.write(lambda tx: tx.replication.trim_sealed([context.device], SYNC.repair_bytes))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay_shared.errors import (
     BrokenChainError,
     InvalidError,
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float) -> None:
     """Read what other devices wrote, page by page, until there is no more."""
-    state = await replica.state(context.store)
+    state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round begins with it
     cursor = state.cursor
     furthest: dict[LaneId, int] = {}  # a server that hands out the same for ever must not keep us for ever
@@ -44,7 +43,7 @@ async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float
             if isinstance(error, (MalformedError, TooLargeError)) or cursor == heads.cursor:
                 raise
             # It does not know its own cursor, or was set back behind it. `_settled` reads up to the heads by lane.
-            await context.store.write(lambda tx: replica.set_state(tx, cursor=heads.cursor))
+            await context.store.write(lambda tx: tx.replication.set_state(cursor=heads.cursor))
             return
         wait_s = 0
         if context.server_changed(state):
@@ -68,7 +67,7 @@ async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float
 async def settle(context: Context, heads: Heads, tally: Tally) -> bool:
     """Read by lane what is still missing, and say whether nothing is, on either side."""
     shown = {(head.scope, head.device): head.n for head in heads.heads}
-    known = await replica.lanes(context.store)
+    known = await context.store.read(lambda q: q.replication.lanes())
     for lane_id in sorted(known.keys() | shown.keys()):
         if lane_id[1] == context.device or not context.reads(lane_id[0]):
             continue
@@ -76,8 +75,8 @@ async def settle(context: Context, heads: Heads, tally: Tally) -> bool:
         wanted = min(max(lane.hw_n, shown.get(lane_id, 0)), context.counts_to(*lane_id))
         if lane.n < wanted:
             await read_on(context, lane, wanted, tally)
-    state = await replica.state(context.store)
-    lanes = await replica.lanes(context.store)
+    state = await context.store.read(lambda q: q.replication.state())
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     return (
         state is not None
         and not tally.held
@@ -109,7 +108,7 @@ async def read_on(context: Context, lane: Lane, wanted: int, tally: Tally) -> No
             return
         await apply.receive_objects(context, page, tally, cursor=None)
         tally.pages += 1
-        after = (await replica.lanes(context.store)).get(lane_id) or lane
+        after = (await context.store.read(lambda q: q.replication.lanes())).get(lane_id) or lane
         if after.n <= lane.n:
             return  # refused, and said so
         lane = after

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.envelope import Envelope
 from scrubjay_shared.errors import (
@@ -41,11 +40,13 @@ async def send_sealed(context: Context, tally: Tally) -> None:
     for scope in context.scopes:
         while True:
             lane = await context.own_lane(scope)
-            rows = await replica.sealed(context.store, scope, context.device, after=lane.acked_n)
+            rows = await context.store.read(lambda q: q.replication.sealed(scope, context.device, after=lane.acked_n))
             if not rows:
                 break
             batch = planning.batches(rows, context.push_bytes)[0]
-            found = [wire_envelope.parse(data) for data in await replica.objects(context.store, batch)]
+            found = [
+                wire_envelope.parse(data) for data in await context.store.read(lambda q: q.replication.objects(batch))
+            ]
             results = await send_objects(context, context.cloud.push, found)
             await _take_results(context, lane, found, results, tally)
             context.on_progress(Progress(step="push", done=results[-1].n, total=lane.n))
@@ -75,7 +76,11 @@ async def _take_results(
     """Take over what the server confirms of a lane of ours, and act on what it does not."""
     failed = next((one for one in results if planning.outcome(one.status) is not Outcome.TAKEN), None)
     last = failed or results[-1]
-    echoed = lane.tip if last.n == lane.n else await replica.link(context.store, lane.scope, lane.device, last.n)
+    echoed = (
+        lane.tip
+        if last.n == lane.n
+        else await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, last.n))
+    )
     forked = last.n > lane.n or (last.n > 0 and echoed is not None and echoed != last.tip)
     if forked or (failed is not None and planning.outcome(failed.status) is Outcome.FORK):
         await forks.new_incarnation(context, tally)
@@ -112,10 +117,10 @@ async def _take_results(
 async def skip_own_objects(context: Context) -> bool:
     """Move the cursor behind what this device has just sent, if nothing of another stands before it."""
     heads = await context.cloud.heads()
-    lanes = await replica.lanes(context.store)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     for head in heads.heads:
         lane = lanes.get((head.scope, head.device))
         if context.reads(head.scope) and (lane is None or (head.n, head.tip) != (lane.n, lane.tip)):
             return False
-    await context.store.write(lambda tx: replica.set_state(tx, cursor=heads.cursor))
+    await context.store.write(lambda tx: tx.replication.set_state(cursor=heads.cursor))
     return True

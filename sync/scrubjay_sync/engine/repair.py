@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.errors import (
     RolledBackError,
@@ -25,11 +24,13 @@ async def repair_server(context: Context, lost: Sequence[tuple[Lane, int]], tall
     """Give the server back what it lost of lanes that we hold, as it was first sent."""
     for lane, n in lost:
         end = min(lane.n, context.counts_to(lane.scope, lane.device))
-        kept = await replica.sealed(context.store, lane.scope, lane.device, after=n)
+        kept = await context.store.read(lambda q: q.replication.sealed(lane.scope, lane.device, after=n))
         rows = planning.repairs([row for row in kept if row.n_to <= end], n)
         given = 0
         for batch in planning.batches(rows, context.push_bytes):
-            found = [wire_envelope.parse(data) for data in await replica.objects(context.store, batch)]
+            found = [
+                wire_envelope.parse(data) for data in await context.store.read(lambda q: q.replication.objects(batch))
+            ]
             if not found:
                 continue
             for result in await push.send_objects(context, context.cloud.repair, found):

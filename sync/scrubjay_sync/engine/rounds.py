@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from scrubjay.store import Store, replica
-from scrubjay.store.replica import SyncState
+from scrubjay.store import Store
+from scrubjay.store.replication_state import SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -80,7 +80,7 @@ class Engine:
                 await self._record_error(error)
                 raise
             await self.context.store.write(
-                lambda tx: replica.set_state(tx, round_at=self.context.now(), error=None, error_at=None)
+                lambda tx: tx.replication.set_state(round_at=self.context.now(), error=None, error_at=None)
             )
             return tally.result(synced=synced)
 
@@ -90,7 +90,7 @@ class Engine:
 
     async def acknowledge(self) -> None:
         """Let go of all alarms: a person has seen them."""
-        await self.context.store.write(replica.acknowledge)
+        await self.context.store.write(lambda tx: tx.replication.acknowledge())
 
     async def verify(self) -> Verified:
         """Read every lane again from the server and check it against the account log and what is held here."""
@@ -147,9 +147,9 @@ class Engine:
         alarming = isinstance(error, (CorruptError, RevokedError))
 
         def keep(tx: Transaction) -> None:
-            replica.set_state(tx, error=error.code, error_at=self.context.now())
+            tx.replication.set_state(error=error.code, error_at=self.context.now())
             if alarming:
-                replica.raise_alarm(tx, error.code, "", error.message, error.hint)
+                tx.replication.raise_alarm(error.code, "", error.message, error.hint)
 
         try:
             await self.context.store.write(keep)
@@ -174,19 +174,19 @@ async def _begin(context: Context) -> SyncState:
     """Begin replication where there is none yet, and bind projects as the account has them bound."""
 
     def work(tx: Transaction) -> SyncState:
-        replica.begin(tx, context.member.account)
-        replica.note_erased(tx, context.now())
-        state = replica.state_in(tx)
+        tx.replication.begin(context.member.account)
+        tx.replication.note_erased(context.now())
+        state = tx.queries.replication.state()
         assert state is not None  # noqa: S101 - `begin` made it
         projects = dict(context.member.projects)
-        for binding in replica.bindings_in(tx):
+        for binding in tx.queries.replication.bindings():
             if projects.get(binding.project) == binding.scope:
                 del projects[binding.project]
             else:
-                replica.unbind(tx, binding.project)
+                tx.replication.unbind(binding.project)
         # Nothing that was not sealed yet lives anywhere: it may still go where its project was bound to.
         for project, scope in projects.items():
-            replica.bind(tx, project, scope, state.sealed_seq)
+            tx.replication.bind(project, scope, state.sealed_seq)
         return state
 
     state = await context.store.write(work)

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Alarm, SyncState
+from scrubjay.store.replication_state import Alarm, SyncState
 from scrubjay_shared.clock import Millis
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.policy import SYNC
@@ -53,14 +52,14 @@ class Status:
 
 async def read_status(context: Context) -> Status:
     """Return where replication stands, from what is stored. Needs no network."""
-    state = await replica.state(context.store) or SyncState(account=context.member.account)
-    lanes = await replica.lanes(context.store)
+    state = await context.store.read(lambda q: q.replication.state()) or SyncState(account=context.member.account)
+    lanes = await context.store.read(lambda q: q.replication.lanes())
     waiting = context.store.last_seq - state.sealed_seq
     told = []
     for (scope, device), lane in sorted(lanes.items()):
         own = device == context.device
         if own:
-            rows = await replica.sealed(context.store, scope, device, after=lane.acked_n)
+            rows = await context.store.read(lambda q: q.replication.sealed(scope, device, after=lane.acked_n))
             waiting += sum(row.seq_high - row.seq_low + 1 for row in rows if row.seq_high)
         told.append(
             LaneStatus(
@@ -84,8 +83,8 @@ async def read_status(context: Context) -> Status:
         round_at=Millis(state.round_at) if state.round_at is not None else None,
         error_at=Millis(state.error_at) if state.error_at is not None else None,
         error=state.error,
-        alarms=tuple(await replica.alarms(context.store)),
-        seen=await replica.seen(context.store),
+        alarms=tuple(await context.store.read(lambda q: q.replication.alarms())),
+        seen=await context.store.read(lambda q: q.replication.seen()),
         clock_offset_ms=offset,
         clock_off=offset is not None and abs(offset) > SYNC.clock_off_ms,
         quota_percent=context.cloud.quota_percent,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from scrubjay.store import replica
-from scrubjay.store.replica import Lane
+from scrubjay.store.replication_state import Lane
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared.envelope import Envelope, ObjectKind, lane_root, signed_by
 from scrubjay_shared.errors import (
@@ -31,7 +30,11 @@ async def check_own(context: Context, lane: Lane, run: Sequence[Envelope]) -> No
     """Compare objects of our own lane with what we sent."""
     for envelope in run:
         n = envelope.header.n_to
-        ours = lane.tip if n == lane.n else await replica.link(context.store, lane.scope, lane.device, n)
+        ours = (
+            lane.tip
+            if n == lane.n
+            else await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, n))
+        )
         if ours is not None and ours != envelope.end:
             raise BrokenChainError(f"the server holds another place {n} of this device's own lane", hint=VERIFY)
         if n > lane.n:
@@ -47,7 +50,9 @@ async def check_new(context: Context, lane: Lane, run: Sequence[Envelope], tally
     for envelope in run:
         check_header(context, envelope)
         if envelope.header.n_to <= lane.n:
-            known = await replica.link(context.store, lane.scope, lane.device, envelope.header.n_to)
+            known = await context.store.read(
+                lambda q: q.replication.link(lane.scope, lane.device, envelope.header.n_to)
+            )
             if known is not None and known != envelope.end:
                 raise refusals.split(lane.device, envelope.header.n_to)
         else:
@@ -102,7 +107,7 @@ async def _check_over(context: Context, lane: Lane, pack: Envelope) -> None:
         raise BadSignatureError(
             f"place {header.n_from} of lane {short(lane.device)} is not signed by its device", hint=VERIFY
         )
-    before = await replica.link(context.store, lane.scope, lane.device, header.n_from - 1)
+    before = await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, header.n_from - 1))
     if header.n_from == 1:
         before = lane_root(header.account, header.scope, header.device)
     if before is not None and before != header.prev:
@@ -144,7 +149,7 @@ async def check_below(context: Context, lane: Lane, envelope: Envelope, above: i
             f"place {header.n_to} of lane {short(lane.device)} does not lead to place {above}", hint=VERIFY
         )
     if header.n_to >= above:  # packed since we read what stands above it
-        known = await replica.link(context.store, lane.scope, lane.device, header.n_to)
+        known = await context.store.read(lambda q: q.replication.link(lane.scope, lane.device, header.n_to))
         if header.kind != ObjectKind.PACK or (known is not None and known != envelope.end):
             raise refusals.split(lane.device, header.n_to)
     # Whatever a checked object names as `prev` is vouched for; a pack's link says nothing of its body.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from scrubjay.store import Store, replica
+from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError, UnavailableError
 from scrubjay_sync import profile
@@ -122,7 +122,7 @@ class SyncClient:
                 f"this machine is logged in as {found.username or 'a limited device'} at {found.origin}",
                 hint="scrubjay logout first",
             )
-        if await replica.state(self.store) is not None:
+        if await self.store.read(lambda q: q.replication.state()) is not None:
             await leaving.leave(self.store, self.vault, self.entropy)
 
     def require_joining(self) -> tuple[Joining, Profile]:

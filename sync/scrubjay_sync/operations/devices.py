@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scrubjay.store import replica
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
@@ -31,8 +30,12 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
     session = await client.require_session()
     member = session.member
     await member.refresh(session.cloud)
-    seen = {one: at for one in member.state.devices if (at := await replica.active(client.store, one)) is not None}
-    state = await replica.state(client.store)
+    seen = {
+        one: at
+        for one in member.state.devices
+        if (at := await client.store.read(lambda q: q.replication.active(one))) is not None
+    }
+    state = await client.store.read(lambda q: q.replication.state())
     if state is not None and state.round_at is not None:  # nobody sends word that there was nothing to send
         seen[member.device] = Millis(max(state.round_at, seen.get(member.device, 0)))
     asking = () if member.limited else (await session.cloud.account.enrolments()).enrolments

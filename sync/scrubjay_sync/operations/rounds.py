@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from scrubjay.store import replica
 from scrubjay_shared.errors import (
     RevokedError,
 )
@@ -83,7 +82,7 @@ async def status(client: SyncClient, _: Nothing) -> StatusResponse:
         clock_off=found.clock_off,
         quota_percent=found.quota_percent,
         verified_at=found.verified_at,
-        parked=len(await client.store.parked()),
+        parked=len(await client.store.read(lambda q: q.ops.quarantined())),
         renamed=await _renamed(client),
         revoked=found.error == RevokedError.code,
     )
@@ -110,5 +109,5 @@ async def quiet(client: SyncClient, request: QuietRequest) -> WhoResponse:
 
 async def _renamed(client: SyncClient) -> tuple[Renamed, ...]:
     """Return the memories whose name another memory had first."""
-    found = await replica.clashes(client.store)
+    found = await client.store.read(lambda q: q.names.clashes())
     return tuple(Renamed(memory_id=memory_id, name=name, claimed=claimed) for name, claimed, memory_id in found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scrubjay.store import replica
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.errors import (
@@ -71,7 +70,11 @@ async def inspect(client: SyncClient, _: Nothing) -> InspectResponse:
 async def export_heads(client: SyncClient, _: Nothing) -> HeadsResponse:
     """Say where everything ends as this device knows it."""
     member = (await client.require_session()).member
-    lanes = {lane_id: (lane.n, lane.tip) for lane_id, lane in (await replica.lanes(client.store)).items() if lane.n}
+    lanes = {
+        lane_id: (lane.n, lane.tip)
+        for lane_id, lane in (await client.store.read(lambda q: q.replication.lanes())).items()
+        if lane.n
+    }
     return HeadsResponse(
         account=member.account.hex(),
         device=member.device.hex(),
@@ -103,7 +106,7 @@ async def compare(client: SyncClient, request: CompareRequest) -> CompareRespons
         unknown += 1
     for head in theirs.heads:
         scope, device = _unhex(head.scope), _unhex(head.device)
-        known = await replica.link(client.store, scope, device, head.n)
+        known = await client.store.read(lambda q: q.replication.link(scope, device, head.n))
         if known is None:
             unknown += 1
         elif known.hex() != head.tip:

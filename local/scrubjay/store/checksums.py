@@ -1,8 +1,8 @@
 """A check sum in every row that cannot be derived again, so that a bit that flips on the disk does not go unseen.
 
-SQLite checks its own structure, not what stands in it. So each row of `SEALED` carries the CRC-32 of its other columns,
-four bytes, in `crc`. Triggers of the one connection that may write compute it: no statement can forget to. `damage.py`
-compares. A migration that gives one of these tables another column must set `crc` to null in its rows.
+SQLite checks its own structure, not what stands in it. So each row of `tables.CHECKSUMMED` carries the CRC-32 of its
+other columns, four bytes, in `crc`. Triggers of the one connection that may write compute it: no statement can forget
+to. `damage.py` compares. A migration that gives one of these tables another column must set `crc` to null in its rows.
 """
 
 from __future__ import annotations
@@ -13,41 +13,15 @@ from typing import Any
 
 import msgspec
 
-SEALED = (
-    "event",
-    "op",
-    "embedding",
-    "space",
-    "access",
-    "learned",
-    "unlearned",
-    "job",
-    "meta",
-    "parked",
-    "heard",
-    "sync_state",
-    "lane",
-    "sealed",
-    "link",
-    "part",
-    "placed",
-    "bound",
-    "account_log",
-    "seen",
-    "alarm",
-    "erased",
-    "refused",
-    "embed_queue",
-)
-"""The tables whose rows say something that nothing else in the file says."""
+from scrubjay.store.tables import CHECKSUMMED
 
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-def seal_of(*values: Any) -> int:
+def checksum(*values: Any) -> int:
     """Return the check sum of the values of a row: a CRC-32 that SQLite stores in four bytes.
 
-    >>> seal_of("a", 1) == seal_of("a", 1), seal_of("a", 1) == seal_of("a", 2)
+    >>> checksum("a", 1) == checksum("a", 1), checksum("a", 1) == checksum("a", 2)
     (True, False)
     """
     return zlib.crc32(_ENCODER.encode(values)) - (1 << 31)
@@ -68,31 +42,31 @@ def key_of(connection: Any, table: str) -> tuple[str, ...]:
 
 
 def install(connection: Any) -> None:
-    """Have a connection seal every row that it writes from now on."""
+    """Have a connection add a check sum to every row that it writes from now on."""
     _teach(connection)
-    for table in SEALED:
+    for table in CHECKSUMMED:
         columns, key = columns_of(connection, table), key_of(connection, table)
-        seal = (
-            f"begin update {table} set crc = seal_of({_of('new', columns)})"
+        update = (
+            f"begin update {table} set crc = checksum({_of('new', columns)})"
             f" where {' and '.join(f'{column} = new.{column}' for column in key)}; end"
         )
-        connection.execute(f"create temp trigger seal_{table} after insert on main.{table} {seal}")
+        connection.execute(f"create temp trigger checksum_{table} after insert on main.{table} {update}")
         connection.execute(
-            f"create temp trigger reseal_{table} after update of {', '.join(columns)} on main.{table} {seal}"
+            f"create temp trigger checksum_again_{table} after update of {', '.join(columns)} on main.{table} {update}"
         )
 
 
 def fill(connection: Any) -> None:
-    """Seal the rows that have no check sum, as a migration leaves them. Does nothing in a file of an older schema."""
+    """Fill in the check sums that a migration left empty. Does nothing in a file of an older schema."""
     _teach(connection)
-    for table in SEALED:
+    for table in CHECKSUMMED:
         if connection.execute("select 1 from pragma_table_info(?) where name = 'crc'", (table,)).fetchone():
             columns = columns_of(connection, table)
-            connection.execute(f"update {table} set crc = seal_of({', '.join(columns)}) where crc is null")
+            connection.execute(f"update {table} set crc = checksum({', '.join(columns)}) where crc is null")
 
 
 def _teach(connection: Any) -> None:
-    connection.create_function("seal_of", -1, seal_of, deterministic=True)
+    connection.create_function("checksum", -1, checksum, deterministic=True)
 
 
 def _of(row: str, columns: Iterable[str]) -> str:

@@ -1,0 +1,145 @@
+"""Going on as another device, or as the author of what others wrote: ops change hands, their times and ids stay."""
+
+from __future__ import annotations
+
+from scrubjay.store.projections.memories import OF_MEMORIES
+from scrubjay.store.projections.projections import Projections
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared import ops
+from scrubjay_shared.ops import OpType
+
+_READDRESSED = 64
+"""Ops whose bytes are in memory at one time while they change hands: one may be megabytes long."""
+
+
+class Incarnation:
+    """Who this store is in the log."""
+
+    def __init__(self, context: WriteContext, projections: Projections) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+        self._projections = projections
+
+    def renew(self, device: str, after_seq: int) -> int:
+        """Go on as another device: own ops after `after_seq` become ops 1, 2, … of `device`. Returns how many.
+
+        The others stay with the device that they were sent as, which this store then treats as any other device. Times
+        and op ids stay, so that the same change sent under both is the same change.
+        """
+        old = self._context.head.device
+        mine = [
+            (op_type, seq, None if body is None else ops.decode(body, device=old, seq=seq), entity)
+            for op_type, seq, body, entity in self._fetch(
+                "select type, seq, body, entity from op where device = ? and seq > ? order by seq", (old, after_seq)
+            )
+        ]
+        moved = {stamp for _, _, op, _ in mine if op is not None for stamp in ops.stamps_of(op)}
+        acknowledged = self._acknowledged(old, after_seq)
+        self._run("update op set device = ?1, seq = seq - ?2 where device = ?3 and seq > ?2", (device, after_seq, old))
+        changed = []
+        for op_type, seq, op, entity in mine:
+            if op is None:
+                continue
+            new = ops.readdressed(op, device, seq - after_seq, moved)
+            if op_type == OpType.COUNT:
+                _, total, _ = ops.total_of(op)
+                new = ops.counted(new, max(total - acknowledged.get(entity, 0), 0))
+            if new.body != op.body:
+                changed.append((ops.encode(new), device, new.seq))
+        self._run_many("update op set body = ? where device = ? and seq = ?", changed)
+        self._run_many(
+            "update access set total = max(total - ?, 0) where memory_id = ?",
+            [(total, memory_id) for memory_id, total in acknowledged.items()],
+        )
+        self._run(
+            "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
+            " and o.type = ? order by o.device, o.seq limit 1) where device = ? and seq > ?",
+            (int(OpType.EVENT), old, after_seq),
+        )
+        self._context.set_meta("device", device)
+        self._context.note_rewritten()
+        head = self._context.head
+        head.device, head.seq = device, mine[-1][1] - after_seq if mine else 0
+        entities = list(
+            dict.fromkeys(entity for op_type, _, op, entity in mine if op is not None and op_type in OF_MEMORIES)
+        )
+        self._projections.memories.project_again(entities)
+        return len(mine)
+
+    def adopt(self) -> int:
+        """Make every op of every device this one's own, in the order of their times. Returns how many changed hands.
+
+        For an account that knows none of them: they go to it as this device's, under ids and times that stay. What the
+        others counted becomes this device's count. What is quarantined stays, and is sent by whoever can read it.
+        """
+        own, at = self._context.head.device, 0
+        self._run(
+            "insert into access (memory_id, total, last, logged)"
+            " select memory_id, sum(total), max(last), 0 from counted where device <> ? group by memory_id"
+            " on conflict do update set total = total + excluded.total, last = max(last, excluded.last), logged = 0",
+            (own,),
+        )
+        self._run("update op set body = null where device <> ? and type = ?", (own, int(OpType.COUNT)))
+        self._run("insert or ignore into unlearned (n) select n from event where device <> ?", (own,))
+        while found := self._fetch(
+            "select device, seq, body from op where device = ? and seq > ? order by seq limit ?",
+            (own, at, _READDRESSED),
+        ):
+            for device, seq, body in found:
+                self._readdress(device, seq, body, own, seq)
+            at = found[-1][1]
+        adopted = self._adopt_others(own, at)
+        self._run(
+            "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
+            " and o.type = ? order by o.seq limit 1) where device <> ?",
+            (int(OpType.EVENT), own),
+        )
+        self._run("delete from heard")
+        self._context.note_rewritten()
+        self._context.head.seq = at + adopted
+        self._projections.project_all(tell=True)
+        return adopted
+
+    def _adopt_others(self, own: str, last: int) -> int:
+        """Put the ops of all other devices after `last` in this one's log. Returns how many.
+
+        Their order is written down first, as it is by times that no index follows, and then a page is held at a time.
+        """
+        self._run("create temp table adopting (place integer primary key, device text, seq integer)")
+        self._run(
+            "insert into temp.adopting select row_number() over (order by hlc, device, seq), device, seq"
+            " from main.op where device <> ?",
+            (own,),
+        )
+        place = 0
+        while found := self._fetch(
+            "select a.place, o.device, o.seq, o.body from temp.adopting a join main.op o on o.device = a.device"
+            " and o.seq = a.seq where a.place > ? order by a.place limit ?",
+            (place, _READDRESSED),
+        ):
+            for at, device, seq, body in found:
+                self._readdress(device, seq, body, own, last + at)
+            place = found[-1][0]
+        self._run("drop table temp.adopting")
+        return place
+
+    def _readdress(self, device: str, seq: int, body: bytes | None, own: str, at: int) -> None:
+        new = None if body is None else ops.encode(ops.adopted(ops.decode(body, device=device, seq=seq), own, at))
+        if device != own or new != body:
+            self._run(
+                "update op set device = ?, seq = ?, body = ? where device = ? and seq = ?", (own, at, new, device, seq)
+            )
+
+    def _acknowledged(self, device: str, upto: int) -> dict[str, int]:
+        """Return what a device's log up to a place says of how often it recalled each memory that is still there."""
+        found: dict[str, int] = {}
+        for entity, seq, body in self._fetch(
+            "select entity, seq, body from op where device = ? and seq <= ? and type = ? and body is not null",
+            (device, upto, int(OpType.COUNT)),
+        ):
+            counter, total, _ = ops.total_of(ops.decode(body, device=device, seq=seq))
+            if counter == ops.Counter.ACCESS:
+                found[entity] = max(found.get(entity, 0), total)
+        return found

@@ -1,0 +1,290 @@
+"""Taking in the ops of other devices, in any order and any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scrubjay.ingest import receipt
+from scrubjay.store import rows, sqlite
+from scrubjay.store.changes import Changes
+from scrubjay.store.op_log import OpLog
+from scrubjay.store.projections import full_text
+from scrubjay.store.projections.memories import OF_MEMORIES
+from scrubjay.store.projections.projections import Projections
+from scrubjay.store.queries.op_log import ERASED
+from scrubjay.store.write_context import WriteContext
+from scrubjay_io.sqlite import driver
+from scrubjay_shared import clock, ops
+from scrubjay_shared.clock import Hlc, Millis, ulid_text
+from scrubjay_shared.errors import CorruptError
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Op
+
+_NOT_OURS = (
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    driver.IntegrityError,
+    driver.DataError,
+    driver.InterfaceError,
+    driver.ProgrammingError,
+)
+"""What an op's content can be to blame for. Anything else (a full disk) is not, and is raised."""
+
+_Found = tuple[int, bytes, ops.Wire]
+"""An op that came: (seq, its bytes, what they say)."""
+
+_AT_ONCE = 512
+"""Events of a run whose rows are in memory at one time: few enough for a processor's cache, and to die young."""
+
+
+_EVENT = int(OpType.EVENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What became of a run of ops of a device. `erased` says that words of this store went: old copies must go too."""
+
+    applied: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    conflicts: int = 0
+    erased: bool = False
+
+
+class OpIngest:
+    """The part of a transaction that takes in ops of other devices."""
+
+    def __init__(self, context: WriteContext, log: OpLog, projections: Projections) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+        self._log = log
+        self._projections = projections
+
+    def receive(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Received:
+        """Take in ops of another device, or of this one's own lane: (seq, encoded op, or None for an erased one).
+
+        They may come in any order, with gaps, and any number of times. What this version cannot apply is quarantined,
+        never raised. What they say is not distilled here: that is done where it was said.
+        """
+        latest = dict(run)
+        known = self._fetch(
+            "select seq from op where device = ?1 and seq in (select value from json_each(?2)) union all"
+            " select seq from parked where device = ?1 and seq in (select value from json_each(?2))",
+            (device, rows.array(latest)),
+        )
+        for (seq,) in known:
+            del latest[seq]
+        readable: list[_Found] = []
+        refused: list[tuple[int, str | None, bytes, str]] = []
+        for seq, data in sorted(latest.items()):
+            if data is not None:
+                kept, wire, why = _read(device, seq, data)
+                if wire is None or why:
+                    refused.append((seq, None if wire is None else _about(wire), kept, why))
+                else:
+                    readable.append((seq, kept, wire))
+        self._keep_erased(device, [seq for seq, data in latest.items() if data is None])
+        self._quarantine(device, refused)
+        applied, conflicts, erased = self._take_in(device, readable)
+        if device == self._context.head.device and latest:
+            self._context.head.seq = max(self._context.head.seq, *latest)
+        return Received(
+            applied=applied,
+            duplicates=len(run) - len(latest),
+            quarantined=len(latest) - applied - sum(data is None for data in latest.values()),
+            conflicts=conflicts,
+            erased=erased,
+        )
+
+    def retry_quarantined(self) -> Received:
+        """Try the ops that could not be applied once more: this version may know them."""
+        applied = conflicts = tried = 0
+        erased = False
+        for (device,) in self._fetch("select distinct device from parked"):
+            again = [
+                (seq, kept, wire)
+                for seq, data in self._fetch("select seq, op from parked where device = ? order by seq", (device,))
+                for kept, wire, why in (_read(device, seq, data),)
+                if wire is not None and not why
+            ]
+            self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq, _, _ in again])
+            taken, opened, words = self._take_in(device, again)
+            tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
+        return Received(applied=applied, quarantined=tried - applied, conflicts=conflicts, erased=erased)
+
+    def _keep_erased(self, device: str, seqs: Sequence[int]) -> None:
+        self._log.add([(device, seq, bytes(16), 0, ERASED, "", None) for seq in seqs])
+        self._count_received(device, len(seqs))
+
+    def _count_received(self, device: str, count: int) -> None:
+        if count:
+            self._run(
+                "insert into heard (device, ops) values (?, ?) on conflict do update set ops = ops + excluded.ops",
+                (device, count),
+            )
+
+    def _quarantine(self, device: str, refused: Sequence[tuple[int, str | None, bytes, str]]) -> None:
+        """Keep ops that cannot be applied: (seq, what it is about, encoded op, why). What was forgotten is not kept."""
+        gone = self._context.queries.ops.forgotten(entity for _, entity, _, _ in refused if entity is not None)
+        self._run_many(
+            "insert into parked (device, seq, entity, op, why) values (?, ?, ?, ?, ?)",
+            [(device, seq, entity, data, why) for seq, entity, data, why in refused if entity not in gone],
+        )
+        self._keep_erased(device, [seq for seq, entity, _, _ in refused if entity in gone])
+
+    def _take_in(self, device: str, found: Sequence[_Found]) -> tuple[int, int, bool]:
+        """Apply ops that are well formed; quarantine what fails all the same.
+
+        Returns how many were applied, how many conflicts opened, and whether words went.
+        """
+        if not found:
+            return 0, 0, False
+        held, self._context.changes = self._context.changes, Changes()
+        self._run("savepoint taken")
+        try:
+            conflicts, erased = self._apply(device, found)
+        except _NOT_OURS as error:
+            self._run("rollback to taken")
+            self._run("release taken")
+            self._context.changes = held
+            if len(found) == 1:
+                seq, data, wire = found[0]
+                self._quarantine(device, [(seq, _about(wire), data, f"it cannot be applied: {type(error).__name__}")])
+                return 0, 0, False
+            each = [self._take_in(device, [one]) for one in found]
+            return sum(one[0] for one in each), sum(one[1] for one in each), any(one[2] for one in each)
+        self._run("release taken")
+        made, self._context.changes = self._context.changes, held
+        made.arrived, made.erased = True, erased
+        held.follow(made)
+        return len(found), conflicts, erased
+
+    def _apply(self, device: str, found: Sequence[_Found]) -> tuple[int, bool]:
+        """Apply ops of one device, in order of their seq. Returns how many conflicts opened, and whether words went.
+
+        What was forgotten, now or ever, gets no body and no rows: a tombstone does not care which came first. Of events
+        no records are made, only rows: nearly all that a new device reads is events.
+        """
+        events = [one for one in found if one[2][0] == _EVENT]
+        others = [(ops.op_of(wire, device=device, seq=seq), data) for seq, data, wire in found if wire[0] != _EVENT]
+        of: dict[int, list[Op]] = {}
+        for op, _ in others:
+            of.setdefault(op.type, []).append(op)
+        forgets = of.get(OpType.FORGET, [])
+        entities = {op.seq: ops.entity_of(op) for op, _ in others}
+        grips = {op.seq: ops.grip_of(op) for op in of.get(OpType.GRIP, [])}
+        tombstoned = {entities[op.seq] for op in forgets}
+        gone = (
+            self._context.queries.ops.forgotten({*entities.values(), *grips.values()}) | tombstoned
+            if others
+            else tombstoned
+        )
+
+        def erased_before(op: Op) -> bool:
+            return op.type != OpType.FORGET and (entities[op.seq] in gone or grips.get(op.seq) in gone)
+
+        self._log.add(
+            [
+                (device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq], None if erased_before(op) else data)
+                for op, data in others
+            ]
+        )
+        self._count_received(device, len(found))
+        erased = self._projections.erasure.tombstone(forgets) if forgets else False
+        for at in range(0, len(events), _AT_ONCE):
+            self._receive_events(device, events[at : at + _AT_ONCE])
+        redacted = {entities[op.seq] for op in of.get(OpType.BLANK, [])} - gone
+        erased = (self._projections.events.redact(redacted) if redacted else False) or erased
+        if erased:
+            full_text.erase_traces(self._context)
+        self._receive_counts(device, of.get(OpType.COUNT, []), gone)
+        touched = dict.fromkeys(
+            entities[op.seq]
+            for op, _ in others
+            if op.type in OF_MEMORIES and op.type != OpType.COUNT and entities[op.seq] not in gone
+        )
+        conflicts = self._projections.memories.project_again(list(touched))
+        most = clock.latest(Millis(self._context.now + clock.MAX_LEAD_MS))
+        near = max([wire[3] for _, _, wire in found if wire[3] <= most], default=0)
+        head = self._context.head
+        head.hlc = clock.receive(head.hlc, Hlc(near), self._context.now)
+        return conflicts, erased
+
+    def _receive_events(self, device: str, received: Sequence[_Found]) -> None:
+        """Add events to the log, and the rows of those that are new. The ops that redact or forget them are there."""
+        ids = [ulid_text(wire[4][ops.ENTITY]) for _, _, wire in received]
+        gone, redactions = self._context.queries.ops.forgotten(ids), self._projections.events.redactions(ids)
+        known = {
+            str(row[0])
+            for row in self._fetch(
+                "select id from event where id in (select value from json_each(?))", (rows.array(ids),)
+            )
+        }
+        logged: list[tuple[Any, ...]] = []
+        fresh: list[tuple[int, sqlite.Row, bool, int]] = []
+        twins: list[tuple[int, sqlite.Row]] = []
+        for event_id, (seq, data, wire) in zip(ids, received, strict=True):
+            _, _, op_id, hlc, body = wire
+            row = made = rows.received_row(device, event_id, body)
+            kept: bytes | None = data
+            spans = redactions.get(event_id)
+            if event_id in gone:
+                made, kept = (*row[:9], "", "{}", *row[11:]), None
+            elif spans is not None:
+                made = (*row[:9], ops.blanked(row[9], spans), *row[10:])
+                kept = ops.encode(ops.with_blanks(ops.op_of(wire, device=device, seq=seq), spans))
+            if kept is not None and ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None):
+                kept = None
+            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept))
+            if event_id in known:
+                twins.append((seq, made))
+            else:
+                known.add(event_id)
+                fresh.append((seq, made, event_id in gone, int(made is not row)))
+        self._log.add(logged)
+        if fresh:
+            self._projections.events.add(fresh, learn=False)
+        for seq, made in twins:
+            self._projections.events.add_twin(seq, rows.event_of(made), forgotten=made[0] in gone)
+
+    def _receive_counts(self, device: str, counts: Sequence[Op], gone: set[str]) -> None:
+        said = [(ops.entity_of(op), *ops.total_of(op)) for op in counts]
+        totals = [
+            (memory_id, device, total, int(last))
+            for memory_id, counter, total, last in said
+            if counter == ops.Counter.ACCESS and memory_id not in gone
+        ]
+        self._projections.memories.count(totals)
+        if device == self._context.head.device:  # its own log, back from the server after a loss
+            self._run_many(
+                "insert into access (memory_id, total, last, logged) values (?, ?, ?, ?) on conflict do update"
+                " set total = max(total, excluded.total), last = max(last, excluded.last)",
+                [(memory_id, total, last, last) for memory_id, _, total, last in totals],
+            )
+
+
+def _read(device: str, seq: int, data: bytes) -> tuple[bytes, ops.Wire | None, str]:
+    """Return an op of another device without its secrets: its bytes, what they say, and why it cannot be applied.
+
+    What they say is None when they cannot be read.
+    """
+    try:
+        sent = ops.read(data, device=device, seq=seq)
+    except CorruptError:
+        return receipt.unread(data), None, "it cannot be read"
+    wire = receipt.received(sent)
+    if wire is not sent:
+        data = ops.encode_wire(wire)
+    return data, wire, ops.wire_problem(wire)
+
+
+def _about(wire: ops.Wire) -> str | None:
+    """Return the entity of an op that may be not well formed."""
+    entity = wire[4].get(ops.ENTITY)
+    return ulid_text(entity) if isinstance(entity, bytes) and len(entity) == 16 else None

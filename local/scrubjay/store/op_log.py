@@ -1,0 +1,58 @@
+"""Appending to the op log: stamps, places and the bytes of what this device writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from scrubjay.store.write_context import START, WriteContext
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, field_stamp, millis_of, tick, uuid7
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Op
+
+
+class OpLog:
+    """The log of all devices; this one's grows at its head."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+
+    def make(self, op_type: OpType, body: dict[int, Any], floor: Hlc = START) -> Op:
+        """Make the next op of this device. `floor` is the greatest stamp among the values it replaces."""
+        head = self._context.head
+        head.hlc = now = tick(head.hlc, self._context.now)
+        head.seq += 1
+        return Op(
+            device=head.device,
+            seq=head.seq,
+            # The time of the device clock, not of a stamp that had to be above another one: after a restart the clock
+            # is read from here, and a floor must not move it.
+            op_id=uuid7(millis_of(now), self._context.entropy(10)),
+            hlc=field_stamp(now, floor),
+            type=int(op_type),
+            body=body,
+        )
+
+    def append(self, written: Sequence[Op]) -> None:
+        """Append ops of this device, as `make` made them."""
+        self.add(
+            [
+                (
+                    op.device,
+                    op.seq,
+                    op.op_id,
+                    op.hlc,
+                    op.type,
+                    ops.entity_of(op),
+                    None if op.type == OpType.EVENT else ops.encode(op),
+                )
+                for op in written
+            ]
+        )
+
+    def add(self, logged: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows of ops: (device, seq, op id, stamp, type, entity, body or None)."""
+        self._context.run_many(
+            "insert into op (device, seq, op_id, hlc, type, entity, body) values (?, ?, ?, ?, ?, ?, ?)", logged
+        )

@@ -1,0 +1,1 @@
+"""The tables that follow from the ops, whoever wrote them. `projections.py` registers all of them."""

@@ -1,0 +1,134 @@
+"""Events: their rows, words and sessions, and how each of these changes when an event is erased."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from scrubjay.store import rows, sqlite
+from scrubjay.store.embed_queue import EmbedQueue
+from scrubjay.store.projections import full_text
+from scrubjay.store.projections.memories import Memories
+from scrubjay.store.projections.sessions import Sessions
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared import ops
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Event
+
+
+class Events:
+    """The table `event`, and what follows from its rows."""
+
+    def __init__(self, context: WriteContext, sessions: Sessions, memories: Memories, queue: EmbedQueue) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+        self._sessions = sessions
+        self._memories = memories
+        self._queue = queue
+
+    def add(self, new: Sequence[tuple[int, sqlite.Row, bool, int]], *, learn: bool) -> None:
+        """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased)."""
+        numbered = list(enumerate(new, self._context.queries.events.last() + 1))
+        columns = f"n, {rows.EVENT_COLUMNS}, seq, forgotten, erased"
+        self._run_many(
+            f"insert into event ({columns}) values ({rows.placeholders(columns)})",
+            [(n, *row, seq, gone, erased) for n, (seq, row, gone, erased) in numbered],
+        )
+        if numbered:
+            self._queue.add_events(numbered[0][0], numbered[-1][0])
+        if not learn:
+            self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in numbered])
+        live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
+        self.index(live)
+        self._sessions.extend(live, learn=learn)
+        self._memories.cover({row[3] for _, _, row in live})
+
+    def index(self, numbered: Iterable[tuple[int, int, sqlite.Row]]) -> set[str]:
+        """Write the full text of events (n, seq, row), and tell the index. Returns the ids of those that have some."""
+        found = [(n, doc) for n, seq, row in numbered if (doc := rows.event_doc(row, seq)) is not None]
+        self._run_many("insert into event_fts (rowid, tokens) values (?, ?)", [(n, doc.tokens) for n, doc in found])
+        docs = [doc for _, doc in found]
+        self._context.changes.events += docs
+        return {doc.id for doc in docs}
+
+    def add_twin(self, seq: int, event: Event, *, forgotten: bool) -> None:
+        """Take in an event that another device has under the same id: the same one of the two counts everywhere."""
+        row = self._fetch(f"select {rows.EVENT_COLUMNS} from event where id = ?", (event.id,))[0]
+        there = rows.event_of(row)
+        if there == event or ops.first_event(event, there) is there:
+            return
+        self._run(
+            f"update event set ({rows.EVENT_COLUMNS}, seq, forgotten) = ({rows.placeholders(rows.EVENT_COLUMNS)}, ?, ?)"
+            " where id = ?",
+            (*rows.event_row(event), seq, int(forgotten), event.id),
+        )
+        self._context.note_rewritten()
+        self._reindex(rows.array([event.id]))
+        self._sessions.project([there.session_id])
+        self._memories.cover([there.session_id])
+
+    def rewrite(self, events: Sequence[tuple[str, str, str, int]]) -> None:
+        """Give some events another (text, metadata, whether it is forgotten), and all that follows from these."""
+        if not events:
+            return
+        ids = rows.array(event_id for event_id, *_ in events)
+        self._run_many(
+            "update event set text = ?, metadata = ?, forgotten = ?, erased = erased + 1 where id = ?",
+            [(text, metadata, forgotten, event_id) for event_id, text, metadata, forgotten in events],
+        )
+        self._reindex(ids)
+
+    def redact(self, event_ids: Iterable[str]) -> bool:
+        """Erase the passages of some events that ops of type BLANK name. Returns whether any was still there."""
+        spans = self.redactions(event_ids)
+        found = self._fetch(
+            "select id, text, metadata from event where id in (select value from json_each(?)) and not forgotten",
+            (rows.array(spans),),
+        )
+        redacted = [(event_id, ops.blanked(text, spans[event_id]), text, more) for event_id, text, more in found]
+        changed = [(event_id, now, more, 0) for event_id, now, text, more in redacted if now != text]
+        self.rewrite(changed)
+        kept = self._fetch(  # an event that its row cannot repeat byte for byte
+            "select entity, device, seq, body from op where entity in (select value from json_each(?)) and type = ?"
+            " and body is not null",
+            (rows.array(spans), int(OpType.EVENT)),
+        )
+        self._run_many(
+            "update op set body = ? where device = ? and seq = ?",
+            [
+                (ops.encode(ops.with_blanks(ops.decode(body, device=device, seq=seq), spans[event_id])), device, seq)
+                for event_id, device, seq, body in kept
+            ],
+        )
+        return bool(changed)
+
+    def redactions(self, event_ids: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
+        """Return the passages that were erased of each of some events, whether they came already or not."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for event_id, body in self._fetch(
+            "select entity, body from op indexed by op_erases where entity in (select value from json_each(?))"
+            f" and type in (3, 8) and type = {int(OpType.BLANK)} and body is not null",
+            (rows.array(event_ids),),
+        ):
+            found.setdefault(event_id, []).extend(ops.spans_of(ops.decode(body, device="", seq=0)))
+        return found
+
+    def _reindex(self, ids: str) -> None:
+        """Tell the full text, the index and the sessions of some events (a JSON array of ids) that changed."""
+        self._run(
+            "delete from embedding where space in (select id from space) and owner in (select value from json_each(?))",
+            (ids,),
+        )
+        self._queue.change_events(ids)
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event"
+            " where id in (select value from json_each(?)) order by n",
+            (ids,),
+        )
+        full_text.remove(self._context, "event_fts", [row[13] for row in found])
+        searched = self.index((row[13], row[14], row) for row in found if not row[15])
+        self._context.changes.stale.update(row[0] for row in found)
+        self._context.changes.removed += sorted({row[0] for row in found} - searched)
+        self._sessions.project({row[3] for row in found})
+        self._memories.cover({row[3] for row in found})

@@ -1,0 +1,195 @@
+"""Memories, and what hangs on them: grips, counts, conflicts, claims; each the fold of the ops of one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from scrubjay.store import rows, tables
+from scrubjay.store.changes import Changes
+from scrubjay.store.embed_queue import EmbedQueue
+from scrubjay.store.projections import full_text
+from scrubjay.store.projections.names import Names
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared import ops
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Memory, Op
+
+PROJECTED_AT_ONCE = 500
+"""Memories whose ops are in memory at one time during a rebuild."""
+
+OF_MEMORIES = (OpType.MEMORY, OpType.CLAIM, OpType.UNCLAIM, OpType.COUNT, OpType.GRIP)
+"""Ops whose entity is a memory, and that make its rows."""
+
+UNEMBED = "delete from embedding where space in (select id from space) and owner = ?"
+"""Drop the vectors of one owner; without the space, which comes first in the key, all vectors would be read."""
+
+
+class Memories:
+    """The tables that follow from the ops of memories."""
+
+    def __init__(self, context: WriteContext, names: Names, queue: EmbedQueue) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+        self._names = names
+        self._queue = queue
+
+    def project(self, logs: Mapping[str, Sequence[Op]]) -> int:
+        """Make the rows of some memories again, each from its ops, and tell the index.
+
+        Returns how many conflicts opened. A memory whose content has not come yet keeps its claims, grips and counts,
+        which show once it has.
+        """
+        states = {memory_id: ops.fold(log) for memory_id, log in logs.items()}
+        views = {memory_id: ops.view(state) for memory_id, state in states.items()}
+        ids = rows.array(logs)
+        conflicts = [
+            (memory_id, key, *stamp)
+            for memory_id, state in states.items()
+            for (_, key), versions in state.registers.items()
+            for stamp in ops.to_settle(versions)
+        ]
+        listed = set(
+            self._fetch(
+                "select memory_id, field, hlc, device from conflict"
+                " where memory_id in (select value from json_each(?))",
+                (ids,),
+            )
+        )
+        named = self._names.release(ids)
+        for table in tables.FOLDED:
+            self._run(f"delete from {table} where memory_id in (select value from json_each(?))", (ids,))
+        self._run_many("insert into conflict (memory_id, field, hlc, device) values (?, ?, ?, ?)", conflicts)
+        self._run_many(
+            "insert into counted (memory_id, device, total, last) values (?, ?, ?, ?)",
+            [
+                (memory_id, device, total, last)
+                for state in states.values()
+                for (memory_id, counter, device), (total, last) in state.counters.items()
+                if counter == ops.Counter.ACCESS
+            ],
+        )
+        self._run_many(
+            # Two memories may claim one grip: as in the fold, the smaller counts, whichever was projected last.
+            f"insert into grip ({rows.GRIP_COLUMNS}) values ({rows.placeholders(rows.GRIP_COLUMNS)})"
+            f" on conflict (id) do update set {_assigned(rows.GRIP_COLUMNS)} where excluded.memory_id < grip.memory_id",
+            [rows.grip_row(grip) for state in states.values() for grip in state.grips.values()],
+        )
+        claims = [claim for state in states.values() for claim in ops.live_claims(state)]
+        self._run_many(
+            "insert into claim (name, hlc, device, memory_id) values (?, ?, ?, ?)",
+            [(name, hlc, device, memory_id) for name, (hlc, device), memory_id in claims],
+        )
+        memories = {memory_id: memory for view in views.values() for memory_id, memory in view.memories.items()}
+        renamed = self._names.decide(named | {name for name, _, _ in claims}, memories)
+        self.put([replace(memory, name=renamed.pop(memory.id, None)) for memory in memories.values()])
+        if renamed:
+            self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
+        return len(set(conflicts) - listed)
+
+    def project_again(self, ids: Sequence[str]) -> int:
+        """Make the rows of some memories again from the log, a few at a time. Returns how many conflicts opened."""
+        conflicts = 0
+        for at in range(0, len(ids), PROJECTED_AT_ONCE):
+            conflicts += self.project(self._context.queries.ops.of_entities(ids[at : at + PROJECTED_AT_ONCE]))
+        return conflicts
+
+    def _load(self, ids: Iterable[str]) -> list[Memory]:
+        return [
+            rows.memory_of((*row, None, None))
+            for row in self._fetch(
+                f"select {rows.MEMORY_COLUMNS} from memory where id in (select value from json_each(?))",
+                (rows.array(ids),),
+            )
+        ]
+
+    def put(self, memories: Sequence[Memory]) -> None:
+        """Write the rows of memories as they now are, with their full text, and tell the index."""
+        old = {
+            row[0]: (row[1], row[2])
+            for row in self._fetch(
+                "select id, n, content_hash from memory where id in (select value from json_each(?))",
+                (rows.array(memory.id for memory in memories),),
+            )
+        }
+        stale = [
+            memory.id for memory in memories if old.get(memory.id, (0, memory.content_hash))[1] != memory.content_hash
+        ]
+        self._run_many(UNEMBED, [(memory_id,) for memory_id in stale])
+        self._context.changes.stale.update(stale)
+        top = self._fetch("select coalesce(max(n), 0) from memory")[0][0]
+        fresh = iter(range(top + 1, top + 1 + len(memories)))
+        numbered = [(old[memory.id][0] if memory.id in old else next(fresh), memory) for memory in memories]
+        full_text.remove(self._context, "memory_fts", [n for n, _ in old.values()])
+        self._run_many(
+            f"insert into memory (n, {rows.MEMORY_COLUMNS}) values (?, {rows.placeholders(rows.MEMORY_COLUMNS)})"
+            f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
+            [(n, *rows.memory_row(memory)) for n, memory in numbered],
+        )
+        said_anew = {*stale, *(memory.id for memory in memories if memory.id not in old)}
+        self._queue.add_memories([n for n, memory in numbered if memory.id in said_anew])
+        tokens = [rows.memory_tokens(memory) for memory in memories]
+        self._run_many(
+            "insert into memory_fts (rowid, tokens) values (?, ?)",
+            [(n, words) for (n, _), words in zip(numbered, tokens, strict=True)],
+        )
+        sources = self._context.queries.grips.sources(memory.id for memory in memories)
+        self._context.changes.memories += [
+            rows.memory_doc(memory, words, sources.get(memory.id, ()))
+            for memory, words in zip(memories, tokens, strict=True)
+        ]
+
+    def drop(self, ids: Sequence[str]) -> None:
+        """Take memories out of every projection, and let others have their names."""
+        wanted = rows.array(ids)
+        numbers = self._fetch("select n, id from memory where id in (select value from json_each(?))", (wanted,))
+        named = self._names.release(wanted)
+        for table, column in tables.OF_MEMORY.items():
+            self._run_many(f"delete from {table} where {column} = ?", [(memory_id,) for memory_id in ids])
+        self._run_many(UNEMBED, [(memory_id,) for memory_id in ids])
+        self._queue.drop_memories([n for n, _ in numbers])
+        full_text.remove(self._context, "memory_fts", [n for n, _ in numbers])
+        self._context.changes.removed += [memory_id for _, memory_id in numbers]
+        renamed = self._names.decide(named, {})
+        self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
+
+    def cover(self, session_ids: Iterable[str]) -> None:
+        """Tell the index of memories whose grips may cover other events, now that those of some sessions changed."""
+        found = self._fetch(
+            "select distinct g.memory_id from grip g indexed by grip_long join event a on a.id = g.event_id_start"
+            " where g.event_id_start <> g.event_id_end and a.session_id in (select value from json_each(?))",
+            (rows.array(session_ids),),
+        )
+        if found:
+            self.put(self._load(row[0] for row in found))
+
+    def count(self, totals: Sequence[tuple[str, str, int, int]]) -> None:
+        """Take in what devices say of how often they recalled memories: (memory, device, total, last)."""
+        self._run_many(
+            "insert into counted (memory_id, device, total, last) values (?, ?, ?, ?) on conflict do update"
+            " set total = excluded.total, last = excluded.last where (excluded.total, excluded.last) > (total, last)",
+            totals,
+        )
+
+    def project_all(self, *, tell: bool) -> None:
+        """Make the rows of all memories again from the log; a memory that is still there keeps its arrival number."""
+        self._run(
+            "delete from memory where id not in (select entity from op where type = ? and body is not null)",
+            (int(OpType.MEMORY),),
+        )
+        self._queue.drop_absent()
+        entities = self._fetch(
+            "select entity from op where type in (?, ?, ?, ?, ?) and body is not null group by entity"
+            " order by min(hlc), entity",
+            [int(kind) for kind in OF_MEMORIES],
+        )
+        for at in range(0, len(entities), PROJECTED_AT_ONCE):
+            self.project_again([str(row[0]) for row in entities[at : at + PROJECTED_AT_ONCE]])
+            if not tell:  # it would be a copy of everything in memory
+                self._context.changes = Changes()
+
+
+def _assigned(columns: str) -> str:
+    return ", ".join(f"{column.strip()} = excluded.{column.strip()}" for column in columns.split(","))

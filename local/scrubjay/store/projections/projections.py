@@ -1,0 +1,82 @@
+"""How the tables follow from the ops: every projection is registered here, whoever wrote the op.
+
+Ops come in any order: a name before its memory, the erasure of an event before the event. So every projection is a
+function of the set of ops: of those about one entity where that suffices, of all the claims to a name where it does
+not. Only arrival numbers (`n`) depend on the order, and no reader sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scrubjay.store import rows, tables
+from scrubjay.store.embed_queue import EmbedQueue
+from scrubjay.store.file import PROJECTED
+from scrubjay.store.projections import full_text
+from scrubjay.store.projections.erasure import Erasure
+from scrubjay.store.projections.events import Events
+from scrubjay.store.projections.memories import Memories
+from scrubjay.store.projections.names import Names
+from scrubjay.store.projections.sessions import Sessions
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared.ops import OpType
+
+
+class Projections:
+    """The projections of one transaction, each over the ones that it needs."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        *,
+        empty_full_text: Callable[[WriteContext, str], None] = full_text.make_anew,
+    ) -> None:
+        self._context = context
+        self._empty_full_text = empty_full_text
+        self.queue = EmbedQueue(context.connection)
+        self.sessions = Sessions(context)
+        self.names = Names(context)
+        self.memories = Memories(context, self.names, self.queue)
+        self.events = Events(context, self.sessions, self.memories, self.queue)
+        self.erasure = Erasure(context, self.events, self.memories)
+
+    def rebuild(self, *, vectors: bool) -> tuple[int, int]:
+        """Make every projection again from events and ops. Returns (memories, events), counted as `stats` does.
+
+        With `vectors`, drops them all too, to be embedded again; else keeps those whose text has not changed.
+
+        Whoever keeps a copy of it all is told nothing, and must make that again too: it would replace each document.
+        """
+        self._context.run("reindex")
+        self._context.run("delete from tombstone")
+        self._empty_full_text(self._context, "event_fts")
+        self._context.run(
+            "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
+            (int(OpType.FORGET),),
+        )
+        if vectors:
+            self._context.run("delete from embedding")
+        last = 0
+        while found := self._context.queries.fetch(
+            f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event where n > ? order by n limit 2000", (last,)
+        ):
+            self.events.index((row[13], row[14], row) for row in found if not row[15])
+            self._context.changes.events.clear()
+            last = found[-1][13]
+        self.project_all(tell=False)
+        self.queue.refill(self.queue.space)
+        events = self._context.queries.fetch("select count(*) from event where not forgotten")[0][0]
+        memories = self._context.queries.fetch(f"select count(*) from memory where {rows.LISTED}")[0][0]
+        return memories, events
+
+    def project_all(self, *, tell: bool) -> None:
+        """Make sessions, memories and all that hangs on them again, and note that this version did it.
+
+        `tell` is whether an index must learn of it.
+        """
+        self._empty_full_text(self._context, "memory_fts")
+        for table in tables.REMADE:
+            self._context.run(f"delete from {table}")
+        self.sessions.project([row[0] for row in self._context.queries.fetch("select distinct session_id from event")])
+        self.memories.project_all(tell=tell)
+        self._context.set_meta("projected", PROJECTED)

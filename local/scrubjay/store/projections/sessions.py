@@ -1,0 +1,82 @@
+"""Sessions: what their events say of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from scrubjay.store import rows, sqlite
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared.records import EventType
+
+TITLE_CHARS = 80
+"""How much of the first words of a session serves as its title."""
+
+_CLOSES, _TITLES = EventType.SESSION_END.value, EventType.USER_MESSAGE.value
+
+
+class Sessions:
+    """The table `session`."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+
+    def extend(self, numbered: Sequence[tuple[int, int, sqlite.Row]], *, learn: bool) -> None:
+        """Count new events into their sessions: what `project` would say, without reading the old ones."""
+        found: dict[str, list[tuple[int, int, sqlite.Row]]] = {}
+        for numbers in numbered:
+            found.setdefault(numbers[2][3], []).append(numbers)
+        columns = "id, agent, project, start, last, closed, title, title_at, events, last_n"
+        self._run_many(
+            f"insert into session ({columns}) values ({rows.placeholders(columns)})"
+            " on conflict (id) do update set agent = min(agent, excluded.agent),"
+            " project = coalesce(min(project, excluded.project), project, excluded.project),"
+            " start = min(start, excluded.start), last = max(last, excluded.last),"
+            " closed = coalesce(max(closed, excluded.closed), closed, excluded.closed),"
+            " title = iif(excluded.title <> '' and (title = '' or excluded.title_at < title_at),"
+            " excluded.title, title),"
+            " title_at = iif(excluded.title <> '' and (title = '' or excluded.title_at < title_at),"
+            " excluded.title_at, title_at), events = events + excluded.events, last_n = max(last_n, excluded.last_n)",
+            [
+                (
+                    session_id,
+                    min([row[2] for _, _, row in run]),
+                    min([row[4] for _, _, row in run if row[4] is not None], default=None),
+                    min([row[5] for _, _, row in run]),
+                    max([row[5] for _, _, row in run]),
+                    max([row[5] for _, _, row in run if row[7] == _CLOSES], default=None),
+                    *min(
+                        [(row[9][:TITLE_CHARS], _at(seq, row)) for _, seq, row in run if row[7] == _TITLES and row[9]],
+                        key=lambda title: title[1],
+                        default=("", ""),
+                    ),
+                    len(run),
+                    run[-1][0] if learn else 0,
+                )
+                for session_id, run in found.items()
+            ],
+        )
+
+    def project(self, session_ids: Iterable[str]) -> None:
+        """Make the rows of some sessions again from all their events."""
+        ids = rows.array(session_ids)
+        self._run("delete from session where id in (select value from json_each(?))", (ids,))
+        said = (
+            "select {} from event t where t.session_id = e.session_id and t.type = ?4 and t.text <> ''"
+            " and not t.forgotten order by t.ts, t.seq, t.id limit 1"
+        )
+        self._run(
+            "insert into session (id, agent, project, start, last, closed, title, title_at, events, last_n)"
+            " select session_id, min(agent), min(project), min(ts), max(ts), max(case when type = ?2 then ts end),"
+            f" coalesce(({said.format('substr(t.text, 1, ?3)')}), ''), coalesce(({said.format(rows.PLACE)}), ''),"
+            " count(*), max(iif(n in (select n from unlearned), 0, n))"
+            " from event e where session_id in (select value from json_each(?1)) and not forgotten group by session_id",
+            (ids, EventType.SESSION_END.value, TITLE_CHARS, EventType.USER_MESSAGE.value),
+        )
+
+
+def _at(seq: int, row: sqlite.Row) -> str:
+    """Return where an event stands among all, as a text: what `rows.PLACE` says."""
+    return f"{row[5]:015d}{seq:019d}{row[0]}"

@@ -1,0 +1,47 @@
+"""Digests of what the tables say, to compare two stores, or one before and after a rebuild."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+
+import msgspec
+
+from scrubjay.store import tables
+from scrubjay.store.sqlite import Fetch
+from scrubjay_io.sqlite import driver
+
+log = logging.getLogger(__name__)
+
+
+class DigestQueries:
+    """Digests of everything that is derived."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def view(self) -> str:
+        """Return a digest (hex) of everything that is derived: what `state` reads, and the full text.
+
+        Of tables that cannot be read, which a rebuild makes again, it is "unreadable".
+        """
+        try:
+            return self._digest(
+                *tables.SHOWN,
+                "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
+                "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
+            )
+        except driver.DatabaseError as error:
+            log.warning("before the rebuild: %s", type(error).__name__)
+            return "unreadable"
+
+    def state(self) -> str:
+        """Return a digest (hex) of what every device shows that holds the same ops."""
+        return self._digest(*tables.SHOWN)
+
+    def _digest(self, *queries: str) -> str:
+        total = hashlib.sha256()
+        for sql in queries:
+            for row in self._fetch(sql):
+                total.update(msgspec.msgpack.encode(row))
+        return total.hexdigest()

@@ -1,0 +1,206 @@
+"""Reading events and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scrubjay.store import rows, sqlite
+from scrubjay.store.queries.pages import within
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Event, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events a page holds: all conditions that are given. Times in UTC milliseconds, `until` excluded.
+
+    Of a project, the events that belong to no project are among them.
+    """
+
+    session_id: str | None = None
+    project: str | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+
+    def clause(self) -> tuple[str, list[object]]:
+        """Return the condition over the columns of `event`, and its values."""
+        given = (
+            ("session_id = ?", self.session_id),
+            ("(project = ? or project is null)", self.project),
+            ("ts >= ?", self.since),
+            ("ts < ?", self.until),
+        )
+        chosen = [(sql, value) for sql, value in given if value is not None]
+        return " and ".join(sql for sql, _ in chosen) or "1", [value for _, value in chosen]
+
+
+class EventQueries:
+    """Events by id, page, session or dedupe key."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def by_id(self, ids: Sequence[str], *, chars: int | None = None) -> dict[str, Event]:
+        """Return the events of some ids, by id; unknown ids are absent.
+
+        `chars` reads no more of a text than so many characters from its beginning, or below zero from its end.
+        """
+        if not ids:
+            return {}
+        columns = rows.beginning(rows.EVENT_COLUMNS, "text", chars)
+        found = self._fetch(
+            f"select {columns} from event where id in (select value from json_each(?)) and not forgotten",
+            (rows.array(ids),),
+        )
+        return {row[0]: rows.event_of(row) for row in found}
+
+    def run(self, start: str, end: str, *, chars: int) -> list[Event]:
+        """Return the events of one session from one to another, inclusive, in order, no more than `chars` of a text."""
+        columns = rows.beginning(rows.prefixed(rows.EVENT_COLUMNS, "e"), "e.text", chars)
+        found = self._fetch(
+            f"select {columns} from event e where e.id in ({rows.COVERED}) order by e.ts, e.seq, e.id",
+            (start, end),
+        )
+        return [rows.event_of(row) for row in found]
+
+    def page(
+        self, chosen: EventFilter, *, after: tuple[int, int] | None, limit: int, chars: int
+    ) -> tuple[list[Event], tuple[int, int] | None]:
+        """Return a page in time order and where the next one starts.
+
+        It ends after `limit` events, or before their texts have more than `chars` characters; it has at least one.
+        """
+        clause, values = chosen.clause()
+        if after:
+            clause += (
+                " and (ts, seq, id) > (?, (select seq from event where n = ?), (select id from event where n = ?))"
+            )
+            values += (*after, after[1])
+        places = self._fetch(
+            f"select ts, n, length(text) from event where {clause} and not forgotten order by ts, seq, id limit ?",
+            (*values, limit + 1),
+        )
+        shown = within(places, limit, chars)
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS} from event where n in (select value from json_each(?)) and not forgotten"
+            " order by ts, seq, id",
+            (rows.array(n for _, n, _ in shown),),
+        )
+        return [rows.event_of(row) for row in found], shown[-1][:2] if len(places) > len(shown) else None
+
+    def deduped(self, keys: Sequence[str]) -> set[tuple[str, str | None]]:
+        """Return the (dedupe key, project) of the events that have one of these keys."""
+        return {
+            (str(key), None if project is None else str(project))
+            for key, project in self._fetch(
+                "select dedupe_key, project from event where dedupe_key in (select value from json_each(?))",
+                (rows.array(keys),),
+            )
+        }
+
+    def known(self, events: Sequence[Event]) -> dict[str, str]:
+        """Return the ids of those events that are already there, by dedupe key; forgotten ones count as there.
+
+        An event is there when its key is, or its id (of an import).
+        """
+        ids = {
+            str(row[0])
+            for row in self._fetch(
+                "select id from event where id in (select value from json_each(?1)) union"
+                " select id from tombstone where id in (select value from json_each(?1))",
+                (rows.array(event.id for event in events if event.id),),
+            )
+        }
+        return {event.dedupe_key: event.id for event in events if event.id in ids} | {
+            str(key): str(event_id)
+            for key, event_id in self._fetch(
+                "select dedupe_key, min(id) from event where dedupe_key in (select value from json_each(?)) group by 1",
+                (rows.array(event.dedupe_key for event in events),),
+            )
+        }
+
+    def erased_since(self, events: Sequence[Event]) -> bool:
+        """Say whether forget has reached into any of some events since they were read."""
+        read = {event.id: event.text for event in events}
+        found = self._fetch(
+            "select id, text from event where erased > 0 and id in (select value from json_each(?))",
+            (rows.array(read),),
+        )
+        return any(read[event_id] != text for event_id, text in found)
+
+    def existing(self, ids: Sequence[str]) -> set[str]:
+        """Return which of some events are there and were not forgotten."""
+        return {
+            str(row[0])
+            for row in self._fetch(
+                "select id from event where not forgotten and id in (select value from json_each(?))",
+                (rows.array(ids),),
+            )
+        }
+
+    def last(self) -> int:
+        """Return the arrival number of the last event, 0 when there is none."""
+        return int(self._fetch("select coalesce(max(n), 0) from event")[0][0])
+
+    def sessions(self) -> list[Session]:
+        """Return all sessions, newest first."""
+        return [
+            rows.session_of(row)
+            for row in self._fetch(f"select {rows.SESSION_COLUMNS} from session order by start desc, id")
+        ]
+
+    def undistilled_sessions(self) -> list[tuple[str, int]]:
+        """Return the sessions with events that were not distilled yet, and how many, oldest first."""
+        return [
+            (str(row[0]), int(row[1]))
+            for row in self._fetch(
+                "select s.id, (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0)"
+                " and e.n not in (select n from unlearned) and not e.forgotten)"
+                " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)"
+                " order by s.last_n"
+            )
+        ]
+
+    def undistilled(
+        self, session_id: str, *, context: int, limit: int, chars: int
+    ) -> tuple[list[Event], set[str], int]:
+        """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
+
+        They have at most `chars` characters together, unless one alone has more.
+        Also the ids of those to distil (not the context, nor what others said in between), and the arrival number up to
+        which this covers the session.
+        """
+        columns = f"{rows.EVENT_COLUMNS}, n, seq"
+        waiting = self._fetch(
+            "select ts, n, length(text) from event where session_id = ?1 and not forgotten"
+            " and n not in (select n from unlearned)"
+            " and n > coalesce((select n from learned where session_id = ?1), 0) order by n limit ?2",
+            (session_id, limit),
+        )
+        fresh = self._fetch(
+            f"select {columns} from event where n in (select value from json_each(?)) and not forgotten",
+            (rows.array(n for _, n, _ in within(waiting, limit, chars)),),
+        )
+        if not fresh:
+            return [], set(), 0
+        first, last = min(map(_place, fresh)), max(map(_place, fresh))
+        before = self._fetch(
+            f"select {columns} from event where session_id = ? and (ts, seq, id) < (?, ?, ?) and not forgotten"
+            " order by ts desc, seq desc, id desc limit ?",
+            (session_id, *first, context),
+        )
+        between = self._fetch(
+            f"select {columns} from event where session_id = ? and (ts, seq, id) > (?, ?, ?)"
+            " and (ts, seq, id) < (?, ?, ?)"
+            " and not forgotten and n in (select n from unlearned) order by ts, seq, id limit ?",
+            (session_id, *first, *last, limit),
+        )
+        ordered = sorted({row[13]: row for row in (*before, *between, *fresh)}.values(), key=_place)
+        return [rows.event_of(row) for row in ordered], {row[0] for row in fresh}, max(row[13] for row in fresh)
+
+
+def _place(row: sqlite.Row) -> tuple[int, int, str]:
+    """Return where an event stands in its session, of a row of EVENT_COLUMNS, n, seq."""
+    return row[5], row[14], row[0]

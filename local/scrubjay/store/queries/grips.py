@@ -1,0 +1,111 @@
+"""Reading grips: where a memory is anchored in events, and which events and passages that covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from scrubjay.store import rows
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.records import Grip
+
+
+class GripQueries:
+    """The grips of memories and of events."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def of_memories(self, ids: Sequence[str]) -> dict[str, tuple[Grip, ...]]:
+        """Return the grips of some memories, in the order of their making."""
+        if not ids:
+            return {}
+        found: dict[str, list[Grip]] = {}
+        for row in self._fetch(
+            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
+            " order by created_at, id",
+            (rows.array(ids),),
+        ):
+            found.setdefault(row[1], []).append(rows.grip_of(row))
+        return {memory_id: tuple(grips) for memory_id, grips in found.items()}
+
+    def of_memory(self, memory_id: str) -> list[Grip]:
+        """Return the grips of a memory."""
+        return [
+            rows.grip_of(row)
+            for row in self._fetch(
+                f"select {rows.GRIP_COLUMNS} from grip where memory_id = ? order by id", (memory_id,)
+            )
+        ]
+
+    def anchored(self, grips: Mapping[str, Sequence[Grip]]) -> set[str]:
+        """Return which of some grips, by memory, are there already or were forgotten."""
+        ids = [grip.id for found in grips.values() for grip in found]
+        return {
+            str(row[0])
+            for row in self._fetch(
+                "select id from grip where id in (select value from json_each(?1)) union"
+                " select id from tombstone where id in (select value from json_each(?1))",
+                (rows.array(ids),),
+            )
+        }
+
+    def sources(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the events that the grips of some memories cover, in the order of the grips' making."""
+        found: dict[str, dict[str, None]] = {}
+        for row in self._fetch(
+            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
+            " order by created_at, id",
+            (rows.array(ids),),
+        ):
+            grip = rows.grip_of(row)
+            found.setdefault(grip.memory_id, {}).update(dict.fromkeys(self.covered(grip)))
+        return {memory_id: tuple(covered) for memory_id, covered in found.items()}
+
+    def covered(self, grip: Grip) -> list[str]:
+        """Return the events that a grip covers, in order."""
+        if grip.event_id_start == grip.event_id_end:
+            return [grip.event_id_start]
+        return [row[0] for row in self._fetch(rows.COVERED, (grip.event_id_start, grip.event_id_end))]
+
+    def passages(self, grips: Iterable[Grip]) -> dict[str, list[tuple[int, int]]]:
+        """Return the spans of each event's own text that some grips cover."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for grip in grips:
+            if grip.event_id_start == grip.event_id_end:  # whether it has come here yet or not
+                if grip.span_start < grip.span_end:
+                    found.setdefault(grip.event_id_start, []).append((grip.span_start, grip.span_end))
+                continue
+            at = 0
+            for event_id in self.covered(grip):
+                length = len(self._fetch("select text from event where id = ?", (event_id,))[0][0])
+                start, end = max(grip.span_start - at, 0), min(grip.span_end - at, length)
+                if start < end:
+                    found.setdefault(event_id, []).append((start, end))
+                at += length + 1  # the newline between two events
+        return found
+
+    def holds(self, grip: Grip) -> bool:
+        """Say whether the events of a grip say its excerpt at its place, and not only the grip."""
+        texts = [self._fetch("select text from event where id = ?", (event_id,)) for event_id in self.covered(grip)]
+        said = "\n".join(found[0][0] for found in texts if found)
+        return bool(grip.excerpt) and said[grip.span_start : grip.span_end] == grip.excerpt
+
+    def over(self, event_id: str, spans: Sequence[tuple[int, int]] | None) -> list[Grip]:
+        """Return the grips that cover any of some spans of an event's text; of all of it when `spans` is None."""
+        found = self._fetch(
+            f"select {rows.prefixed(rows.GRIP_COLUMNS, 'g')} from grip g join event a on a.id = g.event_id_start"
+            " join event b on b.id = g.event_id_end and b.session_id = a.session_id"
+            " join event e on e.id = ? and e.session_id = a.session_id"
+            " and (e.ts, e.seq, e.id) between (a.ts, a.seq, a.id) and (b.ts, b.seq, b.id)",
+            (event_id,),
+        )
+        return [
+            grip
+            for grip in map(rows.grip_of, found)
+            if spans is None
+            or any(
+                start < high and low < end
+                for low, high in self.passages([grip]).get(event_id, ())
+                for start, end in spans
+            )
+        ]

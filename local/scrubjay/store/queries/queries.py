@@ -1,0 +1,42 @@
+"""All reads of the store, by area, over one connection: inside a write as well as in a snapshot of a reader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrubjay.store.queries.conflicts import ConflictQueries
+from scrubjay.store.queries.digests import DigestQueries
+from scrubjay.store.queries.documents import DocumentQueries
+from scrubjay.store.queries.embed_queue import EmbedQueueQueries
+from scrubjay.store.queries.events import EventQueries
+from scrubjay.store.queries.grips import GripQueries
+from scrubjay.store.queries.memories import MemoryQueries
+from scrubjay.store.queries.names import NameQueries
+from scrubjay.store.queries.op_log import OpLogQueries
+from scrubjay.store.queries.replication import ReplicationQueries
+from scrubjay.store.queries.stats import StatsQueries
+from scrubjay.store.sqlite import fetching
+
+
+class Queries:
+    """Reads over the driver's own connection, in its thread: plain functions, each of which sees what came before."""
+
+    def __init__(self, connection: Any) -> None:
+        self.fetch = fetch = fetching(connection)
+        """Return the rows of any query. For parts of the store, and for tests that look into its tables."""
+        self.events = EventQueries(fetch)
+        self.memories = MemoryQueries(fetch)
+        self.names = NameQueries(fetch)
+        self.grips = GripQueries(fetch)
+        self.ops = OpLogQueries(fetch)
+        self.conflicts = ConflictQueries(fetch, self.ops)
+        self.documents = DocumentQueries(fetch, self.grips)
+        self.embed_queue = EmbedQueueQueries(fetch)
+        self.stats = StatsQueries(fetch)
+        self.digests = DigestQueries(fetch)
+        self.replication = ReplicationQueries(fetch)
+
+    def meta(self, key: str) -> str | None:
+        """Return a setting of the file itself, None when it was never set."""
+        found = self.fetch("select value from meta where key = ?", (key,))
+        return str(found[0][0]) if found else None

@@ -1,0 +1,128 @@
+"""Reading the state of replication: the account, lanes, sealed objects, scopes, alarms.
+
+Ids of accounts, scopes and devices are bytes here, as on the wire; the op log has devices in hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from scrubjay.store.replication_state import Alarm, Binding, Lane, Sealed, SyncState
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.clock import Hlc, Millis, millis_of
+
+LEFT = "account_left"
+STATE = "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error"
+LANE = "scope, device, n, tip, acked_n, low, low_prev, hw_n, hw_tip"
+SEALED = "scope, device, n_from, n_to, seq_low, seq_high, size, tip"
+
+
+class ReplicationQueries:
+    """Where replication with an account stands."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def state(self) -> SyncState | None:
+        """Return where replication stands; None while sync is off."""
+        rows = self._fetch(f"select {STATE} from sync_state")
+        return SyncState(**dict(zip(STATE.split(", "), rows[0], strict=True))) if rows else None
+
+    def left(self) -> bytes | None:
+        """Return the account that this store replicated last, now that it replicates none.
+
+        Empty where the server showed this device another history than others: nobody knows then what the account
+        still has.
+        """
+        found = self._fetch("select value from meta where key = ?", (LEFT,))
+        return bytes.fromhex(found[0][0]) if found else None
+
+    def account_log(self) -> list[bytes]:
+        """Return the account log as far as it is pinned, from its genesis on."""
+        return [bytes(row[0]) for row in self._fetch("select entry from account_log order by seq")]
+
+    def lanes(self) -> dict[tuple[bytes, bytes], Lane]:
+        """Return every lane that is held or known of, by (scope, device)."""
+        return {(row[0], row[1]): _lane(row) for row in self._fetch(f"select {LANE} from lane")}
+
+    def lane(self, scope: bytes, device: bytes) -> Lane | None:
+        """Return one lane, None when nothing is known of it."""
+        rows = self._fetch(f"select {LANE} from lane where scope = ? and device = ?", (scope, device))
+        return _lane(rows[0]) if rows else None
+
+    def link(self, scope: bytes, device: bytes, n: int) -> bytes | None:
+        """Return the link of a place; None when it is not kept."""
+        rows = self._fetch("select tip from link where scope = ? and device = ? and n = ?", (scope, device, n))
+        return bytes(rows[0][0]) if rows else None
+
+    def sealed(self, scope: bytes, device: bytes, *, after: int = 0) -> list[Sealed]:
+        """Return what objects of a lane are kept that reach beyond place `after`, in order, without their bytes."""
+        rows = self._fetch(
+            f"select {SEALED} from sealed where scope = ? and device = ? and n_to > ? order by n_from",
+            (scope, device, after),
+        )
+        return [_sealed(row) for row in rows]
+
+    def objects(self, found: Iterable[Sealed]) -> list[bytes]:
+        """Return the bytes of some kept objects, in their order; those dropped meanwhile are left out."""
+        given: list[bytes] = []
+        for one in found:
+            rows = self._fetch(
+                "select obj from sealed where scope = ? and device = ? and n_from = ?",
+                (one.scope, one.device, one.n_from),
+            )
+            given += [bytes(row[0]) for row in rows]
+        return given
+
+    def bindings(self) -> list[Binding]:
+        """Return the projects that live in scopes of their own."""
+        return [
+            Binding(project=row[0], scope=row[1], seq=row[2])
+            for row in self._fetch("select project, scope, seq from bound order by project")
+        ]
+
+    def placed(self, entities: Iterable[str]) -> dict[str, bytes]:
+        """Return the scopes of those of some entities that do not live in the home scope."""
+        if not self._fetch("select 1 from placed limit 1"):  # most accounts have one scope
+            return {}
+        wanted = msgspec.json.encode(list(entities)).decode()
+        return dict(
+            self._fetch("select entity, scope from placed where entity in (select value from json_each(?))", (wanted,))
+        )
+
+    def erased(self, device: bytes) -> dict[int, int]:
+        """Return the ops of a device whose content was erased after they may have been sent: when, by place."""
+        rows = self._fetch("select seq, at from erased where device = ?", (device.hex(),))
+        return {int(seq): int(at) for seq, at in rows}
+
+    def seen(self) -> dict[bytes, Millis]:
+        """Return when each device last said that it is there."""
+        return {bytes(row[0]): Millis(row[1]) for row in self._fetch("select device, at from seen")}
+
+    def active(self, device: bytes) -> Millis | None:
+        """Return when a device was last active by its own clock: its newest change that is held, or its last beacon."""
+        [(seen, hlc)] = self._fetch(
+            "select (select at from seen where device = ?1),"
+            " (select hlc from op where device = ?2 order by seq desc limit 1)",
+            (device, device.hex()),
+        )
+        wrote = None if hlc is None else millis_of(Hlc(hlc))
+        return max((at for at in (seen, wrote) if at is not None), default=None)
+
+    def alarms(self) -> list[Alarm]:
+        """Return the alarms that nobody has acknowledged, oldest first."""
+        return [
+            Alarm(id=row[0], at=Millis(row[1]), code=row[2], subject=row[3], message=row[4], hint=row[5])
+            for row in self._fetch("select id, at, code, subject, message, hint from alarm order by id")
+        ]
+
+
+def _lane(row: tuple[Any, ...]) -> Lane:
+    return Lane(**dict(zip(LANE.split(", "), row, strict=True)))
+
+
+def _sealed(row: tuple[Any, ...]) -> Sealed:
+    return Sealed(**dict(zip(SEALED.split(", "), row, strict=True)))

@@ -1,0 +1,97 @@
+"""Counting what the store holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrubjay.store import rows
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """How a background job has gone. Times in UTC milliseconds; `last_error` is an error's code."""
+
+    runs: int
+    failures: int
+    last_start: Millis | None
+    last_ms: int | None
+    last_error: str | None
+
+
+class StatsQueries:
+    """Counts, bounds, and how jobs have gone."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def counts(self) -> dict[str, int]:
+        """Return how many of each there are."""
+        names = {
+            "memories": f"select count(*) from memory where {rows.LISTED}",
+            "identity_keys": "select count(*) from memory where layer = 'identity'",
+            "active_keys": "select count(*) from memory where layer = 'active'",
+            "events": "select count(*) from event where not forgotten",
+            "sessions": "select count(*) from session",
+            "aliases": "select count(*) from name where not canonical",
+            "grips": "select count(*) from grip where memory_id in (select id from memory)",
+            "ops": "select count(*) from op",
+        }
+        row = (self._fetch("select " + ", ".join(f"({sql})" for sql in names.values())))[0]
+        return dict(zip(names, row, strict=True))
+
+    def grouped(self, column: str) -> dict[str, int]:
+        """Return how many memories there are of each type or kind."""
+        if column not in {"type", "kind"}:
+            raise InvalidError(f"memories cannot be counted by {column!r}", hint="count them by type or kind")
+        return {
+            str(key): int(count)
+            for key, count in self._fetch(
+                f"select {column}, count(*) from memory where {rows.LISTED} group by 1 order by 1"
+            )
+        }
+
+    def bounds(self) -> tuple[Millis | None, Millis | None]:
+        """Return the times of the oldest and the newest event."""
+        low, high = (self._fetch("select min(start), max(last) from session"))[0]
+        return (None if low is None else Millis(low)), (None if high is None else Millis(high))
+
+    def projects(self) -> set[str]:
+        """Return the projects that events or memories belong to."""
+        found = self._fetch(
+            "select project from session where project is not null"
+            " union select resource_id from memory where scope = 'project' and resource_id is not null"
+        )
+        return {str(row[0]) for row in found}
+
+    def jobs(self) -> dict[str, JobRun]:
+        """Return how each job that ever ran has gone."""
+        return {
+            str(row[0]): JobRun(runs=row[1], failures=row[2], last_start=row[3], last_ms=row[4], last_error=row[5])
+            for row in self._fetch("select name, runs, failures, last_start, last_ms, last_error from job")
+        }
+
+    def sample(self, limit: int) -> list[str]:
+        """Return texts of every kind that the store holds, up to `limit` of each, without repeats."""
+        found = (str(row[0]) for sql in _SAMPLES for row in self._fetch(sql, (limit,)) if row[0])
+        return list(dict.fromkeys(found))
+
+
+_SAMPLES = (
+    "select content from memory order by n desc limit ?",
+    "select content from memory order by n limit ?",
+    "select text from event where erased = 0 order by n desc limit ?",
+    "select text from event where erased = 0 order by n limit ?",
+    "select metadata from event where metadata <> '{}' order by n desc limit ?",
+    "select distinct project from event where project is not null limit ?",
+    "select distinct agent from event limit ?",
+    "select distinct session_id from event limit ?",
+    "select title from session order by start desc limit ?",
+    "select name from name limit ?",
+    "select distinct topic from memory where topic is not null limit ?",
+    "select distinct resource_id from memory where resource_id is not null limit ?",
+    "select excerpt from grip limit ?",
+)
+"""Queries of one column, each with a limit: everything that holds words of the person."""

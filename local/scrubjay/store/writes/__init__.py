@@ -1,0 +1,1 @@
+"""What this device writes: each change with its op, and what keeps no op, by area."""
