@@ -29,8 +29,6 @@ from scrubjay.redaction import (
     pipeline,
     redact,
     spans,
-    strip_injected,
-    strip_private,
     windows,
 )
 from scrubjay.redaction.rules import KINDS, RULES
@@ -556,7 +554,7 @@ def test_everything_around_the_credentials_stays(parts: list[tuple[str, str]]) -
     ],
 )
 def test_private_passages_are_taken_out(text: str, kept: str) -> None:
-    assert strip_private(text) == kept
+    assert blocks.cut_out(text, blocks.private_spans)[0] == kept
 
 
 BLOCK = injected("- the cart store uses SQLite WAL [m-41]", source="scrubjay", trust="recalled-data")
@@ -579,14 +577,14 @@ BLOCK = injected("- the cart store uses SQLite WAL [m-41]", source="scrubjay", t
     ],
 )  # fmt: skip
 def test_our_own_blocks_are_not_learned_again(text: str, kept: str) -> None:
-    assert strip_injected(text) == kept
+    assert blocks.cut_out(text, blocks.injected_spans)[0] == kept
 
 
 @given(st.one_of(SOUP, st.text(st.characters(), max_size=100)), st.text(st.characters(), max_size=20))
 def test_no_body_and_no_attribute_breaks_out_of_the_block(body: str, attribute: str) -> None:
     block = injected(body, source=attribute)
 
-    assert strip_injected(f"a\n{block}\nb") == "a\n\nb"
+    assert blocks.cut_out(f"a\n{block}\nb", blocks.injected_spans)[0] == "a\n\nb"
 
 
 def test_clean_does_all_three_and_counts() -> None:

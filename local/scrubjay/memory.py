@@ -31,7 +31,7 @@ class Memory:
     """One store, opened by its file, made when there is none. Any thread may call it.
 
     It is closed by `close`, by `with`, when it is collected, or when the process ends. When a daemon has the file, the
-    same verbs run there, with the same results; when another process has it that is no daemon, opening raises
+    same verbs run there, with the same results; when another process that is not a daemon has it, opening raises
     ConflictError and names it. Methods raise the errors of `scrubjay_shared.errors`; UnavailableError after `close`.
     """
 
@@ -58,7 +58,7 @@ class Memory:
         return f"Memory({str(self._door.path)!r}, through={self._door.through!r})"
 
     def close(self) -> None:
-        """Finish what was begun, and let go of the file. Closing twice is closing once."""
+        """Finish what was begun, and let go of the file. A second close does nothing."""
         self._door.close()
 
     def call(self, verb: str, request: Any) -> Any:

@@ -44,15 +44,15 @@ def chosen(setting: str, named: str, origin: Origin, kept: str | None) -> Choice
     )
     differs = kept is not None and kept != named
     if origin in {Origin.FLAG, Origin.ENVIRONMENT}:
-        place = variable if origin is Origin.ENVIRONMENT else f"the flag for {setting}"
+        because = variable if origin is Origin.ENVIRONMENT else f"the flag for {setting}"
         remark = (
-            f"two places choose the {setting}: {place} says {named}, which is used; the store says {kept}, because"
-            f" '{use} {kept}' was run. To use {kept}, leave {place} out"
+            f"two places choose the {setting}: {because} says {named}, which is used; the store says {kept}, because"
+            f" '{use} {kept}' was run. To use {kept}, leave {because} out"
         )
-        return Choice(name=named, because=f"{place} says so", remark=remark if differs else "", fixed=True)
+        return Choice(name=named, because=f"{because} says so", remark=remark if differs else "", fixed=True)
     if kept is None:
-        place = "the settings file says so" if origin is Origin.FILE else "it is the default"
-        return Choice(name=named, because=place)
+        because = "the settings file says so" if origin is Origin.FILE else "it is the default"
+        return Choice(name=named, because=because)
     remark = (
         f"two places choose the {setting}: the settings file says {named}; the store uses {kept}, because"
         f" '{use} {kept}' was run. To use {named}, run: {use} {named}"

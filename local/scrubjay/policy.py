@@ -36,7 +36,7 @@ class RecallPolicy:
 
     # The balance of meaning and words: between 3 and 6 for `lexical`, R@5 on LoCoMo's turns stays within .01.
     lexical: float = 4.0  # what a word counts that only one document holds, in deviations of the cosine
-    k1: float = 0.9  # BM25: hardly matters between 0.6 and 2. Its b is 0: length is no fault of a turn of talk
+    k1: float = 0.9  # BM25: hardly matters between 0.6 and 2. Its b is 0: a long turn of talk is as good as a short one
     long_tokens: float = 128.0  # tokens; no message of a conversation is longer, tool output is (scoring.bm25_part)
     # A document's own score, which its neighbours, its session and the choice of candidates go by.
     own_dense: float = 0.5
@@ -82,7 +82,7 @@ class RecallPolicy:
     topic_threshold: float = (
         0.6  # cosine of query and topic label; unrelated words are at 0.4-0.55 in the default model
     )
-    min_topic_filter_size: int = 5  # fewer candidates than a usual answer are no choice
+    min_topic_filter_size: int = 5  # with fewer candidates than a usual answer has, there is nothing to choose from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class ModelPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPolicy:
-    """All of it. A caller who wants other numbers builds another one; there is no global."""
+    """All of it. A caller who wants other numbers builds another policy; there is no global."""
 
     recall: RecallPolicy = RecallPolicy()
     distill: DistillPolicy = DistillPolicy()

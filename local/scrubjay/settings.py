@@ -195,13 +195,13 @@ def assign(path: Path, key: str, value: str | int) -> None:
         lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
     except FileNotFoundError:
         lines = []
-    place = next((i for i, old in enumerate(lines) if old.split("=", 1)[0].strip(" \t\"'") == key), None)
-    if place is None:
+    index = next((i for i, old in enumerate(lines) if old.split("=", 1)[0].strip(" \t\"'") == key), None)
+    if index is None:
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += "\n"
         lines.append(line)
     else:
-        lines[place] = line
+        lines[index] = line
     text = "".join(lines)
     _parsed(text.encode(), path)
     path = path.resolve()  # a config that is a link into a dotfiles folder stays one

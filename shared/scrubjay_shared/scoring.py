@@ -136,7 +136,7 @@ def overlap(query: Iterable[str], document: Iterable[str], idf: Mapping[str, flo
 
 
 def weighted(cosine: Floats, overlaps: Floats, *, cosine_weight: float, token_weight: float) -> Floats:
-    """Return the hybrid score of 002: cosine and token overlap, 0.8 and 0.2 by default policy."""
+    """Return the score of the mode `weighted`: cosine and token overlap, 0.8 and 0.2 by default policy."""
     return np.asarray(cosine_weight * cosine + token_weight * overlaps, np.float32)
 
 
@@ -146,7 +146,7 @@ def topic_filter(
     """Return the topics to search in, or None for all: those at least `threshold` like the query.
 
     `counts` says how many documents carry a topic. When the chosen ones hold fewer than `min_size` together, the filter
-    would leave too little to choose from, and all are searched. Source: 002, topicThreshold and minTopicFilterSize.
+    would leave too little to choose from, and all are searched.
     """
     chosen = frozenset(topic for topic, similarity in similarities.items() if similarity >= threshold)
     return chosen if chosen and sum(counts.get(topic, 0) for topic in chosen) >= min_size else None

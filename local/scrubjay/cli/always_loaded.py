@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from scrubjay.transports.local import Door
 
 
-def always_loaded(door: Door) -> AlwaysLoaded:
+def always_loaded(store: Door) -> AlwaysLoaded:
     """Return the lines of the layers that every agent is given."""
     lines: dict[Layer, dict[str, str]] = {}
     for layer in (Layer.IDENTITY, Layer.ACTIVE):
         entries: list[api.Entry] = []
         cursor: str | None = None
         while True:
-            page: api.ListAnswer = door.call("list", api.ListRequest(layer=layer, cursor=cursor))
+            page: api.ListAnswer = store.call("list", api.ListRequest(layer=layer, cursor=cursor))
             entries += page.entries
             cursor = page.next
             if cursor is None:

@@ -96,8 +96,10 @@ def open_to_others(path: Path) -> int:
 
 def disk(chosen: Settings) -> Iterator[Check]:
     """Look at the disk the store lies on."""
-    place = next((folder for folder in (chosen.data_dir, *chosen.data_dir.parents) if folder.exists()), chosen.data_dir)
-    free = shutil.disk_usage(place).free
+    nearest = next(
+        (folder for folder in (chosen.data_dir, *chosen.data_dir.parents) if folder.exists()), chosen.data_dir
+    )
+    free = shutil.disk_usage(nearest).free
     size = chosen.store_path.stat().st_size if chosen.store_path.exists() else 0
     if free < max(NO_SPACE_BYTES, size // 10):
         yield fail("disk space", f"{render.words.size(free)} free", "free some space: writing will fail soon")
@@ -105,7 +107,7 @@ def disk(chosen: Settings) -> Iterator[Check]:
         yield warn("disk space", f"{render.words.size(free)} free", "free some space before a backup or an upgrade")
     else:
         yield ok("disk space", f"{render.words.size(free)} free")
-    system = file_system(place)
+    system = file_system(nearest)
     if system in NETWORK_SYSTEMS:
         yield warn(
             "file system", f"{system}, a network or shared one", "move the store to a local disk: set data_dir there"
@@ -223,7 +225,7 @@ def model(chosen: Settings) -> Iterator[Check]:
 
 
 def reranker(chosen: Settings) -> Iterator[Check]:
-    """Look at the reranking model in use likewise. It is optional, so that its absence is no fault."""
+    """Look at the reranking model in use likewise. It is optional: its absence is not a fault."""
     _, choice = choices(chosen)
     name = choice.name
     yield from named_twice("reranker", choice)

@@ -25,11 +25,11 @@ SETTLE_MS = 3_600_000
 """How long the rest may take: an hour is more than a store of a hundred thousand events needs on a small machine."""
 
 
-def finish(door: Door, out: Output, *, wanted: bool) -> None:
+def finish(store: Door, out: Output, *, wait: bool) -> None:
     """Wait until all is learned, when asked to, or when no daemon would do it after us."""
-    if not wanted and door.through == "daemon":
+    if not wait and store.through == "daemon":
         return
-    left = settled(door, out)
+    left = settled(store, out)
     if left.to_learn or left.to_embed:
         out.remark(
             f"not done yet: {render.words.counted(left.to_learn, 'event')} to learn from, "
@@ -37,7 +37,7 @@ def finish(door: Door, out: Output, *, wanted: bool) -> None:
         )
 
 
-def settled(door: Door, out: Output) -> api.SettleAnswer:
+def settled(store: Door, out: Output) -> api.SettleAnswer:
     """Wait until all is learned and embedded, and show how far it is. Returns what could not be done.
 
     The jobs do the work and the bar follows them; the verb `settle` then does what they left.
@@ -47,7 +47,7 @@ def settled(door: Door, out: Output) -> api.SettleAnswer:
         most = waiting = 0
         moved = time.monotonic()
         while time.monotonic() - moved < STALLED_S:
-            counts: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=0))
+            counts: api.SettleAnswer = store.call("settle", api.SettleRequest(timeout_ms=0))
             left = counts.to_learn + counts.to_embed
             if left == 0:
                 break
@@ -57,5 +57,5 @@ def settled(door: Door, out: Output) -> api.SettleAnswer:
             what = "learning" if counts.to_learn else "embedding"
             bar.update(task, description=what, total=most, completed=most - left)
             time.sleep(LOOK_S)
-        answer: api.SettleAnswer = door.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+        answer: api.SettleAnswer = store.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
     return answer

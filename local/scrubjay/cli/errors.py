@@ -68,10 +68,10 @@ def _line(text: str) -> str:
 
 def _unexpected(error: Exception) -> ScrubjayError:
     """Return the error for a bug of ours. Its own words are left out: they may hold a person's text."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f" in {place.tb_frame.f_code.co_filename.rpartition(os.sep)[2]}:{place.tb_lineno}" if place else ""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" in {frame.tb_frame.f_code.co_filename.rpartition(os.sep)[2]}:{frame.tb_lineno}" if frame else ""
     return ScrubjayError(
         f"unexpected {type(error).__name__}{where}", hint="SCRUBJAY_DEBUG=1 scrubjay … shows where; please report it"
     )

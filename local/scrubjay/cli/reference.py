@@ -175,12 +175,12 @@ def _records() -> Iterator[str]:
 
 def records_of(printed: Sequence[type[Any]]) -> Iterator[str]:
     """Yield the tables of some records, and of those that they hold."""
-    wanted, seen = list(printed), dict[str, type[Any]]()
-    while wanted:
-        record = wanted.pop(0)
+    queue, seen = list(printed), dict[str, type[Any]]()
+    while queue:
+        record = queue.pop(0)
         if record.__name__ not in seen:
             seen[record.__name__] = record
-            wanted.extend(_held(record))
+            queue.extend(_held(record))
     yield "## Records\n"
     for name in sorted(seen):
         yield _record(seen[name])

@@ -69,7 +69,7 @@ def run(
 
     In the foreground it logs to stderr too. It takes over the process: signals, logging, and the mode of new files.
     `stop_mark` is the mark of the last stop when this start was asked for (`control`), None for now; a stop since
-    then ends it before it serves. Raises ConflictError when a process that is no daemon has the store,
+    then ends it before it serves. Raises ConflictError when a process that is not a daemon has the store,
     UnavailableError when it was stopped, and what opening the store raises.
     """
     os.umask(0o077)  # the store, its snapshots, the log: all of them are the user's alone

@@ -54,9 +54,9 @@ def same_memory(candidate: Statement, existing: Sequence[StatementT], policy: Di
     and contrasts, and little more: merging into it loses nothing. Order does not count for dates ("on 7 May" may lead).
     """
     near = [e for e in existing if e.scope is candidate.scope and e.resource_id == candidate.resource_id]
-    wanted = content_hash(candidate.content)
+    hash_ = content_hash(candidate.content)
     for said in near:
-        if content_hash(said.content) == wanted:
+        if content_hash(said.content) == hash_:
             return said
     essence = _essence(candidate.content)
     if not essence.detail:

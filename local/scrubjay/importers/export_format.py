@@ -28,7 +28,7 @@ READ = (1, 2)
 FORMAT = "scrubjay"
 MARK = b'{"scrubjay_export":'
 MAX_SEQ = (1 << 53) - 1
-"""The greatest place in a log: what JSON counts to exactly."""
+"""The greatest sequence number in a log: what JSON counts to exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ TURN_MS = 60_000  # turns carry no time of their own; a minute each keeps their 
 
 
 def parse_locomo(name: str, data: bytes, *, only: str | None, project: str | None) -> Parsed:
-    """Read one conversation or a list of them. `only` picks one by its sample id or its place, counted from 1.
+    """Read one conversation or a list of them. `only` picks one by its sample id or its number, counted from 1.
 
     The times are of a place nobody names, so they are taken as UTC. Raises InvalidError for what is not LoCoMo,
     NotFoundError when `only` names no conversation.
@@ -35,21 +35,21 @@ def parse_locomo(name: str, data: bytes, *, only: str | None, project: str | Non
         raise InvalidError(f"{name} is not valid JSON", hint="a LoCoMo file is a JSON list of conversations") from e
     samples = found if isinstance(found, list) else [found]
     named = [
-        (first(sample, "sample_id") or str(place), conversation(sample))
-        for place, sample in enumerate(samples, start=1)
+        (first(sample, "sample_id") or str(number), conversation(sample))
+        for number, sample in enumerate(samples, start=1)
         if isinstance(sample, dict) and conversation(sample)
     ]
     if not named:
         raise InvalidError(f"{name} holds no conversation", hint="a LoCoMo conversation has session_1, session_2, …")
     if only is not None:
         by_id = [pair for pair in named if pair[0] == only]
-        by_place = [pair for place, pair in enumerate(named, start=1) if str(place) == only]
-        if not (by_id or by_place):
+        by_number = [pair for number, pair in enumerate(named, start=1) if str(number) == only]
+        if not (by_id or by_number):
             raise NotFoundError(
                 f"{name} has no conversation {only!r}",
                 hint=f"it holds {', '.join(sample_id for sample_id, _ in named)}, or give a number from 1",
             )
-        named = (by_id or by_place)[:1]
+        named = (by_id or by_number)[:1]
     skipped: Counter[str] = Counter()
     events = tuple(draft for sample_id, talk in named for draft in turns(sample_id, talk, project, skipped))
     return Parsed(format=SourceFormat.LOCOMO, events=events, skipped=counted(skipped))
@@ -71,16 +71,16 @@ def turns(sample_id: str, talk: dict[str, Any], project: str | None, skipped: Co
             skipped["bad_session"] += 1
             continue
         start = said_at(talk.get(f"{session}_date_time"))
-        for place, turn in enumerate(spoken):
+        for index, turn in enumerate(spoken):
             text = clean(turn.get("text")) if isinstance(turn, dict) else ""
             caption = clean(turn.get("blip_caption")) if isinstance(turn, dict) else ""
             if not (text or caption):
                 skipped["empty" if isinstance(turn, dict) else "not_object"] += 1
                 continue
             dia_id = clean(turn.get("dia_id"))
-            key = f"{AGENT}:{sample_id}:{dia_id or f'{session}:{place}'}"
+            key = f"{AGENT}:{sample_id}:{dia_id or f'{session}:{index}'}"
             if key in seen:
-                key = f"{AGENT}:{sample_id}:{session}:{place}:{dia_id}"
+                key = f"{AGENT}:{sample_id}:{session}:{index}:{dia_id}"
             seen.add(key)
             about: Json = {"speaker": clean(turn.get("speaker")), "dia_id": dia_id, "caption": caption}
             yield EventDraft(
@@ -90,7 +90,7 @@ def turns(sample_id: str, talk: dict[str, Any], project: str | None, skipped: Co
                 role=Role.USER,
                 text=text,
                 project=project,
-                ts=None if start is None else Millis(start + place * TURN_MS),
+                ts=None if start is None else Millis(start + index * TURN_MS),
                 trust=Trust.IMPORT,
                 metadata={field: value for field, value in about.items() if value},
                 dedupe_key=key,

@@ -52,7 +52,7 @@ def parse_mcp_memory(name: str, data: bytes, *, project: str | None, place: str 
     Broken lines are counted in `skipped`.
 
     Secrets are taken out here, before words are put together and names are cut: beside other words, a line of
-    PostgreSQL's password file is no longer known, and half a key is none.
+    PostgreSQL's password file is no longer recognised, and half a key is not recognised as a key.
     """
     skipped: Counter[str] = Counter()
     entities: list[dict[str, Any]] = []

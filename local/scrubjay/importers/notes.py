@@ -22,7 +22,7 @@ ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.*)")
 BLOCK_SCALARS = ("|", ">", "|-", ">-", "|+", ">+")
 TOLD_APART = frozenset(("title", "name", "aliases", "alias", "permalink", "tags", "created", "date"))
 MAX_HEADING_CHARS = 4_096
-"""A longer line is no heading, nor a key of frontmatter: to match one of megabytes keeps other threads waiting."""
+"""A longer line is not read as a heading or key: to match one of megabytes keeps other threads waiting."""
 
 JOINED_LINES = 4_096
 PATH_MARK = " / "
@@ -84,7 +84,7 @@ def numbered(name: str, ending: str) -> str:
 def source_key(format: SourceFormat, project: str | None, file: str, *parts: str) -> str:  # noqa: A002 - as in `parse`
     """Return the key of a place in a file: whom it is for, which file, and where in it.
 
-    The 2 tells it from keys that held neither the project nor the folder (`sources.reconcile`).
+    The 2 tells it from keys that held neither the project nor the folder (see `importers.reconcile`).
     """
     return f"{format}/2:{digest(project or '', file, *parts)}"
 
@@ -195,7 +195,7 @@ def below_title(section: Section, title: str) -> tuple[str, ...]:
 
 
 def sections_of(body: str) -> Iterator[Section]:
-    """Yield the text before the first heading, then each section. A `#` in a code fence is no heading."""
+    """Yield the text before the first heading, then each section. A `#` in a code fence does not begin one."""
     section = Section(level=0, path=())
     above: list[tuple[int, str]] = []
     fence = ""

@@ -186,7 +186,7 @@ def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]
 
 
 def clean(value: Any) -> str:
-    """Return a string as valid Unicode, outer white space removed; anything that is no string is the empty string."""
+    """Return a string as valid Unicode, outer white space removed; the empty string for anything else."""
     if not isinstance(value, str):
         return ""
     valid = (
@@ -224,8 +224,8 @@ def bounded(ms: float) -> Millis | None:
 def digest(*parts: str) -> str:
     """Return 128 bits of SHA-256 over the parts, in hex: the same parts give the same key on every machine."""
     said = hashlib.sha256()
-    for place, part in enumerate(parts):
-        said.update(b"\0" if place else b"")
+    for index, part in enumerate(parts):
+        said.update(b"\0" if index else b"")
         for piece in pieces(part):
             said.update(piece.encode(errors="replace"))
     return said.hexdigest()[:32]

@@ -103,12 +103,12 @@ class Clean:
     reason: str | None = None
 
 
-def event(draft: EventDraft, place: int, *, device: str, now: Millis, policy: MemoryPolicy, source: Source) -> Clean:
-    """Return a draft as an event. `place` is its number in the batch, for the error.
+def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: MemoryPolicy, source: Source) -> Clean:
+    """Return a draft as an event. `number` is which of the batch it is, for the error.
 
     Raises InvalidError or TooLargeError when it cannot be one.
     """
-    where = f"event {place}"
+    where = f"event {number}"
     limits = policy.limits
     for key, value in (("agent", draft.agent), ("session_id", draft.session_id)):
         if not value.strip() or len(value) > limits.max_name_chars:
@@ -305,7 +305,7 @@ def hidden(text: str, policy: RedactPolicy) -> str:
 
 
 _ASSIGNED = re.compile(r"=\s*[\w\"']")
-"""An assignment within an identifier. Padding of base64 at an end, or before a slash, is none."""
+"""An assignment within an identifier. Padding of base64 at an end, or before a slash, is not an assignment."""
 
 SHORTEST_KEY = 16
 """Characters of the shortest key that its shape alone gives away: an AWS key id has 20."""
@@ -338,7 +338,7 @@ def topic(policy: MemoryPolicy, text: str) -> str | None:
 
 
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:
-    """Raise InvalidError for what is no UTC time in milliseconds, from 1970 to `latest`."""
+    """Raise InvalidError for what is not a UTC time in milliseconds, from 1970 to `latest`."""
     if at is not None and not 0 <= at <= latest:
         raise InvalidError(
             f"{key} must be between 0 and {latest}, got {at}", hint="give a time in milliseconds since 1970, UTC"
@@ -366,7 +366,7 @@ def check_layer(layer: Layer, trust: Trust) -> None:
 
 
 def metadata(given: Json, where: str, policy: MemoryPolicy) -> redaction.CleanedJson:
-    """Return metadata without secrets, keys sorted. Raises InvalidError for what is no JSON, TooLargeError."""
+    """Return metadata without secrets, keys sorted. Raises InvalidError, TooLargeError."""
     if not given:
         return redaction.CleanedJson(value={})
     limits = policy.limits

@@ -25,7 +25,7 @@ from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import EventType, Role, Trust
 
 MASK = "*"
-"""Stands for each character of a secret. Stars are no secret to `redact`, so what was masked once stays as it is."""
+"""Stands for each character of a secret. `redact` lets stars be, so what was masked once stays as it is."""
 
 ID_BYTES = 16
 """Bytes of an id, of a device or of an op: too few to look into, and no text."""
@@ -57,7 +57,7 @@ def received(wire: ops.Wire) -> ops.Wire:
 
 
 def unread(data: bytes) -> bytes:
-    """Return bytes that are no op without the secrets in them; they are kept for a version that can read them."""
+    """Return bytes that are not an op, without the secrets in them; they are kept for a version that can read them."""
     return _bytes(data)
 
 
@@ -81,9 +81,9 @@ def _masked_between(text: str, cleaned: str) -> str | None:
     parts: list[str] = []
     at = 0
     kept = _MARKER.split(cleaned)
-    for place, piece in enumerate(kept):
-        found = text.rfind(piece, at) if place == len(kept) - 1 else text.find(piece, at)
-        if found < 0 or (place == 0 and found > 0) or (place == len(kept) - 1 and found + len(piece) != len(text)):
+    for index, piece in enumerate(kept):
+        found = text.rfind(piece, at) if index == len(kept) - 1 else text.find(piece, at)
+        if found < 0 or (index == 0 and found > 0) or (index == len(kept) - 1 and found + len(piece) != len(text)):
             return None
         parts += [MASK * (found - at), piece]
         at = found + len(piece)

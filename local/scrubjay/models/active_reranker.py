@@ -1,4 +1,4 @@
-"""The reranking model in use. It is optional: one that is not installed is no fault."""
+"""The reranking model in use. It is optional: where it is not installed, nothing is wrong."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class EmbedQueue:
     async def _embed_batch(self, meaning: Meaning, waiting: Sequence[Waiting]) -> tuple[int, int] | None:
         """Store the vectors of some texts, and which of them the model refused. Returns how many of each.
 
-        None when the model failed, which is no text's fault.
+        None when the model failed, for which no text is to blame.
         """
         work = partial(each_encoded, meaning.embedder, [one.text for one in waiting])
         try:

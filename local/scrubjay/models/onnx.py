@@ -91,9 +91,9 @@ class OnnxReranker:
         """
         question = self._network.tokens(query, self._model.query_window)
         # The longest first: no thread is left alone with one at the end.
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         scores = np.empty(len(texts), np.float32)
-        scores[order] = self._network.each(partial(self._one, question), [texts[place] for place in order])
+        scores[order] = self._network.each(partial(self._one, question), [texts[index] for index in order])
         return scores
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ class Breaker:
 
 
 class Slot(Generic[M]):
-    """A place for one model. Used on the event loop; what it runs, runs in threads."""
+    """Holds one model. Used on the event loop; what it runs, runs in threads."""
 
     def __init__(self, name: str, policy: ModelPolicy, load: Callable[[], Awaitable[M | None]]) -> None:
         """`load` returns the model that is chosen, None when there is none to load, or raises why it cannot."""

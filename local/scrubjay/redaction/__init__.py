@@ -22,7 +22,7 @@ It decides by form alone and asks no issuer, so it errs: a password that is an o
 and a random-looking identifier of 32 characters or more is taken for a key. It holds no secret, and returns none.
 """
 
-from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, injected, strip_injected, strip_private
+from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, injected
 from scrubjay.redaction.pipeline import Cleaned, CleanedJson, Redaction, clean, clean_json, redact
 
 __all__ = [
@@ -35,6 +35,4 @@ __all__ = [
     "clean_json",
     "injected",
     "redact",
-    "strip_injected",
-    "strip_private",
 ]

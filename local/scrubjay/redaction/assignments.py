@@ -114,7 +114,7 @@ def _kind_of_key(text: str, match: re.Match[str]) -> str:
 _MAY_FOLLOW_NAME = frozenset("\"'`\\*],\r\n\t :=-!|>(：是为")  # what an operator begins with
 
 
-class _Place(NamedTuple):
+class _Sign(NamedTuple):
     """Where the value of a name begins, and what led to it: an operator, a verb of prose, or a command line flag."""
 
     at: int
@@ -156,20 +156,20 @@ def assigned(text: str, lowered: str, policy: RedactPolicy) -> Iterator[Span]:
     for word in words if text.isascii() else words + FOREIGN_WORDS:
         for at in hits(lowered, word) if is_long or word in lowered else ():
             name = _NAME.match(text, at)
-            place = _place(text, name) if name and text[name.end() : name.end() + 1] in _MAY_FOLLOW_NAME else None
-            if name and place and (kind := _kind_of_key(text, name)):
-                span = _value_span(text, name, place, runs, policy)
+            sign = _sign(text, name) if name and text[name.end() : name.end() + 1] in _MAY_FOLLOW_NAME else None
+            if name and sign and (kind := _kind_of_key(text, name)):
+                span = _value_span(text, name, sign, runs, policy)
                 if span:
                     yield Span(*span, 1, kind)
 
 
-def _place(text: str, name: re.Match[str]) -> _Place | None:
+def _sign(text: str, name: re.Match[str]) -> _Sign | None:
     """Find where the value after `name` begins; None when nothing is assigned."""
     before = _before(text, name.start(), 48)
     flag = "--" in before and bool(_FLAG.search(before + name[0]))
     instruction = name[0].isupper() and bool(_ENV_INSTRUCTION.search(before))
     if (flag or instruction) and text.startswith(" ", name.end()):
-        return _Place(name.end() + 1, "=", flag=True)
+        return _Sign(name.end() + 1, "=", flag=True)
     operator = None if text.startswith("=[REDACTED:", name.end()) else _OPERATOR.match(text, name.end())
     if not operator:
         return None
@@ -185,40 +185,40 @@ def _place(text: str, name: re.Match[str]) -> _Place | None:
     op = operator["op"] or ""
     cell = text[operator.end() : operator.end() + 1]
     compares = op in {"==", "!=", "->"} or (op == "|" and not cell.isalnum() and cell != "`")
-    return None if compares else _Place(operator.end(), op, verb, flag, "\n" in operator[0])
+    return None if compares else _Sign(operator.end(), op, verb, flag, "\n" in operator[0])
 
 
 def _value_span(
-    text: str, name: re.Match[str], place: _Place, runs: _BareRuns, policy: RedactPolicy
+    text: str, name: re.Match[str], sign: _Sign, runs: _BareRuns, policy: RedactPolicy
 ) -> tuple[int, int] | None:
     """Start and end of the value, if it looks like what its name promises."""
     family = name.lastgroup or ""
     password = family == "password"
-    if place.op == ">":
-        return _element_span(text, name, place, policy)
-    env = place.op == "=" and text.startswith("=", name.end()) and _is_shouted(text, name)
-    if quoted := _QUOTED.match(text, place.at):
+    if sign.op == ">":
+        return _element_span(text, name, sign, policy)
+    env = sign.op == "=" and text.startswith("=", name.end()) and _is_shouted(text, name)
+    if quoted := _QUOTED.match(text, sign.at):
         value = quoted["v"]
         worded = (password or (env and family == "secret")) and _is_words(value, policy, phrase=env)
         return quoted.span("v") if worded or _is_value(value, family, policy, loose=True) else None
-    end = runs.end(place.at)
-    if not 0 < end - place.at < policy.secret_max_chars or runs.judged[end] > policy.names_per_value:
+    end = runs.end(sign.at)
+    if not 0 < end - sign.at < policy.secret_max_chars or runs.judged[end] > policy.names_per_value:
         return None
-    value = text[place.at : end].rstrip(".:!?*" if place.verb else ".:*")
-    end = place.at + len(value)
-    stands_bare = env or place.flag or place.verb
+    value = text[sign.at : end].rstrip(".:!?*" if sign.verb else ".:*")
+    end = sign.at + len(value)
+    stands_bare = env or sign.flag or sign.verb
     if not _is_expression(value, text[end : end + 1], stands_bare=stands_bare) and _is_value(
-        value, family, policy, loose=env or place.flag
+        value, family, policy, loose=env or sign.flag
     ):
-        return place.at, end
+        return sign.at, end
     worded = (password or (env and family == "secret")) and _is_words(value, policy)
-    stands = worded and (_is_passphrase(value) or _stands_for_words(text, name, place, end, env=env))
-    return (place.at, end) if stands else None
+    stands = worded and (_is_passphrase(value) or _stands_for_words(text, name, sign, end, env=env))
+    return (sign.at, end) if stands else None
 
 
-def _element_span(text: str, name: re.Match[str], place: _Place, policy: RedactPolicy) -> tuple[int, int] | None:
+def _element_span(text: str, name: re.Match[str], sign: _Sign, policy: RedactPolicy) -> tuple[int, int] | None:
     """Do what `_value_span` does, where the name stands in a tag of XML."""
-    inner = _XML_VALUE.match(text, place.at)
+    inner = _XML_VALUE.match(text, sign.at)
     before = text[max(0, name.start() - 48) : name.start()]
     if not inner or "<" not in before:
         return None
@@ -268,35 +268,35 @@ def _before(text: str, at: int, count: int) -> str:
     return text[:at] if at <= count else "…" + text[at - count : at]
 
 
-def _stands_for_words(text: str, name: re.Match[str], place: _Place, end: int, *, env: bool) -> bool:
+def _stands_for_words(text: str, name: re.Match[str], sign: _Sign, end: int, *, env: bool) -> bool:
     """Whether an unquoted value stands where files and shells hold literals, and code would hold no bare word."""
     after = text[end : end + 1]
     before = _before(text, name.start(), 160)
     if after and after in "([{<":
         return False
-    if env or place.block:
+    if env or sign.block:
         return not (after == ")" and env and "(" in before[-64:])
-    if place.flag:
+    if sign.flag:
         line = before[before.rfind("\n") + 1 :]
-        glued = place.op == "=" and text[place.at - 1] == "="
+        glued = sign.op == "=" and text[sign.at - 1] == "="
         return glued or bool(_ARGUMENT_AFTER.match(text, end) or _FLAG_BEFORE.search(line))
-    return not place.verb and (_is_setting(text, before, place, end) or _is_pair(text, before, place, end))
+    return not sign.verb and (_is_setting(text, before, sign, end) or _is_pair(text, before, sign, end))
 
 
-def _is_setting(text: str, before: str, place: _Place, end: int) -> bool:
+def _is_setting(text: str, before: str, sign: _Sign, end: int) -> bool:
     """Whether name and value fill a line, as in YAML and other files of settings."""
-    head = _LINE_HEAD.search(before) if place.op in {":", "：", "="} else None
+    head = _LINE_HEAD.search(before) if sign.op in {":", "：", "="} else None
     if not head or not _LINE_REST.match(text, end, end + 256):
         return False
-    if _MIXED_WORD.search(text, place.at, end):
+    if _MIXED_WORD.search(text, sign.at, end):
         return True
     # In code, an assignment is hardly ever so far to the left, and what begins with a capital letter is a type.
-    return not head["indent"] if place.op == "=" else not text[place.at].isupper()
+    return not head["indent"] if sign.op == "=" else not text[sign.at].isupper()
 
 
-def _is_pair(text: str, before: str, place: _Place, end: int) -> bool:
+def _is_pair(text: str, before: str, sign: _Sign, end: int) -> bool:
     """Whether it is one of several `name=value`, as in connection strings, query strings and logs, or quoted as one."""
-    if place.op != "=" or text[place.at - 1] != "=":
+    if sign.op != "=" or text[sign.at - 1] != "=":
         return False
     quote = _QUOTE_BEFORE.search(before)
     if (quote and text[end : end + 1] == quote[1]) or _PAIR_BEFORE.search(before):
@@ -313,7 +313,7 @@ def _is_passphrase(value: str) -> bool:
 
 
 def _is_words(value: str, policy: RedactPolicy, *, phrase: bool = False) -> bool:
-    """Whether `value` may be a password made of words: it is no path, no reference, and says nothing of a password.
+    """Whether `value` may be a password made of words: it is neither path nor reference, and does not name passwords.
 
     `phrase`: blanks may stand in it.
     """

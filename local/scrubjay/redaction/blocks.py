@@ -14,26 +14,8 @@ INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context b
 INJECTED_CLOSE = "</scrubjay-memory>"
 
 
-def strip_private(text: str) -> str:
-    """Take out `<private>…</private>`, nested ones as one; one that is never closed runs to the end of the text.
-
-    The tags are exact but for case (`<private key>` is prose), and may be escaped as JSON escapes them. Where two words
-    would run together, one space stands in for what was between them.
-    """
-    return cut_out(text, private_spans)[0]
-
-
-def strip_injected(text: str) -> str:
-    """Take out the blocks that `injected` made, and a `<system-reminder>` around them with all it holds.
-
-    A block cut off by the host (opened at the end of a line, never closed) runs to the end of the text. A mere mention
-    of the tag within a line stays.
-    """
-    return cut_out(text, injected_spans)[0]
-
-
 def injected(body: str, **attributes: str) -> str:
-    """Wrap recalled text in the block that `strip_injected` recognises, whatever the text holds.
+    """Wrap recalled text in the block that `clean` recognises, whatever the text holds.
 
     A tag of ours within `body` is defused (its `<` becomes `‹`), so that stored text cannot end the block early and
     speak to the agent from outside it. Attributes are quoted.
@@ -68,7 +50,10 @@ def may_hold_tag(text: str) -> bool:
 
 
 def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
-    """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so."""
+    """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so.
+
+    Where two words would run together, one space stands in for what was between them.
+    """
     count = 0
     for _ in range(DEFAULT.redact.passes):
         spans = _outermost(spans_of(text))
@@ -105,7 +90,10 @@ def _outermost(spans: Iterable[_Cut]) -> list[_Cut]:
 
 
 def private_spans(text: str) -> Iterator[_Cut]:
-    """Passages between private tags, each with its tags."""
+    """Yield what stands between `<private>` and `</private>`, with the tags; one that is never closed runs to the end.
+
+    The tags are exact but for case (`<private key>` is prose), and may be escaped as JSON escapes them.
+    """
     opened: list[int] = []
     for tag in scan(_PRIVATE_TAG, text, 32) if may_hold_tag(text) else ():
         if not tag["close"]:
@@ -117,7 +105,11 @@ def private_spans(text: str) -> Iterator[_Cut]:
 
 
 def injected_spans(text: str) -> list[_Cut]:
-    """Blocks that `injected` made, and the host's own around them."""
+    """Return the blocks that `injected` made, and a `<system-reminder>` around them with all it holds.
+
+    A block cut off by the host (opened at the end of a line, never closed) runs to the end of the text. A mere mention
+    of the tag within a line stays.
+    """
     own: list[_Cut] = []
     hosts: list[_Cut] = []
     own_open: list[re.Match[str]] = []

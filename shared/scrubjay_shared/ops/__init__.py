@@ -5,7 +5,7 @@ and idempotent, so that any two replicas holding the same ops show the same view
 
 * events and grips are grow-only sets by id; of two that two devices made under one id, the smaller one counts;
 * a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, seen)}` and shows
-  the greatest stamp. `seen` are the versions that its writer knew. One that is no ancestor (through `seen`) of the
+  the greatest stamp. `seen` are the versions that its writer knew. One that is not an ancestor (through `seen`) of the
   shown one is an open conflict, never lost;
 * the trust of a memory is the least that any write of it said: no later op raises it. One that is trusted less than an
   agent's own words shows in the layer `archive` where its register says `identity` or `active`;

@@ -39,7 +39,7 @@ def fold(ops: Iterable[Op], start: State | None = None) -> State:
 
 
 def apply(state: State, op: Op) -> State:
-    """Return the state after one more op. Applying it twice is applying it once."""
+    """Return the state after one more op. Applying it again changes nothing."""
     return fold((op,), state)
 
 

@@ -34,7 +34,7 @@ MAX_JSON_DEPTH = 64
 def problem(op: Op) -> str:
     """Return why this version cannot apply an op, in words that quote nothing of it; "" when it can.
 
-    An unknown value of a closed set (a type, a scope) is no problem in a memory, which shows its default instead until
+    An unknown value of a closed set (a type, a scope) does no harm in a memory, which shows its default instead until
     this device knows the value; an event has no default, so it waits.
     """
     return wire_problem((op.type, op.version, op.op_id, op.hlc, op.body))

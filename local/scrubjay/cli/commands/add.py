@@ -54,10 +54,10 @@ def run(line: Namespace) -> None:
         return
     out = output.Output.of(line)
     draft = msgspec.convert(fields(line, invocation.words(line.text, "what to remember")), records.MemoryDraft)
-    with invocation.store(line) as door:
-        entry: api.Entry = door.call("add", draft)
+    with invocation.store(line) as store:
+        entry: api.Entry = store.call("add", draft)
         out.answer(entry, lambda: memories.changed("added" if entry.created else "already there:", entry))
-        invocation.embedded(door)
+        invocation.embedded(store)
 
 
 def fields(line: Namespace, content: str) -> dict[str, Any]:

@@ -26,6 +26,6 @@ def run(line: Namespace) -> None:
     """Give a memory one more name, or take it away."""
     out = Output.of(line)
     request = api.AliasRequest(ref=line.ref, alias=line.alias, remove=line.remove)
-    with invocation.store(line) as door:
-        entry: api.Entry = door.call("alias", request)
+    with invocation.store(line) as store:
+        entry: api.Entry = store.call("alias", request)
     out.answer(entry, lambda: render.memories.changed("alias removed from" if line.remove else "alias added to", entry))

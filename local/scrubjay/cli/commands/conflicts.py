@@ -39,7 +39,7 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """List the conflicts, after settling what was asked for."""
     out = Output.of(line)
-    with invocation.store(line) as door:
+    with invocation.store(line) as store:
         if line.keep is not None:
             ref, field, version = line.keep
             request = api.ResolveRequest(
@@ -49,9 +49,9 @@ def run(line: Namespace) -> None:
                 project=line.project,
                 session_id=line.session,
             )
-            door.call("resolve", request)
-            invocation.embedded(door)
-        answer: api.ConflictsAnswer = door.call(
+            store.call("resolve", request)
+            invocation.embedded(store)
+        answer: api.ConflictsAnswer = store.call(
             "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
         )
     out.answer(answer, lambda: render.conflicts.conflicts(answer, _device_names(line, out) if answer.conflicts else {}))

@@ -39,11 +39,11 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Show what an agent loads at its start, after setting what was asked for."""
     out = Output.of(line)
-    with invocation.store(line) as door:
+    with invocation.store(line) as store:
         for verb, pairs in (("set_identity", line.identity), ("set_active", line.active)):
             for key, value in pairs:
-                door.call(verb, api.SlotRequest(key=key, value=value))
-        answer: api.ContextAnswer = door.call(
+                store.call(verb, api.SlotRequest(key=key, value=value))
+        answer: api.ContextAnswer = store.call(
             "context", api.ContextRequest(project=line.project, session_id=line.session)
         )
     out.answer(answer, lambda: render.events.context(answer))

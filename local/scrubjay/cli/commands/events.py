@@ -35,8 +35,8 @@ def run(line: Namespace) -> None:
         limit=line.limit,
         cursor=line.cursor,
     )
-    with invocation.store(line) as door:
-        answer: api.EventsAnswer = door.call("events", request)
+    with invocation.store(line) as store:
+        answer: api.EventsAnswer = store.call("events", request)
     out.answer(answer, lambda: render.events.events(answer.events))
     out.notes(answer.notes)
     out.more(answer.next)

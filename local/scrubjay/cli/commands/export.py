@@ -31,23 +31,23 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Write everything out, as `scrubjay import` reads it. A file appears complete, or not at all."""
     out = Output.of(line)
-    with invocation.store(line) as door:
+    with invocation.store(line) as store:
         if line.file == "-":
             sys.stdout.flush()
-            _written(door, sys.stdout.buffer)
+            _written(store, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
         path = target_of(line, Path(line.file).expanduser().absolute())
         with destination.written(path, force=line.force) as part, part.open("wb") as file:
-            lines, size = _written(door, file)
+            lines, size = _written(store, file)
             file.flush()
     report = ExportReport(path=str(path), lines=lines, bytes=size)
     out.answer(report, lambda: f"wrote {path}: {render.words.counted(lines, 'record')}, {render.words.size(size)}")
 
 
-def _written(door: Door, file: BinaryIO) -> tuple[int, int]:
+def _written(store: Door, file: BinaryIO) -> tuple[int, int]:
     lines = size = 0
-    for record in door.export():
+    for record in store.export():
         size += file.write(record + b"\n")
         lines += 1
     return lines, size

@@ -25,6 +25,6 @@ def run(line: Namespace) -> None:
     """Erase a memory, and the words it was read from."""
     out = Output.of(line)
     request = api.ForgetRequest(ref=line.ref, keep_sources=line.keep_sources)
-    with invocation.store(line) as door:
-        answer: api.ForgetAnswer = door.call("forget", request)
+    with invocation.store(line) as store:
+        answer: api.ForgetAnswer = store.call("forget", request)
     out.answer(answer, lambda: render.memories.forgotten(answer))

@@ -25,6 +25,6 @@ def run(line: Namespace) -> None:
     """Show one memory."""
     out = Output.of(line)
     request = api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
-    with invocation.store(line) as door:
-        entry: api.Entry = door.call("get", request)
+    with invocation.store(line) as store:
+        entry: api.Entry = store.call("get", request)
     out.answer(entry, lambda: render.memories.entry(entry))

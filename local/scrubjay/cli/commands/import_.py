@@ -66,23 +66,23 @@ def run(line: Namespace) -> int:
     for file in found:
         if file.reason:
             totals.skipped[file.reason] += 1
-    wanted = [file for file in found if not file.reason]
-    if not wanted:
+    to_read = [file for file in found if not file.reason]
+    if not to_read:
         raise _nothing_found(line.paths, totals)
-    with invocation.store(line, background=not line.dry_run) as door, out.progress() as bar:
-        task = bar.add_task("importing", total=len(wanted))
+    with invocation.store(line, background=not line.dry_run) as store, out.progress() as bar:
+        task = bar.add_task("importing", total=len(to_read))
         try:
-            for file in wanted:
-                if (error := _imported(door, line, file, totals)) is not None:
+            for file in to_read:
+                if (error := _imported(store, line, file, totals)) is not None:
                     failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
                 bar.update(task, advance=1)
             bar.stop()
             if not line.dry_run:
-                finish(door, out, wanted=line.wait)
-                loaded = always_loaded(door) if line.restore else None
+                finish(store, out, wait=line.wait)
+                loaded = always_loaded(store) if line.restore else None
         except KeyboardInterrupt:
             bar.stop()
-            out.remark(_stopped(totals, len(failed), len(wanted), dry_run=line.dry_run))
+            out.remark(_stopped(totals, len(failed), len(to_read), dry_run=line.dry_run))
             raise
     report = ImportReport(
         files=totals.files,
@@ -99,7 +99,7 @@ def run(line: Namespace) -> int:
         changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
         always_loaded=loaded,
     )
-    if len(failed) == len(wanted) == 1:
+    if len(failed) == len(to_read) == 1:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
     out.answer(report, lambda: render.transfer.imported(report))
     return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
@@ -114,13 +114,13 @@ def _nothing_found(given: Iterable[str], totals: Totals) -> NotFoundError:
     )
 
 
-def _stopped(totals: Totals, failed: int, wanted: int, *, dry_run: bool) -> str:
+def _stopped(totals: Totals, failed: int, to_read: int, *, dry_run: bool) -> str:
     """Return how far an import came that was interrupted, and what to do."""
     done = totals.files + failed
     if dry_run:
-        return f"stopped after {done:,} of {render.words.counted(wanted, 'file')}; a dry run stores nothing"
-    files_ = render.words.counted(wanted, "file")
-    if done == wanted:
+        return f"stopped after {done:,} of {render.words.counted(to_read, 'file')}; a dry run stores nothing"
+    files_ = render.words.counted(to_read, "file")
+    if done == to_read:
         return f"stopped while learning: {files_} imported; the next command goes on learning"
     events = render.words.counted(totals.events, "event")
     memories = render.words.counted(totals.memories, "memory", "memories")
@@ -130,11 +130,11 @@ def _stopped(totals: Totals, failed: int, wanted: int, *, dry_run: bool) -> str:
     )
 
 
-def _imported(door: Door, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
+def _imported(store: Door, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
     """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised."""
     try:
         data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
-        for piece in _pieces(door, file.name, data):
+        for piece in _pieces(store, file.name, data):
             request = api.ImportRequest(
                 name=file.name,
                 data=piece,
@@ -145,7 +145,7 @@ def _imported(door: Door, line: Namespace, file: ImportFile, totals: Totals) -> 
                 place=file.place(data),
                 restore=line.restore,
             )
-            totals.add(door.call("import_", request))
+            totals.add(store.call("import_", request))
     except (InvalidError, NotFoundError) as error:
         return error
     except OSError as error:
@@ -154,13 +154,13 @@ def _imported(door: Door, line: Namespace, file: ImportFile, totals: Totals) -> 
     return None
 
 
-def _pieces(door: Door, name: str, data: bytes) -> Iterator[bytes]:
-    """Yield the file whole, or an export of ours in pieces that the daemon's door is wide enough for.
+def _pieces(store: Door, name: str, data: bytes) -> Iterator[bytes]:
+    """Yield the file whole, or an export of ours in pieces that the daemon takes at once.
 
     Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
     """
     widest = DEFAULT.limits.max_import_bytes
-    if door.through != "daemon" or len(data) <= widest:
+    if store.through != "daemon" or len(data) <= widest:
         yield data
         return
     if not is_export(data):

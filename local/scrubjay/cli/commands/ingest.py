@@ -42,18 +42,18 @@ def run(line: Namespace) -> None:
     data = sys.stdin.buffer.read() if line.file == "-" else Path(line.file).read_bytes()
     drafts = _drafts(invocation.decoded(data, "stdin" if line.file == "-" else line.file))
     totals = Totals()
-    with invocation.store(line, background=True) as door, out.progress() as bar:
+    with invocation.store(line, background=True) as store, out.progress() as bar:
         task = bar.add_task("ingesting", total=len(drafts))
         for start in range(0, len(drafts), BATCH):
             batch = tuple(drafts[start : start + BATCH])
-            answer: api.IngestAnswer = door.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
+            answer: api.IngestAnswer = store.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
             totals.events += answer.accepted
             totals.duplicates += answer.duplicates
             totals.redactions.update(answer.redactions)
             totals.skip(answer.skipped)
             bar.update(task, advance=len(batch))
         bar.stop()
-        finish(door, out, wanted=line.wait)
+        finish(store, out, wait=line.wait)
     report = IngestReport(
         lines=len(drafts),
         accepted=totals.events,

@@ -38,8 +38,8 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     chosen = invocation.settings_of(line)
     options.ensure_dirs(chosen)
-    with invocation.store(line) as door:
-        counts: api.StatsAnswer = door.call("stats", api.Nothing())
+    with invocation.store(line) as store:
+        counts: api.StatsAnswer = store.call("stats", api.Nothing())
     embedder, reranker = (choice.name for choice in choices(chosen))
     model = line.model or embedder
     _fetch_wanted(line, chosen, kept_here(model, reranker), out)

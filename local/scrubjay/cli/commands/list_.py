@@ -43,8 +43,8 @@ def run(line: Namespace) -> None:
         since=times.since(line.since, today),
         until=times.until(line.until, today),
     )
-    with invocation.store(line) as door:
-        answer: api.ListAnswer = door.call("list", request)
+    with invocation.store(line) as store:
+        answer: api.ListAnswer = store.call("list", request)
     out.answer(answer, lambda: render.memories.entries(answer.entries))
     out.notes(answer.notes)
     out.more(answer.next)

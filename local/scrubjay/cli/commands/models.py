@@ -58,16 +58,16 @@ def run(line: Namespace) -> None:
         _told(chosen, names)
     elif line.verb == "use":
         _use(line, chosen)
-    with invocation.store(line) as door:
-        answer: api.ModelsAnswer = door.call("models", api.Nothing())
+    with invocation.store(line) as store:
+        answer: api.ModelsAnswer = store.call("models", api.Nothing())
     out.answer(answer, lambda: render.state.models(answer))
 
 
 def _use(line: Namespace, chosen: Settings) -> None:
     """Choose a model in the store, which uses it from now on, and in the settings, for stores that are made later."""
     reranker = line.reranker or line.name in catalog.RERANKERS
-    with invocation.store(line) as door:
-        door.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
+    with invocation.store(line) as store:
+        store.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
     options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)
 
 

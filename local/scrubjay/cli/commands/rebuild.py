@@ -23,12 +23,12 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Derive everything again from events and ops."""
     out = Output.of(line)
-    with invocation.store(line, background=line.vectors) as door, out.progress() as bar:
+    with invocation.store(line, background=line.vectors) as store, out.progress() as bar:
         bar.add_task("rebuilding", total=None)
-        answer: api.RebuildAnswer = door.call("rebuild", api.RebuildRequest(vectors=line.vectors))
+        answer: api.RebuildAnswer = store.call("rebuild", api.RebuildRequest(vectors=line.vectors))
         bar.stop()
         if line.vectors:
-            finish(door, out, wanted=False)
+            finish(store, out, wait=False)
     same = "the same as before" if answer.before == answer.after else "it was damaged, and is now as its ops say"
     out.answer(
         answer,

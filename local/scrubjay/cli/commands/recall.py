@@ -71,8 +71,8 @@ def run(line: Namespace) -> None:
         return
     out = output.Output.of(line)
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
-    with invocation.store(line) as door:
-        answer: api.RecallAnswer = door.call("recall", request)
+    with invocation.store(line) as store:
+        answer: api.RecallAnswer = store.call("recall", request)
     out.answer(answer, lambda: hits.recall(answer, why=line.why))
     if not out.json:
         out.remark(hits.recalled(answer))

@@ -24,6 +24,6 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Give a memory another name."""
     out = Output.of(line)
-    with invocation.store(line) as door:
-        entry: api.Entry = door.call("rename", api.RenameRequest(ref=line.ref, name=line.name))
+    with invocation.store(line) as store:
+        entry: api.Entry = store.call("rename", api.RenameRequest(ref=line.ref, name=line.name))
     out.answer(entry, lambda: render.memories.changed("renamed", entry))

@@ -30,8 +30,8 @@ def run(line: Namespace) -> None:
     target = invocation.settings_of(line).store_path
     source = Path(line.file).expanduser().absolute()
     kept = put_back(target, source, migrations())
-    with invocation.store(line) as door:
-        loaded = always_loaded(door)
+    with invocation.store(line) as store:
+        loaded = always_loaded(store)
     report = RestoreReport(
         file=str(target), source=str(source), kept=None if kept is None else str(kept), always_loaded=loaded
     )

@@ -21,6 +21,6 @@ def configure(_parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """List the sessions."""
     out = Output.of(line)
-    with invocation.store(line) as door:
-        answer: api.SessionsAnswer = door.call("sessions", api.Nothing())
+    with invocation.store(line) as store:
+        answer: api.SessionsAnswer = store.call("sessions", api.Nothing())
     out.answer(answer, lambda: render.events.sessions(answer.sessions))

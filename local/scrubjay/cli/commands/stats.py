@@ -21,6 +21,6 @@ def configure(_parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Show counts and sizes."""
     out = Output.of(line)
-    with invocation.store(line) as door:
-        answer: api.StatsAnswer = door.call("stats", api.Nothing())
+    with invocation.store(line) as store:
+        answer: api.StatsAnswer = store.call("stats", api.Nothing())
     out.answer(answer, lambda: render.state.stats(answer))

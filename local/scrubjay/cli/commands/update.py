@@ -45,7 +45,7 @@ def run(line: Namespace) -> None:
     )
     if all(getattr(request, name) is None for name in ("content", "type", "salience", "topic", "layer")):
         raise InvalidError("nothing to change", hint="give new words, or --type, --salience, --topic or --layer")
-    with invocation.store(line) as door:
-        entry: api.Entry = door.call("update", request)
+    with invocation.store(line) as store:
+        entry: api.Entry = store.call("update", request)
         out.answer(entry, lambda: render.memories.changed("updated", entry))
-        invocation.embedded(door)
+        invocation.embedded(store)

@@ -25,6 +25,6 @@ def run(line: Namespace) -> None:
     """Show where a memory comes from."""
     out = Output.of(line)
     request = api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
-    with invocation.store(line) as door:
-        answer: api.WhyAnswer = door.call("why", request)
+    with invocation.store(line) as store:
+        answer: api.WhyAnswer = store.call("why", request)
     out.answer(answer, lambda: render.memories.why(answer))
