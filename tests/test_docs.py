@@ -36,6 +36,16 @@ def test_the_guide_lists_every_setting() -> None:
     assert text == wanted
 
 
+def test_the_glossary_has_at_most_fifteen_words_and_the_code_uses_each() -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    table = guide.partition("## Words\n")[2].partition("\n## ")[0]
+    defined = [row[1] for row in re.finditer(r"^\| (\w+) \|", table, re.MULTILINE) if row[1] != "word"]
+    code = "".join(path.read_text(encoding="utf-8") for path in SOURCES).casefold()
+
+    assert 0 < len(defined) <= 15
+    assert [word for word in defined if not re.search(rf"\b{word}s?\b", code)] == []
+
+
 def test_every_link_between_documents_leads_somewhere() -> None:
     broken = [
         f"{page.name}: {target}"
