@@ -35,7 +35,8 @@ from scrubjay_sync.account.machine import (
     require_logged_out,
     require_same_account,
 )
-from scrubjay_sync.account.member import Member, fetch_log
+from scrubjay_sync.account.member import Member
+from scrubjay_sync.account.pinned_log import fetch_log
 from scrubjay_sync.account.rotation import new_epochs
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.digests import pairing_digest

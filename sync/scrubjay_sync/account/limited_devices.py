@@ -18,7 +18,8 @@ from scrubjay_shared.errors import (
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine, begin_replication, require_logged_out, require_same_account
-from scrubjay_sync.account.member import Member, fetch_log
+from scrubjay_sync.account.member import Member
+from scrubjay_sync.account.pinned_log import fetch_log
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.cloud.connection import Credential
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, signer

@@ -17,49 +17,31 @@ from dataclasses import replace
 from scrubjay.store import Store
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
-from scrubjay_shared.account import AccountState, Device, EntryType, ScopeState
+from scrubjay_shared.account import AccountState, EntryType, ScopeState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
     DeniedError,
     LogConflictError,
     NotFoundError,
-    RevokedError,
-    RolledBackError,
     SplitError,
     UnauthenticatedError,
     UnavailableError,
-    WithheldError,
 )
-from scrubjay_shared.wire import LIMITED_WRAP, ROOT_WRAP, LogAppend, LogPage
+from scrubjay_shared.wire import LogAppend, LogPage
+from scrubjay_sync.account.credentials import Credentials
 from scrubjay_sync.account.device_secrets import Secrets, Vault
 from scrubjay_sync.account.drafts import Assembled, Draft, assemble, wraps_after
+from scrubjay_sync.account.opened_keys import OpenedKeys
+from scrubjay_sync.account.pinned_log import PinnedLog
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.cloud.connection import Credential
-from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys, signer
+from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys
 from scrubjay_sync.keys.keyring import (
     Keyring,
-    LimitedKeyring,
-    ScopeKeys,
     digest_of,
-    epoch_of_keyring,
-    open_keyring,
-    unwrap_limited_keyring,
 )
-from scrubjay_sync.keys.wraps import unwrap_root
 from scrubjay_sync.policy import IDENTITY
-
-
-async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:
-    """Return the account log from an entry on, all its pages, and the last page. Raises WithheldError."""
-    entries: list[bytes] = []
-    while True:
-        page = await cloud.log(start + len(entries), pending=pending)
-        entries += page.entries
-        if start + len(entries) > page.seq:
-            return entries, page
-        if not page.entries:
-            raise WithheldError("the server does not hand out the end of the account log", hint="scrubjay sync verify")
 
 
 class Member:
@@ -84,18 +66,14 @@ class Member:
         self.origin = origin
         self._store = store
         self._vault = vault
-        self._secrets = secrets
-        self._entries = list(entries)
-        self._states = account_log.extended((), entries, now())
-        self._keyring: Keyring | None = None
-        self._scopes: Mapping[bytes, ScopeKeys] = {}
-        self._names: Mapping[bytes, str] = {}
+        self._log = PinnedLog(store, entries, now)
+        self._credentials = Credentials(vault, secrets)
+        self._keys = OpenedKeys(vault, self._credentials)
         self._followed: bytes | None = None
         """The head of the log up to which the keys were followed."""
         self._now = now
         self._entropy = entropy
         self._turn = asyncio.Lock()
-        self._arm(secrets)
 
     @classmethod
     async def load(
@@ -120,24 +98,8 @@ class Member:
                 "the account log in the store is another account's",
                 hint="scrubjay logout --force, then scrubjay login; all memories stay",
             )
-        await member._open_kept()
+        await member._keys.open_kept(member.state)
         return member
-
-    def _arm(self, secrets: Secrets) -> None:
-        self._secrets = secrets
-        self._sign = signer(secrets.keys.sign_seed)
-        self._credential = Credential(account=self.account, device=secrets.device, sign=self._sign)
-
-    async def _open_kept(self) -> None:
-        """Take the kept keyring, if it is the newest one and our root key opens it."""
-        kept, root, named = await self._vault.keyring(), self._secrets.root, self.state.keyring
-        if kept is None or root is None or named is None or digest_of(kept) != named[1]:
-            return
-        if epoch_of_keyring(kept) == root.version:
-            self._keep(open_keyring(kept, account=self.account, version=named[0], digest=named[1], root=root))
-
-    def _keep(self, keyring: Keyring) -> None:
-        self._keyring, self._scopes, self._names = keyring, keyring.scopes, keyring.devices
 
     # --- who this is ------------------------------------------------------------------------------------------------
 
@@ -149,12 +111,12 @@ class Member:
     @property
     def state(self) -> AccountState:
         """What the log we hold adds up to."""
-        return self._states[-1]
+        return self._log.state
 
     @property
     def entries(self) -> tuple[bytes, ...]:
         """The log we hold, from its genesis on."""
-        return tuple(self._entries)
+        return self._log.entries
 
     @property
     def home(self) -> bytes:
@@ -164,11 +126,11 @@ class Member:
     @property
     def credential(self) -> Credential:
         """What this device asks for tokens with."""
-        return self._credential
+        return self._credentials.own
 
     def sign(self, message: bytes) -> bytes:
         """Sign as this device."""
-        return self._sign(message)
+        return self._credentials.own.sign(message)
 
     @property
     def limited(self) -> bool:
@@ -185,21 +147,21 @@ class Member:
     @property
     def root(self) -> RootKey:
         """The account's root key. Raises DeniedError on a limited device."""
-        if self._secrets.root is None:
+        if self._credentials.secrets.root is None:
             raise DeniedError(
                 "this is a limited device, which may not change the account", hint="use a device that is not limited"
             )
-        return self._secrets.root
+        return self._credentials.secrets.root
 
     @property
     def keyring(self) -> Keyring:
         """What full devices share. Raises DeniedError on a limited device, UnavailableError before `refresh`."""
-        if self._keyring is None:
+        if self._keys.keyring is None:
             _ = self.root
             raise UnavailableError(
                 "this device has not fetched the account's keys yet", hint="scrubjay sync fetches them"
             )
-        return self._keyring
+        return self._keys.keyring
 
     # --- scopes -----------------------------------------------------------------------------------------------------
 
@@ -215,7 +177,7 @@ class Member:
         """Return the key of a scope at an epoch; empty for a searchable scope, which has none. Raises NotFoundError."""
         if self.suite(scope) == Suite.OPEN:
             return b""
-        known = self._scopes.get(scope)
+        known = self._keys.scopes.get(scope)
         if known is None or epoch not in known.keys:
             raise NotFoundError(
                 f"this device has no key of scope {scope.hex()[:8]}, epoch {epoch}",
@@ -241,17 +203,20 @@ class Member:
     def projects(self) -> Mapping[str, bytes]:
         """The projects that are bound to scopes of their own, as all full devices know them."""
         return {
-            project: scope for scope in self.scopes if scope in self._scopes for project in self._scopes[scope].projects
+            project: scope
+            for scope in self.scopes
+            if scope in self._keys.scopes
+            for project in self._keys.scopes[scope].projects
         }
 
     def scope_name(self, scope: bytes) -> str:
         """Return a scope's name, or the beginning of its id when it has none."""
-        known = self._scopes.get(scope)
+        known = self._keys.scopes.get(scope)
         return known.name if known is not None and known.name else scope.hex()[:8]
 
     def device_name(self, device: bytes) -> str:
         """Return a device's name, or the beginning of its id when it has none."""
-        return self._names.get(device, "") or device.hex()[:8]
+        return self._keys.names.get(device, "") or device.hex()[:8]
 
     # --- following the account ----------------------------------------------------------------------------------------
 
@@ -266,118 +231,19 @@ class Member:
         async with self._turn:
             before = self._followed
             await self._refresh(cloud)
-            if self._secrets.device != self.device or self.device not in self.state.devices:
+            if self._credentials.secrets.device != self.device or self.device not in self.state.devices:
                 await self._certify(cloud)
             return before != self._followed
 
     async def _refresh(self, cloud: Cloud) -> None:
-        cloud.use(self._asking())
-        await self._catch_up(cloud)
+        cloud.use(self._credentials.asking(self.state))
+        await self._log.catch_up(cloud)
         if self.state.head != self._followed:
-            await self._follow(cloud)
+            rotated = await self._keys.follow(cloud, self.state)
+            await self._bind()
+            if rotated:
+                await self._renew(cloud)
             self._followed = self.state.head
-
-    def _asking(self) -> Credential:
-        """Return who may ask now: until the log certifies a new incarnation, the one before."""
-        former = self._secrets.former
-        if former is None or self._secrets.device in self.state.devices:
-            return self._credential
-        return Credential(account=self.account, device=former[0], sign=signer(former[1].sign_seed))
-
-    async def _catch_up(self, cloud: Cloud) -> None:
-        last = self.state
-        entries, page = await fetch_log(cloud, start=last.seq)
-        if page.seq < last.seq:
-            raise RolledBackError(
-                f"the server's account log ends at entry {page.seq}; it has shown entry {last.seq} before",
-                hint="if its operator restored a backup, scrubjay sync puts the rest back; else do not trust it",
-            )
-        if not entries or entries[0] != self._entries[-1]:
-            raise SplitError(
-                f"the server shows another entry {last.seq} of the account log than before",
-                hint="do not trust it until you know why; scrubjay sync verify on each device compares them",
-            )
-        states = account_log.extended(self._states, entries[1:], self._now())
-        if states[-1].head != page.head:
-            raise SplitError(
-                "the server names another end of the account log than it hands out", hint="scrubjay sync verify"
-            )
-        await self._take(states, entries[1:])
-
-    async def _take(self, states: list[AccountState], entries: Sequence[bytes]) -> None:
-        """Pin some more entries; `states` are those after all of them."""
-        first = len(self._entries)
-        if entries:
-            await self._store.write(lambda tx: tx.replication.keep_log(first, list(entries)))
-            self._entries += entries
-            self._states = states
-
-    async def _follow(self, cloud: Cloud) -> None:
-        """Fetch the keys that the log we hold speaks of."""
-        own = self.state.devices.get(self._asking().device)
-        if own is None or own.revoked:
-            raise RevokedError(
-                "this device was revoked: it syncs no more, and its memories stay here",
-                hint="scrubjay logout, then scrubjay login asks to be let in again",
-            )
-        await self._adopt_wrap(own)
-        if not own.full:
-            await self._follow_extract(cloud, own)
-            return
-        rotated = await self._follow_root(cloud, own)
-        await self._follow_keyring(cloud, own)
-        if rotated:
-            await self._renew(cloud)
-
-    async def _adopt_wrap(self, own: Device) -> None:
-        renewed = self._secrets.next_wrap
-        if renewed is not None and renewed.wrap_pub == own.wrap_pub:
-            renewed_keys = replace(self._secrets.keys, wrap=renewed)
-            await self._save(replace(self._secrets, keys=renewed_keys, next_wrap=None))
-
-    async def _save(self, secrets: Secrets) -> None:
-        await self._vault.save(secrets)
-        self._arm(secrets)
-
-    async def _follow_root(self, cloud: Cloud, own: Device) -> bool:
-        """Fetch the root key when there is a newer one, and let go of the old. Returns whether one was replaced."""
-        root = self._secrets.root
-        if root is not None and (root.version, root.ask) == (self.state.version, self.state.ask):
-            return False
-        for wrap in (await cloud.wraps(own.id)).wraps:
-            if wrap.kind == ROOT_WRAP and wrap.version == self.state.version:
-                found = unwrap_root(wrap, account=self.account, target=own.id, holder=self._holder, ask=self.state.ask)
-                await self._save(replace(self._secrets, root=found))
-                return root is not None
-        raise WithheldError(
-            "the account's new root key was not wrapped for this device",
-            hint="scrubjay account rotate on another device makes a new one for all; without another device:"
-            " scrubjay logout --force, then scrubjay login --recovery",
-        )
-
-    @property
-    def _holder(self) -> DeviceKeys:
-        """The keys that wraps for this device open with: while an incarnation waits, those of the one before."""
-        former = self._secrets.former
-        waits = former is not None and self._secrets.device not in self.state.devices
-        return former[1] if former is not None and waits else self._secrets.keys
-
-    async def _follow_keyring(self, cloud: Cloud, own: Device) -> None:
-        if self.state.keyring is None:
-            raise WithheldError(
-                "the account log names no keyring, which every account has", hint="scrubjay sync verify"
-            )
-        version, digest = self.state.keyring
-        sealed = await self._vault.keyring()
-        if sealed is None or digest_of(sealed) != digest:
-            sealed = await cloud.blob(digest)
-        root = self.root
-        if epoch_of_keyring(sealed) != root.version:  # entries were voided, and no keyring was written since
-            root = await self._earlier_root(cloud, own, epoch_of_keyring(sealed))
-        opened = open_keyring(sealed, account=self.account, version=version, digest=digest, root=root)
-        await self._vault.keep_keyring(sealed)
-        self._keep(opened)
-        await self._bind()
 
     async def _bind(self) -> None:
         """Bind projects in the store as the account has them bound: to what is first written from here on."""
@@ -395,50 +261,19 @@ class Member:
 
         await self._store.write(bind)
 
-    async def _earlier_root(self, cloud: Cloud, own: Device, version: int) -> RootKey:
-        for wrap in (await cloud.wraps(own.id)).wraps:
-            if wrap.kind == ROOT_WRAP and wrap.version == version:
-                return unwrap_root(wrap, account=self.account, target=own.id, holder=self._holder)
-        raise WithheldError(f"root key {version} was not wrapped for this device", hint="scrubjay sync verify")
-
-    async def _follow_extract(self, cloud: Cloud, own: Device) -> None:
-        """Fetch a limited device's keys: the newest ones that the account signed, and none may be missing."""
-        for wrap in (await cloud.wraps(own.id)).wraps:
-            if wrap.kind == LIMITED_WRAP and self.state.keyring is not None and wrap.version == self.state.keyring[0]:
-                extract = unwrap_limited_keyring(
-                    wrap, account=self.account, target=own.id, ask=self.state.ask, holder=self._holder
-                )
-                self._check_extract(extract)
-                self._scopes, self._names = extract.scopes, {own.id: extract.name}
-                await self._bind()
-                return
-        raise WithheldError(
-            "the server has no keys for this limited device",
-            hint="make a new one on another device: scrubjay devices create",
-        )
-
-    def _check_extract(self, extract: LimitedKeyring) -> None:
-        for scope in self.scopes:
-            state = self.state.scopes[scope]
-            known = extract.scopes.get(scope)
-            if state.suite != Suite.OPEN and (known is None or state.epoch not in known.keys):
-                raise WithheldError(
-                    f"the newest key of scope {scope.hex()[:8]} was kept from this device", hint="scrubjay sync verify"
-                )
-
     async def _renew(self, cloud: Cloud) -> None:
         """Replace this device's wrap key, so that what was wrapped before a rotation opens nothing that comes after."""
-        if self._secrets.next_wrap is None:
-            await self._save(replace(self._secrets, next_wrap=WrapKeys.new(self._entropy)))
-        renewed = self._secrets.next_wrap
+        if self._credentials.secrets.next_wrap is None:
+            await self._credentials.save(replace(self._credentials.secrets, next_wrap=WrapKeys.new(self._entropy)))
+        renewed = self._credentials.secrets.next_wrap
         if renewed is not None:
-            device, wrap_pub = self._asking().device, renewed.wrap_pub
+            device, wrap_pub = self._credentials.asking(self.state).device, renewed.wrap_pub
             await self._append(cloud, lambda *_: Draft(entries=[(EntryType.DEVICE_REKEY, {1: device, 2: wrap_pub})]))
-            await self._adopt_wrap(self.state.devices[device])
+            await self._credentials.adopt_wrap(self.state.devices[device])
 
     async def _certify(self, cloud: Cloud) -> None:
         """Let the account certify the store's new device id: new keys, and the name of the incarnation before."""
-        known = self._secrets
+        known = self._credentials.secrets
         if known.root is None:
             raise DeniedError(
                 "this store goes on as a new device, and a limited device cannot add itself to the account",
@@ -455,18 +290,18 @@ class Member:
                     hint="scrubjay logout --force, then scrubjay login; all memories stay",
                 )
             made = DeviceKeys.new(self._entropy)
-            await self._save(
+            await self._credentials.save(
                 Secrets(account=self.account, device=self.device, keys=made, root=known.root, former=former)
             )
-        cloud.use(self._asking())
-        own, name = self._secrets.keys, self.device_name(former[0])
+        cloud.use(self._credentials.asking(self.state))
+        own, name = self._credentials.secrets.keys, self.device_name(former[0])
         body = account_log.device_body(self.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
         await self._append(
             cloud,
             lambda _, ring: Draft(entries=[(EntryType.DEVICE_ADD, body)], keyring=ring.with_device(self.device, name)),
         )
-        await self._save(replace(self._secrets, former=None))
-        cloud.use(self._credential)
+        await self._credentials.save(replace(self._credentials.secrets, former=None))
+        cloud.use(self._credentials.own)
 
     # --- changing the account -----------------------------------------------------------------------------------------
 
@@ -496,11 +331,11 @@ class Member:
             change = draft(self.state, self.keyring)
             if not change.entries and change.keyring is None:
                 return self.state
-            who = self._asking()
+            who = self._credentials.asking(self.state)
             made = assemble(
                 change,
                 account=self.account,
-                states=self._states,
+                states=self._log.states,
                 root=self.root,
                 keyring=self.keyring,
                 device=who.device,
@@ -525,9 +360,9 @@ class Member:
         if made.sealed is not None:
             await self._vault.keep_keyring(made.sealed)
         if made.root != self.root:
-            await self._save(replace(self._secrets, root=made.root))
-        await self._take(made.states, made.append.entries)
-        self._keep(made.keyring)
+            await self._credentials.save(replace(self._credentials.secrets, root=made.root))
+        await self._log.extend(made.states, made.append.entries)
+        self._keys.use(made.keyring)
         self._followed = self.state.head
         await self._bind()
 
@@ -538,19 +373,19 @@ class Member:
         log is not the beginning of ours.
         """
         async with self._turn:
-            cloud.use(self._asking())
-            page = await cloud.log(len(self._entries))
-            lost = self._entries[page.seq + 1 :]
+            cloud.use(self._credentials.asking(self.state))
+            page = await cloud.log(len(self._log.entries))
+            lost = self._log.entries[page.seq + 1 :]
             sealed = await self._vault.keyring()
             newest = sealed is not None and self.state.keyring is not None
             newest = newest and digest_of(sealed or b"") == (self.state.keyring or (0, b""))[1]
             if lost:
-                if page.seq < 0 or self._states[page.seq].head != page.head:
+                if page.seq < 0 or self._log.states[page.seq].head != page.head:
                     raise SplitError(
                         "the server shows another account log than this device has read before",
                         hint="scrubjay sync verify",
                     )
-                whole = self._secrets.root is not None and self._keyring is not None
+                whole = self._credentials.secrets.root is not None and self._keys.keyring is not None
                 await cloud.append(
                     LogAppend(
                         head=page.head,
