@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from scrubjay_cloud.credentials import token_hash
 from scrubjay_cloud.endpoint import Admits, Caller
+from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
-from scrubjay_shared.errors import DeniedError, ExpiredError, PendingError, RevokedError, UnauthenticatedError
+from scrubjay_shared.errors import DeniedError, ExpiredError, PendingError, UnauthenticatedError
 
 PENDING_TOKEN = 1
 DEVICE_TOKEN = 2
@@ -41,10 +42,7 @@ async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Cal
     if status != IN_FORCE:
         raise DeniedError("the server's operator has locked the account", hint="ask the operator")
     if revoked_at is not None:
-        raise RevokedError(
-            "this device was revoked: it syncs no more",
-            hint="scrubjay logout, then scrubjay login asks to be added again",
-        )
+        raise device_revoked()
     if device is None and admits is not Admits.PENDING:
         raise PendingError(
             "this device was not approved yet",

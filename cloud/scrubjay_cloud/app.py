@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from scrubjay_cloud import accounts, devices, lanes, search
 from scrubjay_cloud.admission import admitted
 from scrubjay_cloud.database.port import Database
+from scrubjay_cloud.decoding import path_ids, query_fields
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Caller, Endpoint, Takes
 from scrubjay_cloud.guard import ACCOUNT, ADDRESS, REQUEST_ID, ROUTE, Guard
 from scrubjay_cloud.limits import Limits
@@ -29,7 +30,6 @@ from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.openapi import document
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.problem import problem
-from scrubjay_cloud.reading import path_ids, query_fields
 from scrubjay_cloud.service import Offload, Service
 from scrubjay_cloud.settings import Settings
 from scrubjay_io.bodies import bounded_body

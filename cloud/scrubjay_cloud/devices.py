@@ -10,8 +10,9 @@ from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
 from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_cloud.decoding import hex_id
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
-from scrubjay_cloud.reading import hex_id
+from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
 from scrubjay_shared.errors import (
     ConflictError,
@@ -19,7 +20,6 @@ from scrubjay_shared.errors import (
     InvalidError,
     NotFoundError,
     PendingError,
-    RevokedError,
     TooManyError,
     UnauthenticatedError,
 )
@@ -173,10 +173,7 @@ async def token(service: Service, call: Call) -> Answer:
             hint="scrubjay logout --force, then scrubjay login; memories stay",
         )
     if row[1] is not None:
-        raise RevokedError(
-            "this device was revoked: it syncs no more",
-            hint="scrubjay logout, then scrubjay login asks to be added again",
-        )
+        raise device_revoked()
     state = await service.state(given.account, row[2])
     if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
         raise DeniedError(

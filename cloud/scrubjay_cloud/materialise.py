@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from scrubjay_cloud.database.port import Database, Row, Transaction
+from scrubjay_cloud.paging import fitting
 from scrubjay_cloud.policy import SearchPolicy
 from scrubjay_cloud.service import Offload, Service
 from scrubjay_shared import ops, parts, segment
@@ -150,12 +151,7 @@ def _next_batch(
         " and n_to > ? and n_to <= ? order by n_from limit ?"
     )
     sizes = tx.rows(f"select size {live}", (*lane, start, end, policy.batch_objects))
-    count, size = 0, 0
-    for (one,) in sizes:
-        size += one
-        if count and size > policy.batch_bytes:
-            break
-        count += 1
+    count = fitting((size for (size,) in sizes), policy.batch_bytes)
     rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, count))
     if rows and (parts := _parts_of(rows[0][0])) > count:
         rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, parts))

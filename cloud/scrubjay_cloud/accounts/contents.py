@@ -6,10 +6,8 @@ from scrubjay_cloud import materialise
 from scrubjay_cloud.accounts.authentication import confirmed
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.refusals import account_deleted
 from scrubjay_cloud.service import Service
-from scrubjay_shared.errors import (
-    NotFoundError,
-)
 from scrubjay_shared.wire import (
     DeleteAccount,
     Deleted,
@@ -31,7 +29,7 @@ async def usage(service: Service, call: Call) -> Answer:
         lambda tx: tx.row("select bytes, objects, quota from account where id = ?", (caller.account,))
     )
     if row is None:
-        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+        raise account_deleted()
     return Answer(
         record=Usage(
             bytes=row[0],

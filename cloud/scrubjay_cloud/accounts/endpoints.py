@@ -7,8 +7,8 @@ from scrubjay_cloud.accounts.contents import leave, usage
 from scrubjay_cloud.accounts.log import append_log, read_log
 from scrubjay_cloud.accounts.registration import check_sign_up, register
 from scrubjay_cloud.accounts.wraps import MAX_INT
+from scrubjay_cloud.decoding import whole
 from scrubjay_cloud.endpoint import Admits, Endpoint, Query, Takes
-from scrubjay_cloud.reading import whole
 from scrubjay_shared.wire import (
     CheckSignUp,
     DeleteAccount,

@@ -9,6 +9,8 @@ from scrubjay_cloud.accounts.blobs import Blob, check_blob, read_blob, store_blo
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.paging import fitting
+from scrubjay_cloud.refusals import account_deleted
 from scrubjay_cloud.service import Service, log_entries
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import AccountState, EntryType
@@ -18,7 +20,6 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     LogConflictError,
-    NotFoundError,
     NotSearchableError,
 )
 from scrubjay_shared.wire import (
@@ -36,15 +37,10 @@ async def read_log(service: Service, call: Call) -> Answer:
     def work(tx: Transaction) -> LogPage:
         row = tx.row("select log_seq, log_head from account where id = ?", (account,))
         if row is None:
-            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
-        size = 0
-        entries: list[bytes] = []
-        for entry in log_entries(tx, account, call.query["from"], 4_096):
-            size += len(entry)
-            if entries and size > LOG_PAGE_BYTES:
-                break
-            entries.append(entry)
-        return LogPage(entries=tuple(entries), seq=row[0], head=row[1])
+            raise account_deleted()
+        entries = log_entries(tx, account, call.query["from"], 4_096)
+        count = fitting(map(len, entries), LOG_PAGE_BYTES)
+        return LogPage(entries=tuple(entries[:count]), seq=row[0], head=row[1])
 
     return Answer(record=await service.database.read(work))
 

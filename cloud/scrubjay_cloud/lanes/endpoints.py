@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scrubjay_cloud.decoding import hex_id, whole
 from scrubjay_cloud.endpoint import Admits, Endpoint, Query, Takes
 from scrubjay_cloud.lanes.objects import get_object, put_object
 from scrubjay_cloud.lanes.push import pack, push, repair
@@ -11,7 +12,6 @@ from scrubjay_cloud.lanes.read import heads, pull, read_lane
 from scrubjay_cloud.lanes.scopes import delete_scope
 from scrubjay_cloud.lanes.stream import events
 from scrubjay_cloud.lanes.validate import MAX_N
-from scrubjay_cloud.reading import hex_id, whole
 from scrubjay_shared.envelope import (
     MAX_PAGE_BYTES,
 )

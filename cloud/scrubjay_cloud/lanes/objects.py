@@ -6,12 +6,12 @@ from scrubjay_cloud.accounts.blobs import check_blob, read_blob, store_blob
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.read import readable_scopes
+from scrubjay_cloud.refusals import account_deleted, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.envelope import (
     ObjectKind,
 )
 from scrubjay_shared.errors import (
-    DeniedError,
     InvalidError,
     NotFoundError,
     QuotaError,
@@ -29,9 +29,7 @@ async def get_object(service: Service, call: Call) -> Answer:
     if row is None:
         raise NotFoundError("the server has no such object", hint="read the account log again: it names the newest")
     if not caller.full and row[2] != ObjectKind.KEYRING and row[1] not in (await readable_scopes(service, call) or ()):
-        raise DeniedError(
-            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
-        )
+        raise scope_not_given()
     await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, len(row[0]))
     return Answer(objects=(row[0],))
 
@@ -51,7 +49,7 @@ async def put_object(service: Service, call: Call) -> Answer:
     def store(tx: Transaction) -> None:
         row = tx.row("update account set gseq = gseq where id = ? returning bytes, objects, quota", (caller.account,))
         if row is None:
-            raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+            raise account_deleted()
         quota = service.settings.quota_bytes if row[2] is None else row[2]
         added = store_blob(tx, blob, caller.account, now)
         if added and (row[0] + added > quota or row[1] >= service.policy.quota_objects):

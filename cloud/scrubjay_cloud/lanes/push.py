@@ -10,12 +10,12 @@ from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.store import LogMovedError, Store, locked, store_packs, store_runs, write_back
 from scrubjay_cloud.lanes.validate import PACK, Item, Run, items_of, pack_refusal, push_refusal, repair_refusal, runs_of
+from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import AccountState, Device
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
-    RevokedError,
     UnavailableError,
 )
 from scrubjay_shared.wire import PushAnswer
@@ -43,10 +43,7 @@ async def _stored(
         state = await service.state(caller.account, head)
         me = state.devices.get(device)
         if me is None or me.revoked:
-            raise RevokedError(
-                "this device was revoked: it syncs no more",
-                hint="scrubjay logout, then scrubjay login asks to be added again",
-            )
+            raise device_revoked()
 
         def checked(state: AccountState = state, me: Device = me) -> list[Run]:
             if not items:

@@ -8,12 +8,11 @@ from scrubjay_cloud.admission import admitted_token
 from scrubjay_cloud.credentials import cursor, read_cursor
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Admits, Answer, Call
+from scrubjay_cloud.paging import fitting
 from scrubjay_cloud.policy import CloudPolicy
+from scrubjay_cloud.refusals import account_deleted, device_revoked, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.errors import (
-    DeniedError,
-    NotFoundError,
-    RevokedError,
     RolledBackError,
 )
 from scrubjay_shared.wire import CURSOR, HEAD, Heads, LaneHead
@@ -60,16 +59,11 @@ async def readable_scopes(service: Service, call: Call) -> tuple[bytes, ...] | N
     state = await service.state(caller.account, caller.head)
     device = state.devices.get(caller.device or b"")
     if device is None:
-        raise RevokedError(
-            "this device was revoked: it syncs no more",
-            hint="scrubjay logout, then scrubjay login asks to be added again",
-        )
+        raise device_revoked()
     if device.scopes is None:
         return asked
     if asked is not None and not set(asked) <= set(device.scopes):
-        raise DeniedError(
-            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
-        )
+        raise scope_not_given()
     return device.scopes if asked is None else asked
 
 
@@ -87,7 +81,7 @@ def _page(
     """Return the next objects: as many as fit into `limit` bytes, one at least, all of one view of the account."""
     row = tx.row("select gseq from account where id = ?", (account,))
     if row is None:
-        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+        raise account_deleted()
     head: int = row[0]
     if after > head:
         raise RolledBackError(
@@ -97,12 +91,7 @@ def _page(
     where, values = _among(scopes)
     live = f"from object where account = ? and gseq > ?{where} and superseded_at is null order by gseq limit ?"
     sizes = tx.rows(f"select gseq, size {live}", (account, after, *values, policy.page_objects))
-    count, size = 0, 0
-    for _, one in sizes:
-        size += one
-        if count and size > limit:
-            break
-        count += 1
+    count = fitting((size for _, size in sizes), limit)
     bodies = tx.rows(f"select body {live}", (account, after, *values, count)) if count else []
     everything = count == len(sizes) < policy.page_objects
     return _Page(
@@ -116,9 +105,7 @@ async def read_lane(service: Service, call: Call) -> Answer:
     scope, device, start = call.path["scope"], call.path["device"], call.query["from"]
     readable = await readable_scopes(service, call)
     if readable is not None and scope not in readable:
-        raise DeniedError(
-            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
-        )
+        raise scope_not_given()
     limit = min(call.query["limit"], policy.max_body_bytes)
 
     def work(tx: Transaction) -> tuple[bytes, ...]:
@@ -127,12 +114,7 @@ async def read_lane(service: Service, call: Call) -> Answer:
         first = tx.row(f"select n_from, n_to {live} and n_from <= ? order by n_from desc limit 1", (*key, start))
         low = first[0] if first is not None and first[1] >= start else start
         rows = f"{live} and n_from >= ? order by n_from limit ?"
-        count, size = 0, 0
-        for (one,) in tx.rows(f"select size {rows}", (*key, low, policy.page_objects)):
-            size += one
-            if count and size > limit:
-                break
-            count += 1
+        count = fitting((size for (size,) in tx.rows(f"select size {rows}", (*key, low, policy.page_objects))), limit)
         return tuple(body for (body,) in tx.rows(f"select body {rows}", (*key, low, count))) if count else ()
 
     objects = await service.database.read(work)

@@ -9,6 +9,7 @@ from typing import Any
 from scrubjay_cloud.admission import IN_FORCE
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.lanes.validate import BROKEN, DUP, FORK, OK, PACK, Item, Lane, Run
+from scrubjay_cloud.refusals import account_deleted
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import (
@@ -17,7 +18,6 @@ from scrubjay_shared.envelope import (
 from scrubjay_shared.errors import (
     DeniedError,
     GapError,
-    NotFoundError,
     QuotaError,
 )
 from scrubjay_shared.wire import PushAnswer, Pushed
@@ -61,7 +61,7 @@ def locked(tx: Transaction, service: Service, account: bytes, head: bytes) -> Lo
         (account,),
     )
     if row is None:
-        raise NotFoundError("the account was deleted", hint="scrubjay logout --force leaves it here; memories stay")
+        raise account_deleted()
     gseq, used, objects, superseded, quota, log_head, status = row
     if status != IN_FORCE:
         raise DeniedError("the server's operator has locked the account", hint="ask the operator")

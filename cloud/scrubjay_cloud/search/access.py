@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scrubjay_cloud.endpoint import Call
 from scrubjay_cloud.materialise import caught_up
+from scrubjay_cloud.refusals import device_revoked, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import ScopeState
 from scrubjay_shared.envelope import Suite
@@ -11,7 +12,6 @@ from scrubjay_shared.errors import (
     DeniedError,
     NotFoundError,
     NotSearchableError,
-    RevokedError,
 )
 
 
@@ -21,14 +21,9 @@ async def searchable_scope(service: Service, call: Call, *, writes: bool = False
     state = await service.state(caller.account, caller.head)
     device, declared = state.devices.get(caller.device or b""), state.scopes.get(scope)
     if device is None or device.revoked:
-        raise RevokedError(
-            "this device was revoked: it syncs no more",
-            hint="scrubjay logout, then scrubjay login asks to be added again",
-        )
+        raise device_revoked()
     if device.scopes is not None and scope not in device.scopes:
-        raise DeniedError(
-            "this device was not given that scope", hint="scrubjay sync scopes list shows the scopes of this device"
-        )
+        raise scope_not_given()
     if writes and device.read_only:
         raise DeniedError(
             "this is a read-only device, which may not send vectors", hint="devices that may write send them"
