@@ -125,7 +125,7 @@ def _wheel(folder: Path, version: str) -> Path:
         else:
             source.mkdir(parents=True, exist_ok=True)
             shutil.copy2(origin, source / name)
-    for name in ("pyproject.toml", "local/scrubjay/__init__.py"):
+    for name in ("pyproject.toml", "local/scrubjay/version.py"):
         file = source / name
         text = file.read_text(encoding="utf-8").replace(f'"{scrubjay.__version__}"', f'"{version}"')
         file.write_text(text, encoding="utf-8")

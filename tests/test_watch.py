@@ -70,7 +70,7 @@ def installed(site: Path, version: str) -> Path:
 
 def upgraded(site: Path, version: str) -> None:
     """Put another version in its place, as installers do: the old file goes, a moment later the new one comes."""
-    path = site / "scrubjay" / "__init__.py"
+    path = site / "scrubjay" / "version.py"
     text = re.sub(r'^__version__ = ".*"$', f'__version__ = "{version}"', path.read_text(), flags=re.MULTILINE)
     path.unlink()
     time.sleep(0.3)

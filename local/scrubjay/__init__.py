@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from scrubjay.distill import ExtractedMemory, extract_memories
     from scrubjay.memory import Memory
+    from scrubjay.version import __version__
     from scrubjay_shared.errors import (
         ConflictError,
         CorruptError,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         UnavailableError,
     )
 
-__version__ = "0.1.0"
 __all__ = [
     "ConflictError",
     "CorruptError",
@@ -39,6 +39,7 @@ _MODULES = {
     "Memory": "scrubjay.memory",
     "extract_memories": "scrubjay.distill",
     "ExtractedMemory": "scrubjay.distill",
+    "__version__": "scrubjay.version",
 } | dict.fromkeys((name for name in __all__ if name.endswith("Error")), "scrubjay_shared.errors")
 
 

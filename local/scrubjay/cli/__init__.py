@@ -48,7 +48,7 @@ def _run(arguments: list[str]) -> int:
 
     line = parser.parse(arguments)
     if line.version:
-        from scrubjay import __version__  # noqa: PLC0415
+        from scrubjay.version import __version__  # noqa: PLC0415
 
         sys.stdout.write(f"scrubjay {__version__}\n")
         return 0

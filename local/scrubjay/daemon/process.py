@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import psutil
 import uvicorn
 
-from scrubjay import __version__
 from scrubjay import settings as options
 from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
@@ -40,6 +39,7 @@ from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import Running, discover
 from scrubjay.transports.http.app import create_app
 from scrubjay.transports.one_request import RECORD_NAME
+from scrubjay.version import __version__
 from scrubjay_io import private_files
 from scrubjay_shared.errors import ConflictError, CorruptError, UnavailableError
 

@@ -12,10 +12,10 @@ import re
 from enum import Enum
 from pathlib import Path
 
-import scrubjay
+from scrubjay import version as program_version
 from scrubjay.store import identity, replaced
 
-PROGRAM = Path(scrubjay.__file__)
+PROGRAM = Path(program_version.__file__)
 """The file that every installation replaces, and that says of which version it is."""
 
 
@@ -33,7 +33,7 @@ class Watch:
     An installer takes the old files away and puts the new ones in their place, which takes a second or more.
     """
 
-    def __init__(self, store: Path, program: Path = PROGRAM, version: str = scrubjay.__version__) -> None:
+    def __init__(self, store: Path, program: Path = PROGRAM, version: str = program_version.__version__) -> None:
         self._store, self._store_was = store, identity(store)
         self._program, self._program_was = program, signature(program)
         self._version = version
@@ -86,7 +86,7 @@ def signature(path: Path, was: tuple[int, ...] | None = None) -> tuple[int, ...]
 
 
 def version_in(path: Path) -> str | None:
-    """Return the version that a package's `__init__.py` states, None when it states none (it is being written)."""
+    """Return the version that a file of Python states, None when it states no version (it is being written)."""
     try:
         found = re.search(r"""^__version__ = ["']([^"']+)["']""", path.read_text(encoding="utf-8"), re.MULTILINE)
     except (OSError, UnicodeDecodeError):

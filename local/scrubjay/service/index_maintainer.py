@@ -20,11 +20,11 @@ from typing import Any
 
 import msgspec
 
-from scrubjay import __version__
 from scrubjay.index.index import Index
 from scrubjay.service.imports import batches
 from scrubjay.store import Changes, Position, Store, drop_index, save_index, saved_index
 from scrubjay.store.rows import EMBEDDED_TYPES
+from scrubjay.version import __version__
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.scoring import decode_vectors
 

@@ -7,10 +7,11 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from scrubjay import __version__, api
+from scrubjay import api
 from scrubjay.models import catalog, installed
 from scrubjay.models.runtime import Models
 from scrubjay.store import Store, sqlite_version
+from scrubjay.version import __version__
 from scrubjay_io.sqlite import SAFE_VERSION, version_info
 from scrubjay_shared.clock import Millis
 

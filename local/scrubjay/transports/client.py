@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from scrubjay import __version__
 from scrubjay.transports.one_request import (
     HANDSHAKE_SECONDS,
     RECORD_NAME,
@@ -29,6 +28,7 @@ from scrubjay.transports.one_request import (
     TOKEN_NAME,
     VERSION_HEADER,
 )
+from scrubjay.version import __version__
 from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,

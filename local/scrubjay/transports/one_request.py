@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import socket
 
-from scrubjay import __version__
+from scrubjay.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost half as much as the interpreter
 if TYPE_CHECKING:
