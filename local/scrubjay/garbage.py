@@ -1,8 +1,8 @@
-"""When the collector of garbage looks: not while a file is read, nor while everything is made again.
+"""Keeping the garbage collector out while a file is read or everything is made again.
 
-Its look at everything that lives takes 100 ms and more with the records of a large file or of a whole store, and no
-other thread runs meanwhile. Such records hold no cycles, and go when nobody refers to them any more. What does hold one
-waits until the work is done.
+It walks over all live objects, which takes 100 ms and more with the records of a large file or of a whole store, and no
+other thread runs meanwhile. Such records hold no cycles, and are freed when nobody refers to them any more. What does
+hold a cycle waits until the work is done.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 _lock = threading.Lock()
 _working = 0
-"""How many pieces of work go on of which the collector sees nothing."""
+"""How many pieces of work go on that the collector is kept out of."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 
 
 class Memory:
-    """One store, opened by its file, made when there is none. Any thread may call it.
+    """One store, opened by its file, which is made if it is not there. Any thread may call it.
 
     It is closed by `close`, by `with`, when it is collected, or when the process ends. When a daemon has the file, the
     same verbs run there, with the same results; when another process that is not a daemon has it, opening raises
@@ -62,7 +62,7 @@ class Memory:
         self._door.close()
 
     def call(self, verb: str, request: Any) -> Any:
-        """Run any verb of `scrubjay.api.VERBS` and return its answer. All methods below are this one."""
+        """Run any verb of `scrubjay.api.VERBS` and return its answer. All methods below call it."""
         return self._door.call(verb, request)
 
     # Identity and active context: what an agent loads at its start.

@@ -115,7 +115,7 @@ def weighted(policy: RecallPolicy, weights: Mapping[str, float]) -> RecallPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistillPolicy:
-    """What the pattern distiller keeps, and when two memories are one."""
+    """What the pattern distiller keeps, and when two memories say the same."""
 
     min_confidence: float = 0.5  # the extraction default of the specification
     salience_spread: float = 0.05  # keeps each type within its band (facts 0.5-0.6), however sure the reading
@@ -146,7 +146,7 @@ class DistillPolicy:
     max_memories: int = (
         64  # of one event: more than anyone learns from one message is a document, and belongs in import
     )
-    near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two memories are one: one word in seven
+    near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two are the same: one word in seven
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
 
 

@@ -145,7 +145,7 @@ def _format(name: str, head: bytes) -> SourceFormat | None:
 
 
 def _head(file: Path) -> bytes:
-    """Return the first bytes of a file; none of one that cannot be read: importing it will say so."""
+    """Return the first bytes of a file; nothing when it cannot be read, as importing it will say."""
     try:
         with file.open("rb") as stream:
             return stream.read(HEAD_BYTES)

@@ -71,7 +71,7 @@ class Output:
                 self.remark(note)
 
     def more(self, cursor: str | None) -> None:
-        """Say how to see the next page, if there is one."""
+        """Say how to see the next page, unless this is the last."""
         if cursor is not None and not self.json:
             self.remark(f"there are more: add --cursor {cursor} to see the next page")
 

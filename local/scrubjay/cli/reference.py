@@ -129,7 +129,7 @@ def usage(of: argparse.ArgumentParser) -> str:
 
 
 def table(actions: Sequence[argparse.Action]) -> str:
-    """Return the table of some arguments; empty for none."""
+    """Return the table of some arguments; "" where there are no arguments."""
     rows = [f"| {_escaped(_names(action))} | {_escaped(action.help or '')} |" for action in actions]
     return "\n".join(["| argument | meaning |", "|---|---|", *rows]) if rows else ""
 

@@ -61,7 +61,7 @@ def moment(ts: Millis, utc_offset: int | None = None) -> str:
 
 
 def _exact(words: str, now: datetime) -> TimeRange | None:
-    """Read an ISO date (the whole day) or date and time (that minute, or second), in the person's zone without one."""
+    """Read an ISO date (the whole day) or date and time (that minute, or second), by default in the person's zone."""
     try:
         found = datetime.fromisoformat(words)
     except ValueError:

@@ -1,4 +1,4 @@
-"""When two memories are one: equal text, or nearly equal words with equal specifics. Decides; merges nothing."""
+"""When two memories say the same: equal text, or nearly equal words with equal specifics. Decides; merges nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def same_memory(candidate: Statement, existing: Sequence[StatementT], policy: Di
 
 @dataclass(frozen=True, slots=True)
 class _Essence:
-    """What may not differ between two memories that are one: detail in order, names, and what is `fixed`."""
+    """What may not differ between two memories that say the same: detail in order, names, and what is `fixed`."""
 
     detail: tuple[str, ...]
     words: frozenset[str]

@@ -41,7 +41,7 @@ REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")  # what a tool call was about
 TALK = ("user", "assistant")
 NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event"))
-"""`promptSource` of prompts that a program made; a person's is "user", a script's "sdk", an older line has none."""
+"""`promptSource` of prompts that a program made; a person's is "user", a script's "sdk"; older lines lack it."""
 
 OURS = re.compile(r"mcp__(?:plugin_\w*_)?scrubjay__")
 """Tools that answer from this very memory: what they said is known, and learning it again would double it."""

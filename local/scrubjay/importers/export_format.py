@@ -68,7 +68,7 @@ class Line:
     op: OpRecord | None = None
 
     def logged(self) -> OpRecord | None:
-        """Return the op that this line holds; None when it holds none."""
+        """Return the op that this line holds, None when it does not hold an op."""
         if self.event is None or self.stamp is None:
             return self.op
         data = ops.encode_event(self.event, self.stamp.op_id, self.stamp.hlc)

@@ -56,7 +56,7 @@ def parse_locomo(name: str, data: bytes, *, only: str | None, project: str | Non
 
 
 def conversation(sample: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a sample that holds the sessions; empty when there is none."""
+    """Return the part of a sample that holds the sessions, {} where no part does."""
     inner = sample.get("conversation", sample)
     return inner if isinstance(inner, dict) and any(SESSION.fullmatch(key) for key in inner) else {}
 

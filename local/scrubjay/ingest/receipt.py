@@ -188,7 +188,7 @@ def _metadata(value: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4_096)
 def _is_harmless(name: str) -> bool:
-    """Whether a name of a member holds no secret, and promises none."""
+    """Whether a member's name neither holds a secret nor promises that its value is a secret."""
     return bool(redaction.clean_json({name: "Tr0ub4dor&3x"}, _POLICY).value == {name: "Tr0ub4dor&3x"})
 
 

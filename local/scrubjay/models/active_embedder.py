@@ -51,7 +51,7 @@ class ActiveEmbedder:
         settings: ModelSettings,
         entered: Callable[[int | None], Awaitable[None]],
     ) -> None:
-        """`entered` is told of the space that is used from then on, None for none."""
+        """`entered` is told which space is used from then on, None without a model."""
         self._store = store
         self._policy = policy
         self._settings = settings
@@ -86,7 +86,7 @@ class ActiveEmbedder:
         return loading.is_space_of(queued[1], name, self._settings.endpoint)
 
     async def start(self) -> None:
-        """Take up what the store says: its queue is that of the model in use, and empty without one."""
+        """Take up what the store says: its queue is that of the model in use, and empty without a model."""
         name = (await self.choice()).name
         self._set_patience(name)
         if name == NO_MODEL:

@@ -22,7 +22,7 @@ class Models:
         settings: ModelSettings,
         entered: Callable[[int | None], Awaitable[None]],
     ) -> None:
-        """`entered` is told of the space that is used from then on, None for none."""
+        """`entered` is told which space is used from then on, None without a model."""
         self._store = store
         self._policy = policy
         self.embedder = ActiveEmbedder(store, policy, settings, entered)
@@ -54,7 +54,7 @@ class Models:
         return found
 
     async def unload_idle(self) -> bool:
-        """Let go of the models that nobody has used for a while. Returns whether there was one."""
+        """Let go of the models that nobody has used for a while. Returns whether a model was let go."""
         seconds = self._policy.work.unload_seconds
         gone = not self.queue.busy and await self.embedder.slot.let_go(unused_for=seconds)
         return await self.reranker.slot.let_go(unused_for=seconds) or gone

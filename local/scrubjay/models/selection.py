@@ -40,7 +40,7 @@ class Selection:
         return chosen(self._setting, self._named, self._origin, await self._store.read(lambda q: q.meta(self._setting)))
 
     async def refuse_fixed(self, name: str) -> None:
-        """Raise ConflictError where this process was told to use another model than that one."""
+        """Raise ConflictError where this process was told to use another model."""
         choice = await self.choice()
         if choice.fixed and choice.name != name:
             variable = f"SCRUBJAY_{self._setting.upper()}"

@@ -131,7 +131,7 @@ class Slot(Generic[M]):
             self.breaker.succeeded()
             self.model = model
             self._used = time.monotonic()
-            # The modules that it came with stay: the collector of garbage need not walk over them again and again,
+            # The modules that it came with stay: the garbage collector need not walk over them again and again,
             # 40 ms in which no other thread runs.
             gc.freeze()
             return model
@@ -192,7 +192,7 @@ class Slot(Generic[M]):
         return before
 
     async def let_go(self, *, unused_for: float = 0.0) -> bool:
-        """Close the model if nobody used it for so many seconds. Returns whether there was one."""
+        """Close the model if nobody used it for so many seconds. Returns whether it was closed."""
         if self.model is None or self._used > time.monotonic() - unused_for:
             return False
         model, self.model = self.model, None

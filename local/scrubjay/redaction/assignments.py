@@ -78,7 +78,7 @@ _FAMILY_KIND = {
 
 
 def kind_of_name(name: str) -> str:
-    """Tell what kind of secret a member of this name holds; "" for a name that promises none."""
+    """Tell what kind of secret a member of this name holds; "" for a name that promises no secret."""
     for match in _NAME.finditer(name):
         if match.end() == len(name) and (kind := _kind_of_key(name, match)):
             return kind
@@ -295,7 +295,7 @@ def _is_setting(text: str, before: str, sign: _Sign, end: int) -> bool:
 
 
 def _is_pair(text: str, before: str, sign: _Sign, end: int) -> bool:
-    """Whether it is one of several `name=value`, as in connection strings, query strings and logs, or quoted as one."""
+    """Whether it is one of several `name=value`, as in connection strings, query strings and logs, or quoted alone."""
     if sign.op != "=" or text[sign.at - 1] != "=":
         return False
     quote = _QUOTE_BEFORE.search(before)

@@ -50,7 +50,7 @@ def may_hold_tag(text: str) -> bool:
 
 
 def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
-    """Cut out the spans until there are none. Cutting can join a tag out of halves only in a text made to do so.
+    """Cut out the spans until no span is left. Cutting can join a tag out of halves only in a text made to do so.
 
     Where two words would run together, one space stands in for what was between them.
     """

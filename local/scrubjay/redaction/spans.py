@@ -13,7 +13,7 @@ from scrubjay.redaction.windows import WINDOW, holds, scan
 # ---------------------------------------------------------------------------------------------------- credentials
 
 
-_PlainSpan = tuple[int, int, int, str]  # a Span without names: the collector of garbage need not walk over millions
+_PlainSpan = tuple[int, int, int, str]  # a Span without names: the garbage collector need not walk over millions
 
 
 class Span(NamedTuple):

@@ -37,7 +37,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(line: Namespace) -> None:
-    """Take in events, one JSON object a line. All lines are read before the first is sent: all of it, or none."""
+    """Take in events, one JSON object a line. All are read before the first is sent: a bad line stores nothing."""
     out = Output.of(line)
     data = sys.stdin.buffer.read() if line.file == "-" else Path(line.file).read_bytes()
     drafts = _drafts(invocation.decoded(data, "stdin" if line.file == "-" else line.file))

@@ -57,7 +57,7 @@ def models(found: ModelsAnswer) -> RenderableType:
 
 
 def refused(texts: int) -> str:
-    """Return how many texts the model refused; "" for none."""
+    """Return how many texts the model refused; "" for 0."""
     return f"the model refused {counted(texts, 'text')}, found by their words alone" if texts else ""
 
 
