@@ -12,7 +12,7 @@ import pytest
 
 BARE = """
 import sys
-for name in ("cryptography", "httptools", "httpx2", "keyring", "prometheus_client", "psycopg", "uvloop", "zstandard"):
+for name in ("cryptography", "httpx2", "keyring", "prometheus_client", "psycopg", "uvloop", "zstandard"):
     sys.modules[name] = None
 from importlib.metadata import entry_points
 [script] = entry_points(group="console_scripts", name=sys.argv.pop(1))

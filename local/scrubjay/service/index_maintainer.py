@@ -39,6 +39,13 @@ SAVED_SHARE = 20
 SCANNED = 5_000
 """Documents read from the store at a time while catching up."""
 
+GATHER_SECONDS = 0.02
+"""How long a commit waits for others before the index follows them together, unless somebody asks. Followed at once,
+an append waited for the index's thread, which has the interpreter just when its answer is to be sent."""
+
+GATHERED = 1_000
+"""Documents that are followed without waiting for more."""
+
 
 class IndexMaintainer:
     """Keeps `index` at what `store` holds, with the vectors of `space` (None for none)."""
@@ -59,6 +66,8 @@ class IndexMaintainer:
         self._follow_erasure = follow_erasure
         self._wake = wake
         self._missed: list[Changes] | None = None
+        self._gathered: Changes | None = None
+        self._gathering: asyncio.TimerHandle
         self._indexing = asyncio.Lock()
         self._saving = asyncio.Lock()
         self._follower = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index")
@@ -107,6 +116,7 @@ class IndexMaintainer:
                 await asyncio.to_thread(fresh.load_memories, memories)
             await asyncio.to_thread(fresh.loaded)
             self._unsaved = len(fresh)
+        self._apply()  # to the index before: the new one has it from the store, or from what was missed
         self.index, self._missed = fresh, None
         for changes in missed:  # what was committed meanwhile, which the scans may have seen or not
             self.follow(changes)
@@ -127,6 +137,7 @@ class IndexMaintainer:
 
     async def indexed(self) -> None:
         """Return once the index holds everything that was committed before this was called."""
+        self._apply()
         if not self._followed.done():
             await asyncio.wait([self._followed])  # whoever waits may be cancelled, and the index must follow anyway
 
@@ -223,6 +234,20 @@ class IndexMaintainer:
         if changes.arrived:
             self._wake("embed")
         self._unsaved += len(changes.events) + len(changes.memories) + len(changes.removed) + len(changes.vectors)
+        if self._gathered is None:
+            self._gathered = changes
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._apply)
+        else:
+            self._gathered.follow(changes)
+        if len(self._gathered.events) + len(self._gathered.memories) >= GATHERED:
+            self._apply()
+
+    def _apply(self) -> None:
+        """Bring the index up to what was gathered, after what it is at."""
+        changes, self._gathered = self._gathered, None
+        if changes is None:
+            return
+        self._gathering.cancel()
         loop = asyncio.get_running_loop()
         self._followed = loop.run_in_executor(self._follower, _applied, self.index, changes, self.space)
 
