@@ -16,6 +16,7 @@ import msgspec
 from claude_tree import BEGAN, Turn, Work, transcript
 from planted_secrets import Planted, planted
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.importers import export_format
 from scrubjay.redaction import clean
 from scrubjay.service.service import Service
@@ -281,7 +282,9 @@ class Hostile:
                 name, make, form = files[way]
                 named = rng.choice([name, f"{self.short().split(chr(10))[0]}-{name}"])
                 project = rng.choice([None, self.short()])
-                await service.import_(api.ImportRequest(name=named, data=make(), format=form, project=project))
+                await service.call(
+                    PERSON, "import", api.ImportRequest(name=named, data=make(), format=form, project=project)
+                )
             elif way == "ops":
                 run = [self.op() for _ in range(rng.randint(1, 4))]
                 device = rng.choice(["ab" * 16, "cd" * 16])
@@ -292,10 +295,12 @@ class Hostile:
                     agent=event.agent, session_id=event.session_id, type=event.type, text=event.text, role=event.role,
                     project=event.project, trust=event.trust, metadata=event.metadata, dedupe_key=event.dedupe_key,
                 )  # fmt: skip
-                await service.ingest(api.IngestRequest(events=(draft,)))
+                await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
             elif way == "add":
                 memory = self.memory()
-                await service.add(
+                await service.call(
+                    PERSON,
+                    "add",
                     MemoryDraft(
                         content=memory.content,
                         name=memory.name,
@@ -305,14 +310,18 @@ class Hostile:
                         topic=memory.topic,
                         trust=Trust.AGENT,
                         metadata=memory.metadata,
-                    )
+                    ),
                 )
             else:
-                listed = (await service.list(api.ListRequest(limit=5))).entries
+                listed = (await service.call(PERSON, "list", api.ListRequest(limit=5))).entries
                 if listed:
                     ref = rng.choice(listed).memory.id
-                    await service.update(api.UpdateRequest(ref=ref, content=self.words(), metadata=self.json()))
-                    await service.alias(api.AliasRequest(ref=ref, alias=f"{self.fresh()}\n{self.short()}"))
+                    await service.call(
+                        PERSON, "update", api.UpdateRequest(ref=ref, content=self.words(), metadata=self.json())
+                    )
+                    await service.call(
+                        PERSON, "alias", api.AliasRequest(ref=ref, alias=f"{self.fresh()}\n{self.short()}")
+                    )
         except ScrubjayError:
             return f"{way}, refused"
         return way

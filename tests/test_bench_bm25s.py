@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT
 from scrubjay.settings import NO_MODEL
 from scrubjay_bench.conversations import Conversation, Turn
@@ -42,8 +43,10 @@ def test_keyword_recall_scores_and_ranks_as_bm25s_does(tmp_path: Path, k1: float
             policy = replace(DEFAULT.recall, keyword_k1=k1, keyword_b=b)
             service.policy = replace(service.policy, recall=policy)
             answers = [
-                await service.recall(
-                    api.RecallRequest(query=question, mode=api.Mode.KEYWORD, limit=SAID, max_tokens=10**9)
+                await service.call(
+                    PERSON,
+                    "recall",
+                    api.RecallRequest(query=question, mode=api.Mode.KEYWORD, limit=SAID, max_tokens=10**9),
                 )
                 for question in questions
             ]

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT, RecallPolicy, RecallWeights, weighted
 from scrubjay.settings import NO_MODEL
 from scrubjay_bench import (
@@ -466,7 +467,7 @@ def test_facts_have_a_grip_on_their_turn_where_turns_are_stored_too(tmp_path: Pa
 
     async def grips() -> int:
         async with of.opened(linked, lambda: conversation.end, tmp_path) as service:
-            return (await service.stats(api.Nothing())).grips
+            return (await service.call(PERSON, "stats", api.Nothing())).grips
 
     assert (len(facts.documents.turns), len(facts.documents.covers)) == (0, 4)
     assert (len(linked.documents.turns), len(linked.documents.covers)) == (7, 4)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scrubjay.api import VERBS
+from scrubjay.api.operations import OPERATIONS, Kind
 from scrubjay.settings import DEFAULT_MODEL
 from scrubjay_bench import corpus, daemons, event_loop, held, recalling, scale, stores
 from scrubjay_bench.conversations import DAY_MS, Conversation, Fact, Question, Turn
@@ -264,9 +264,11 @@ def test_no_request_with_a_large_text_computes_long_in_the_loop(tmp_path: Path) 
             found = event_loop.asked(asking, records, lambda _: None)
 
     assert {name: worst.own for name, worst in found.items() if worst.own > event_loop.GOAL_MS} == {}
-    assert {verb.name for verb in VERBS} - {"ingest", "import_", "resolve"} <= {
-        name.partition(",")[0].partition(":")[0] for name in found
-    }
+    assert {name for name, operation in OPERATIONS.items() if operation.kind is Kind.UNARY} - {
+        "ingest",
+        "import",
+        "resolve",
+    } <= {name.partition(",")[0].partition(":")[0] for name in found}
 
 
 def test_a_probe_sees_who_holds_the_loop_and_how_long(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ import pytest
 
 from scrubjay import api
 from scrubjay import settings as options
+from scrubjay.api.caller import PERSON
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.service.service import Service
@@ -46,6 +47,7 @@ WRITER = """
 import asyncio, os, sys
 from pathlib import Path
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
@@ -56,22 +58,22 @@ async def tell(service, start):
     for n in range(start, start + 100_000, 16):
         text = f"event {n} says that I prefer tea number {n} in the morning."
         draft = EventDraft(agent="t", session_id=f"s{n % 5}", type=EventType.USER_MESSAGE, text=text, dedupe_key=f"{n}")
-        await service.ingest(api.IngestRequest(events=(draft,)))
+        await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
         say("event", n)
 
 async def note(service, start):
     for n in range(start, start + 100_000):
-        await service.add(MemoryDraft(content=f"note {n}", name=f"name {n}"))
+        await service.call(PERSON, "add", MemoryDraft(content=f"note {n}", name=f"name {n}"))
         say("memory", n)
         if n % 3 == 0:
             say("forgetting", n)
-            await service.forget(api.ForgetRequest(ref=f"name {n}"))
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=f"name {n}"))
             say("forgotten", n)
 
 async def learn(service):
     while True:
         await service.distill.run()
-        await service.recall(api.RecallRequest(query="tea in the morning"))
+        await service.call(PERSON, "recall", api.RecallRequest(query="tea in the morning"))
         await service.recall_counts.run()
         await asyncio.sleep(0.01)
 
@@ -129,12 +131,12 @@ async def everything(service: Service) -> tuple[Counter[str], Counter[str]]:
     events, memories = Counter[str](), Counter[str]()
     cursor = None
     while True:
-        page = await service.events(api.EventsRequest(limit=500, cursor=cursor))
+        page = await service.call(PERSON, "events", api.EventsRequest(limit=500, cursor=cursor))
         events.update(event.text for event in page.events)
         if (cursor := page.next) is None:
             break
     while True:
-        part = await service.list(api.ListRequest(limit=500, cursor=cursor))
+        part = await service.call(PERSON, "list", api.ListRequest(limit=500, cursor=cursor))
         memories.update(entry.memory.content for entry in part.entries)
         if (cursor := part.next) is None:
             return events, memories
@@ -154,7 +156,7 @@ async def verify(path: Path, heard: Heard, *, rebuild: bool) -> None:
         seqs = [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
         assert seqs == list(range(1, len(seqs) + 1))
         if rebuild:
-            rebuilt = await service.rebuild(api.RebuildRequest())
+            rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
             assert rebuilt.before == rebuilt.after
     finally:
         await service.close()

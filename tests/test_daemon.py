@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrubjay import settings as options
-from scrubjay.api import VERBS
 from scrubjay.daemon import control
 from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
 from scrubjay.model_choice import Origin
@@ -41,9 +40,11 @@ from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay.transports.http.app import create_app
 from scrubjay.transports.http.decoding import decoded
 from scrubjay.transports.http.guard import Guard
+from scrubjay.transports.http.routes import ROUTES, Route
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
 TOKEN = "t" * 43
+AGENT_TOKEN = "agent-" + TOKEN
 SMALL = MemoryPolicy(limits=LimitPolicy(max_body_bytes=100_000))
 HOST = "127.0.0.1:7377"
 
@@ -64,7 +65,7 @@ class Late:
 
 
 @contextlib.contextmanager
-def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
+def opened_door(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> Iterator[TestClient]:
     late = Late()
     client = TestClient(late, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
     with client:
@@ -72,7 +73,10 @@ def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
         open_service = partial(Service.open, folder / "memory.db", models_dir=folder / "models", model="none")
         service = client.portal.call(open_service)
         client.app_state["service"] = service
-        late.app = create_app(service, token=TOKEN, version="1.2.3", instance="this-run", **changes)
+        service.warnings.append(lambda: warnings)
+        late.app = create_app(
+            service, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3", instance="this-run", **changes
+        )
         try:
             yield client
         finally:
@@ -82,7 +86,7 @@ def opened_door(folder: Path, **changes: Any) -> Iterator[TestClient]:
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A door with a body limit of 100 kB and one memory called `cat`."""
-    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=lambda: ("port 7377 is taken",)) as client:
+    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=("port 7377 is taken",)) as client:
         added = client.post("/v1/memories", json={"content": "The cat is called Mog", "name": "cat"})
         assert added.status_code == 201
         yield client
@@ -201,17 +205,17 @@ def test_the_document_served_is_the_generated_one(door: TestClient) -> None:
     answer = door.get("/openapi.json").json()
 
     assert answer["info"]["version"] == "1.2.3"
-    assert {verb.path for verb in VERBS} <= set(answer["paths"])
+    assert {route.path for route in ROUTES} <= set(answer["paths"])
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_every_verb_has_a_route_that_refuses_a_field_it_does_not_have(door: TestClient, verb: Any) -> None:
-    path = verb.path.replace("{ref}", "cat").replace("{key}", "name")
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+def test_every_operation_has_a_route_that_refuses_a_field_it_does_not_have(door: TestClient, route: Route) -> None:
+    path = route.path.replace("{ref}", "cat").replace("{key}", "name")
 
-    if verb.method in {"GET", "DELETE"}:
-        answer = door.request(verb.method, path, params={"nonsense": "1"})
+    if route.takes_query:
+        answer = door.request(route.method, path, params={"nonsense": "1"})
     else:
-        answer = door.request(verb.method, path, json={"nonsense": 1})
+        answer = door.request(route.method, path, json={"nonsense": 1})
 
     assert "nonsense" in assert_problem(answer, 400, "invalid")["detail"]
 
@@ -415,7 +419,7 @@ def test_a_preflight_gets_no_permission(door: TestClient) -> None:
 
 def guarded(app: ASGIApp) -> TestClient:
     return TestClient(
-        Guard(app, token=TOKEN, version="1.2.3"),
+        Guard(app, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3"),
         base_url=f"http://{HOST}",
         headers={"Authorization": f"Bearer {TOKEN}"},
     )
@@ -725,7 +729,7 @@ def test_memory_and_token_never_reach_the_log(home: Homes) -> None:
 
     written = "\n".join(control.logs(chosen, 10_000)).lower()
 
-    assert "verb=recall status=200" in written
+    assert "operation=recall status=200" in written
     for word in ("quokka", "paperclip", "zebra", chosen.token_path.read_text().strip().lower()):
         assert word not in written
 

@@ -21,6 +21,7 @@ import pytest
 
 from damaged import flip, live_bytes, said_by
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.cli import main
 from scrubjay.service.service import Service
 from scrubjay.store import Remedy, check, find_damage, tables
@@ -63,23 +64,25 @@ async def fill(path: Path) -> None:
             )
             for n in range(30)
         )
-        await service.ingest(api.IngestRequest(events=drafts, learn=session < 2))
-    await service.ingest(
+        await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=session < 2))
+    await service.call(
+        PERSON,
+        "ingest",
         api.IngestRequest(
             events=(
                 EventDraft(
                     agent="test", session_id="s9", type=EventType.TOOL_RESULT, text="long output " * 2_000, ts=NOW
                 ),
             )
-        )
+        ),
     )
-    await service.settle(api.SettleRequest())
-    await service.add(MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea",)))
+    await service.call(PERSON, "settle", api.SettleRequest())
+    await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea",)))
     for n in range(20):
-        await service.add(MemoryDraft(content=f"the ferry number {n} leaves at six", name=f"ferry-{n}"))
-    await service.forget(api.ForgetRequest(ref="ferry-3"))
-    await service.set_identity(api.SlotRequest(key="name", value="Ada"))
-    await service.recall(api.RecallRequest(query="ferry"))
+        await service.call(PERSON, "add", MemoryDraft(content=f"the ferry number {n} leaves at six", name=f"ferry-{n}"))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref="ferry-3"))
+    await service.call(PERSON, "set_identity", api.SlotRequest(key="name", value="Ada"))
+    await service.call(PERSON, "recall", api.RecallRequest(query="ferry"))
     await service.recall_counts.run()
     draw = np.random.default_rng(1)
     space = await service.store.write(lambda tx: tx.vectors.enter_space("a model"))

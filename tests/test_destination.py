@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay import Memory, api, settings
+from scrubjay.api.caller import PERSON
 from scrubjay.cli import main
 from scrubjay.service.service import Service
 from scrubjay_shared.errors import ConflictError, InvalidError
@@ -145,13 +146,13 @@ def test_an_export_follows_a_link_and_leaves_it(tmp_path: Path) -> None:
 async def test_the_operation_refuses_what_the_command_refuses(opened: Opener, store_path: Path, tmp_path: Path) -> None:
     (tmp_path / "there.db").write_bytes(b"x")
     async with opened() as service:
-        await service.add(MemoryDraft(content="We chose SQLite"))
+        await service.call(PERSON, "add", MemoryDraft(content="We chose SQLite"))
         for name in OURS:
             with pytest.raises(InvalidError):
-                await service.backup(api.PathRequest(path=str(store_path.parent / name), force=True))
+                await service.call(PERSON, "backup", api.PathRequest(path=str(store_path.parent / name), force=True))
         with pytest.raises(ConflictError):
-            await service.backup(api.PathRequest(path=str(tmp_path / "there.db")))
-        answer = await service.backup(api.PathRequest(path=str(tmp_path / "there.db"), force=True))
+            await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "there.db")))
+        answer = await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "there.db"), force=True))
 
     assert (tmp_path / "there.db").stat().st_size == answer.bytes > 1
 
@@ -165,7 +166,7 @@ async def test_the_operation_knows_the_settings_and_the_log(tmp_path: Path) -> N
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(b"mine")
             with pytest.raises(InvalidError):
-                await service.backup(api.PathRequest(path=str(file), force=True))
+                await service.call(PERSON, "backup", api.PathRequest(path=str(file), force=True))
             assert file.read_bytes() == b"mine"
     finally:
         await service.close()

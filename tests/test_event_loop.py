@@ -27,6 +27,8 @@ from hypothesis import strategies as st
 
 from scrubjay import api, redaction
 from scrubjay.api import Hit, Quote
+from scrubjay.api.caller import PERSON
+from scrubjay.api.operations import OPERATIONS
 from scrubjay.importers import export_format, notes, parsing
 from scrubjay.index.index import Index
 from scrubjay.ingest import intake
@@ -39,6 +41,7 @@ from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.transports.http import piecewise
 from scrubjay.transports.http.app import _Streamed
 from scrubjay.transports.http.decoding import decoded, read
+from scrubjay.transports.http.routes import BY_OPERATION
 from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
@@ -48,8 +51,8 @@ pytestmark = pytest.mark.anyio
 
 Opener = Callable[..., AbstractAsyncContextManager[Service]]
 LARGE = "The ferry in the harbour was painted copper. " * 20_000
-INGEST = api.BY_NAME["ingest"]
-IMPORT = api.BY_NAME["import_"]
+INGEST = (OPERATIONS["ingest"], BY_OPERATION["ingest"])
+IMPORT = (OPERATIONS["import"], BY_OPERATION["import"])
 
 
 def said(words: str, session: str = "s1", **more: Any) -> EventDraft:
@@ -57,7 +60,7 @@ def said(words: str, session: str = "s1", **more: Any) -> EventDraft:
 
 
 async def ingest(service: Service, *drafts: EventDraft) -> tuple[str, ...]:
-    return (await service.ingest(api.IngestRequest(events=drafts, learn=False))).ids
+    return (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=False))).ids
 
 
 class Counted:
@@ -84,9 +87,9 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
 ) -> None:
     await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(20)))
     for n in range(7):
-        await service.add(MemoryDraft(content=f"Ferry {n} is copper.", name=f"ferry-{n}"))
+        await service.call(PERSON, "add", MemoryDraft(content=f"Ferry {n} is copper.", name=f"ferry-{n}"))
     asked = api.RecallRequest(query="copper ferry number", limit=50, max_tokens=100_000)
-    before = await service.recall(asked)
+    before = await service.call(PERSON, "recall", asked)
     followed = service._maintainer.index
     sizes: list[int] = []
     replaced: list[int] = []
@@ -106,13 +109,13 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
         counting(name, replaced)
     monkeypatch.setattr(documents, "PAGE", size)
 
-    rebuilt = await service.rebuild(api.RebuildRequest())
+    rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
 
     assert service._maintainer.index is not followed
     assert (sum(sizes), max(sizes)) == (27, min(size, 20))
     assert replaced == [], "the index that is thrown away is given nothing"
     assert (rebuilt.before, rebuilt.memories, rebuilt.events) == (rebuilt.after, 7, 20)
-    assert (await service.recall(asked)).hits == before.hits
+    assert (await service.call(PERSON, "recall", asked)).hits == before.hits
 
 
 async def test_what_is_said_while_everything_is_made_again_is_in_the_index(service: Service) -> None:
@@ -121,9 +124,9 @@ async def test_what_is_said_while_everything_is_made_again_is_in_the_index(servi
     async def talk() -> None:
         for n in range(30):
             await ingest(service, said(f"The ferry number {n} left.", dedupe_key=str(n)))
-            await service.add(MemoryDraft(content=f"Ferry {n} is copper."))
+            await service.call(PERSON, "add", MemoryDraft(content=f"Ferry {n} is copper."))
 
-    await asyncio.gather(talk(), *(service.rebuild(api.RebuildRequest()) for _ in range(3)))
+    await asyncio.gather(talk(), *(service.call(PERSON, "rebuild", api.RebuildRequest()) for _ in range(3)))
     await service.indexed()
 
     assert (len(service._maintainer.index.events.rows), len(service._maintainer.index.memories.rows)) == (31, 30)
@@ -179,12 +182,12 @@ async def _watched(service: Service, read: list[int]) -> None:
 
 async def test_recall_reads_of_large_texts_what_can_fit(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest(service, *(said(f"{n} {LARGE}") for n in range(5)))
-    await service.add(MemoryDraft(content=f"A memory. {LARGE}"))
+    await service.call(PERSON, "add", MemoryDraft(content=f"A memory. {LARGE}"))
     counted = Counted(monkeypatch)
     read: list[int] = []
     await _watched(service, read)
 
-    answer = await service.recall(api.RecallRequest(query="copper ferry", neighbours=2, limit=10))
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query="copper ferry", neighbours=2, limit=10))
 
     assert answer.hits[0].truncated
     assert answer.tokens <= DEFAULT.limits.recall_tokens
@@ -197,7 +200,7 @@ async def test_a_hit_larger_than_anybody_reads_is_cut_whatever_the_budget(opened
     async with opened(policy=MemoryPolicy(limits=LimitPolicy(hit_chars=1_000))) as service:
         await ingest(service, said(LARGE), said("The ferry is small."))
 
-        hits = (await service.recall(api.RecallRequest(query="ferry", max_tokens=10**9))).hits
+        hits = (await service.call(PERSON, "recall", api.RecallRequest(query="ferry", max_tokens=10**9))).hits
 
         assert {(len(hit.text), hit.truncated) for hit in hits} == {(1_000 + len(" […]"), True), (19, False)}
 
@@ -205,8 +208,8 @@ async def test_a_hit_larger_than_anybody_reads_is_cut_whatever_the_budget(opened
 async def test_every_hit_that_fits_is_in_an_answer_of_many(service: Service) -> None:
     await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(60)))
 
-    many = await service.recall(api.RecallRequest(query="ferry", limit=50, max_tokens=10_000))
-    few = await service.recall(api.RecallRequest(query="ferry", limit=50, max_tokens=200))
+    many = await service.call(PERSON, "recall", api.RecallRequest(query="ferry", limit=50, max_tokens=10_000))
+    few = await service.call(PERSON, "recall", api.RecallRequest(query="ferry", limit=50, max_tokens=200))
 
     assert (len(many.hits), many.left_out) == (50, 0)
     assert len(few.hits) + few.left_out == 50
@@ -238,17 +241,17 @@ async def test_a_page_of_large_texts_ends_early_and_the_pages_hold_all(opened: O
         texts = [f"{n} " + "word " * length for n, length in enumerate((1, 2, 50, 3, 10, 1, 90, 5))]
         await ingest(service, *(said(words, dedupe_key=words) for words in texts))
         for words in texts:
-            await service.add(MemoryDraft(content=words))
+            await service.call(PERSON, "add", MemoryDraft(content=words))
 
         events: list[list[str]] = []
         cursor = None
         while cursor is not None or not events:
-            page = await service.events(api.EventsRequest(limit=3, cursor=cursor))
+            page = await service.call(PERSON, "events", api.EventsRequest(limit=3, cursor=cursor))
             events.append([event.text for event in page.events])
             cursor = page.next
         memories: list[list[str]] = []
         while cursor is not None or not memories:
-            entries = await service.list(api.ListRequest(limit=3, cursor=cursor))
+            entries = await service.call(PERSON, "list", api.ListRequest(limit=3, cursor=cursor))
             memories.append([entry.memory.content for entry in entries.entries])
             cursor = entries.next
 
@@ -256,7 +259,7 @@ async def test_a_page_of_large_texts_ends_early_and_the_pages_hold_all(opened: O
         assert [words for page in reversed(memories) for words in reversed(page)] == [words.strip() for words in texts]
         for pages in (events, memories):
             assert all(len(page) == 1 or sum(map(len, page)) <= 100 for page in pages)
-        exported = [json.loads(line) async for line in service.export()]
+        exported = [json.loads(line) async for line in service.stream(PERSON, "export", api.Nothing())]
         assert [line["event"]["text"] for line in exported if "event" in line] == texts
         assert sum("memory" in line for line in exported) == len(texts)
 
@@ -264,7 +267,9 @@ async def test_a_page_of_large_texts_ends_early_and_the_pages_hold_all(opened: O
 async def test_learning_takes_large_events_a_few_at_a_time_and_all_of_them(opened: Opener) -> None:
     async with opened(policy=MemoryPolicy(limits=LimitPolicy(page_chars=200))) as service:
         kinds = ("tea", "coffee", "cocoa", "milk", "juice")
-        await service.ingest(
+        await service.call(
+            PERSON,
+            "ingest",
             api.IngestRequest(
                 events=tuple(
                     EventDraft(
@@ -275,12 +280,14 @@ async def test_learning_takes_large_events_a_few_at_a_time_and_all_of_them(opene
                     )
                     for kind in kinds
                 )
-            )
+            ),
         )
 
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
 
-        learned = " ".join(entry.memory.content for entry in (await service.list(api.ListRequest())).entries)
+        learned = " ".join(
+            entry.memory.content for entry in (await service.call(PERSON, "list", api.ListRequest())).entries
+        )
         assert all(kind in learned for kind in kinds)
         assert await service.distill.pending() == 0
 
@@ -311,10 +318,12 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
     monkeypatch.setattr(Index, "add_events", noted(add_events))
 
     await ingest(service, said(LARGE))
-    entry = await service.add(MemoryDraft(content=LARGE))
-    await service.update(api.UpdateRequest(ref=entry.memory.id, content=f"{LARGE} And then?"))
-    await service.set_active(api.SlotRequest(key="now", value=LARGE))
-    await service.import_(api.ImportRequest(name="notes.md", data=f"# Notes\n\n{LARGE} indeed\n".encode()))
+    entry = await service.call(PERSON, "add", MemoryDraft(content=LARGE))
+    await service.call(PERSON, "update", api.UpdateRequest(ref=entry.memory.id, content=f"{LARGE} And then?"))
+    await service.call(PERSON, "set_active", api.SlotRequest(key="now", value=LARGE))
+    await service.call(
+        PERSON, "import", api.ImportRequest(name="notes.md", data=f"# Notes\n\n{LARGE} indeed\n".encode())
+    )
     await service.indexed()
 
     assert threads["clean"]
@@ -324,13 +333,15 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
 
 async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_was_given_up(service: Service) -> None:
     with service._maintainer.index.lock:
-        entry = await service.add(MemoryDraft(content="The ferry is copper."))
-        question = asyncio.create_task(service.recall(api.RecallRequest(query="ferry")))
+        entry = await service.call(PERSON, "add", MemoryDraft(content="The ferry is copper."))
+        question = asyncio.create_task(service.call(PERSON, "recall", api.RecallRequest(query="ferry")))
         await asyncio.sleep(0.05)
         question.cancel()
         await asyncio.gather(question, return_exceptions=True)
 
-    assert [hit.id for hit in (await service.recall(api.RecallRequest(query="ferry"))).hits] == [entry.memory.id]
+    assert [hit.id for hit in (await service.call(PERSON, "recall", api.RecallRequest(query="ferry"))).hits] == [
+        entry.memory.id
+    ]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +363,7 @@ async def test_what_is_far_too_large_is_refused_before_it_is_cleaned(
     monkeypatch.setattr(redaction, "clean_json", fail)
 
     with pytest.raises((InvalidError, TooLargeError)):
-        await service.add(draft)
+        await service.call(PERSON, "add", draft)
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
@@ -478,11 +489,11 @@ def test_a_file_in_json_is_decoded_piece_by_piece(monkeypatch: pytest.MonkeyPatc
     data = bytes(range(256)) * 400
     body = json.dumps({"name": "a.md", "data": base64.b64encode(data).decode(), "dry_run": True}).encode()
 
-    request = read(IMPORT, path={}, query="", body=body, media_type="application/json")
+    request = read(*IMPORT, path={}, query="", body=body, media_type="application/json")
 
     assert request == api.ImportRequest(name="a.md", data=data, dry_run=True)
     with pytest.raises(InvalidError, match="data is not base64"):
-        read(IMPORT, path={}, query="", body=body.replace(b"AAEC", b"A=EC"), media_type="application/json")
+        read(*IMPORT, path={}, query="", body=body.replace(b"AAEC", b"A=EC"), media_type="application/json")
 
 
 def test_a_large_request_is_the_request_that_a_small_one_is() -> None:
@@ -491,11 +502,11 @@ def test_a_large_request_is_the_request_that_a_small_one_is() -> None:
     ] * 20
     body = json.dumps({"events": drafts, "learn": False}).encode()
 
-    request = read(INGEST, path={}, query="", body=body, media_type="application/json")
+    request = read(*INGEST, path={}, query="", body=body, media_type="application/json")
 
     assert request == msgspec.json.decode(body, type=api.IngestRequest)
     with pytest.raises(InvalidError, match="has no field 'texts'"):
-        read(INGEST, path={}, query="", body=body.replace(b'"text"', b'"texts"'), media_type="application/json")
+        read(*INGEST, path={}, query="", body=body.replace(b'"text"', b'"texts"'), media_type="application/json")
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -503,22 +514,24 @@ def test_a_large_request_is_the_request_that_a_small_one_is() -> None:
 
 async def test_an_answer_in_pieces_is_the_answer(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest(service, said(LARGE), said("The ferry left."))
-    await service.ingest(
+    await service.call(
+        PERSON,
+        "ingest",
         api.IngestRequest(
             events=(
                 EventDraft(agent="t", session_id="u", type=EventType.USER_MESSAGE, text="I prefer the copper ferry."),
             )
-        )
+        ),
     )
-    await service.settle(api.SettleRequest())
-    (entry,) = (await service.list(api.ListRequest())).entries
+    await service.call(PERSON, "settle", api.SettleRequest())
+    (entry,) = (await service.call(PERSON, "list", api.ListRequest())).entries
     answers: list[Any] = [
-        await service.recall(api.RecallRequest(query="ferry", neighbours=2)),
-        await service.why(api.RefRequest(ref=entry.memory.id)),
-        await service.list(api.ListRequest()),
-        await service.events(api.EventsRequest()),
-        await service.stats(api.Nothing()),
-        await service.context(api.ContextRequest()),
+        await service.call(PERSON, "recall", api.RecallRequest(query="ferry", neighbours=2)),
+        await service.call(PERSON, "why", api.RefRequest(ref=entry.memory.id)),
+        await service.call(PERSON, "list", api.ListRequest()),
+        await service.call(PERSON, "events", api.EventsRequest()),
+        await service.call(PERSON, "stats", api.Nothing()),
+        await service.call(PERSON, "context", api.ContextRequest()),
         api.Nothing(),
         {"ok": True},
     ]
@@ -652,7 +665,7 @@ async def test_what_waits_to_be_embedded_is_read_no_further_than_the_model_reads
 ) -> None:
     await service.store.write(lambda tx: tx.vectors.queue.enter(1))
     event = EventDraft(agent="test", session_id="s1", type=EventType.USER_MESSAGE, text=LARGE)
-    await service.ingest(api.IngestRequest(events=(event,), learn=False))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(event,), learn=False))
     read: list[int] = []
     await _watched(service, read)
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.importers import export_format
 from scrubjay.service import transfer
 from scrubjay.service.service import Service
@@ -77,31 +78,33 @@ def export_of(*records: Event | export_format.MemoryRecord | export_format.OpRec
 
 
 async def exported(service: Service) -> bytes:
-    return b"".join([line async for line in service.export()])
+    return b"".join([line async for line in service.stream(PERSON, "export", api.Nothing())])
 
 
 async def shown(service: Service) -> dict[str, Any]:
     """Everything of a store that an export must carry."""
-    entries = (await service.list(api.ListRequest(limit=500))).entries
+    entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     ids = [entry.memory.id for entry in entries]
     return {
-        "events": (await service.events(api.EventsRequest(limit=500))).events,
-        "sessions": (await service.sessions(api.Nothing())).sessions,
+        "events": (await service.call(PERSON, "events", api.EventsRequest(limit=500))).events,
+        "sessions": (await service.call(PERSON, "sessions", api.Nothing())).sessions,
         "memories": {
             entry.memory.id: replace(entry.memory, updated_at=NOW, access_count=0, accessed_at=None)
             for entry in entries
         },
         "aliases": {entry.memory.id: entry.aliases for entry in entries},
         "grips": await service.store.read(lambda q: q.grips.of_memories(ids)),
-        "context": await service.context(api.ContextRequest()),
+        "context": await service.call(PERSON, "context", api.ContextRequest()),
     }
 
 
 async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
-    await service.ingest(api.IngestRequest(events=conversation))
-    await service.settle(api.SettleRequest())
-    await service.add(MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea", "🍵")))
-    await service.add(
+    await service.call(PERSON, "ingest", api.IngestRequest(events=conversation))
+    await service.call(PERSON, "settle", api.SettleRequest())
+    await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea", "🍵")))
+    await service.call(
+        PERSON,
+        "add",
         MemoryDraft(
             content="The beta is due",
             scope=Scope.PROJECT,
@@ -109,10 +112,10 @@ async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
             salience=0.31,
             valid_to=NOW,
             metadata={"z": 1, "a": ["x"]},
-        )
+        ),
     )
-    await service.set_identity(api.SlotRequest(key="name", value="Jay"))
-    await service.rename(api.RenameRequest(ref="drinks", name="hot drinks"))
+    await service.call(PERSON, "set_identity", api.SlotRequest(key="name", value="Jay"))
+    await service.call(PERSON, "rename", api.RenameRequest(ref="drinks", name="hot drinks"))
 
 
 def test_a_record_goes_out_and_comes_back_the_same() -> None:
@@ -181,7 +184,7 @@ async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> No
         + export_format.line(KEPT)
     )
 
-    answer = await service.import_(api.ImportRequest(name="x.jsonl", data=data))
+    answer = await service.call(PERSON, "import", api.ImportRequest(name="x.jsonl", data=data))
 
     assert (answer.events, answer.memories) == (1, 1)
     assert api.Skipped(reason="bad_line", count=1) in answer.skipped
@@ -189,17 +192,18 @@ async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> No
 
 async def everything(service: Service) -> dict[str, Any]:
     """What a store is, as far as a copy of it must be the same: all that it shows, and its history."""
-    entries = (await service.list(api.ListRequest(limit=500))).entries
+    entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     return {
         "digest": await service.store.write(lambda tx: tx.queries.digests.view()),
-        "events": (await service.events(api.EventsRequest(limit=500))).events,
-        "sessions": (await service.sessions(api.Nothing())).sessions,
+        "events": (await service.call(PERSON, "events", api.EventsRequest(limit=500))).events,
+        "sessions": (await service.call(PERSON, "sessions", api.Nothing())).sessions,
         "memories": {entry.memory.id: entry for entry in entries},
         "history": {
-            entry.memory.id: (await service.why(api.RefRequest(ref=entry.memory.id))).history for entry in entries
+            entry.memory.id: (await service.call(PERSON, "why", api.RefRequest(ref=entry.memory.id))).history
+            for entry in entries
         },
-        "context": await service.context(api.ContextRequest()),
-        "conflicts": (await service.conflicts(api.ConflictsRequest())).conflicts,
+        "context": await service.call(PERSON, "context", api.ContextRequest()),
+        "conflicts": (await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts,
     }
 
 
@@ -207,20 +211,24 @@ async def test_a_restored_export_makes_an_equal_store_and_twice_makes_it_no_othe
     opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
 ) -> None:
     await fill(service, conversation)
-    await service.forget(api.ForgetRequest(ref=(await service.add(MemoryDraft(content="soon gone"))).memory.id))
-    await service.recall(api.RecallRequest(query="what does Maya drink?"))
+    await service.call(
+        PERSON,
+        "forget",
+        api.ForgetRequest(ref=(await service.call(PERSON, "add", MemoryDraft(content="soon gone"))).memory.id),
+    )
+    await service.call(PERSON, "recall", api.RecallRequest(query="what does Maya drink?"))
     data = await exported(service)
     expected = await everything(service)
-    stats = await service.stats(api.Nothing())
+    stats = await service.call(PERSON, "stats", api.Nothing())
 
     async with opened(tmp_path / "other" / "memory.db") as other:
-        first = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
-        again = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
+        first = await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
+        again = await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
         found = await everything(other)
-        settled = await other.settle(api.SettleRequest())
+        settled = await other.call(PERSON, "settle", api.SettleRequest())
         assert settled.to_learn == 0
         assert (await everything(other)) == found  # what was distilled is not distilled again
-        rebuilt = await other.rebuild(api.RebuildRequest())
+        rebuilt = await other.call(PERSON, "rebuild", api.RebuildRequest())
         assert rebuilt.before == rebuilt.after
 
     assert found == expected
@@ -244,8 +252,8 @@ async def test_an_export_without_a_log_is_restored_too(
     data = export_format.header("s", NOW, version=1) + b"".join(older)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
-        first = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
-        again = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
+        first = await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
+        again = await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
         found = await shown(other)
         device = other.store.device
 
@@ -263,7 +271,7 @@ async def test_an_export_of_what_was_restored_is_the_same_export(
     data = await exported(service)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
-        await other.import_(api.ImportRequest(name="x", data=data, restore=True))
+        await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
         again = await exported(other)
 
     assert again.splitlines()[1:] == data.splitlines()[1:]
@@ -272,11 +280,11 @@ async def test_an_export_of_what_was_restored_is_the_same_export(
 async def test_what_was_restored_goes_to_the_first_account_that_the_store_enters(
     opened: Opener, service: Service, tmp_path: Path
 ) -> None:
-    added = await service.add(MemoryDraft(content="Maya drinks tea"))
+    added = await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea"))
     data = await exported(service)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
-        await other.import_(api.ImportRequest(name="x", data=data, restore=True))
+        await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
         assert (
             await other.store.read(lambda q: q.replication.left()) == b""
         )  # so that entering an account adopts what is here
@@ -289,14 +297,14 @@ async def test_what_was_restored_goes_to_the_first_account_that_the_store_enters
 async def test_a_store_that_replicates_restores_as_its_own_writes(
     opened: Opener, service: Service, tmp_path: Path
 ) -> None:
-    await service.set_identity(api.SlotRequest(key="name", value="Jay"))
+    await service.call(PERSON, "set_identity", api.SlotRequest(key="name", value="Jay"))
     data = await exported(service)
 
     async with opened(tmp_path / "other" / "memory.db") as other:
         await other.store.write(lambda tx: tx.replication.begin(b"a" * 16))
-        answer = await other.import_(api.ImportRequest(name="x", data=data, restore=True))
+        answer = await other.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=True))
         sent = await other.store.write(lambda tx: tx.queries.ops.unsent(other.store.device, 0, 100))
-        lines = (await other.context(api.ContextRequest())).identity
+        lines = (await other.call(PERSON, "context", api.ContextRequest())).identity
 
     assert answer.memories == 1
     assert [one.data is not None for one in sent] == [True, True]
@@ -307,13 +315,13 @@ async def test_an_export_shows_one_moment_however_long_it_takes(
     service: Service, conversation: tuple[EventDraft, ...]
 ) -> None:
     await fill(service, conversation)
-    stats = await service.stats(api.Nothing())
-    lines = service.export()
+    stats = await service.call(PERSON, "stats", api.Nothing())
+    lines = service.stream(PERSON, "export", api.Nothing())
     first = [await anext(lines), await anext(lines)]
 
-    await service.add(MemoryDraft(content="written meanwhile"))  # nobody waits for the export
-    for entry in (await service.list(api.ListRequest(limit=500))).entries:
-        await service.forget(api.ForgetRequest(ref=entry.memory.id, keep_sources=True))
+    await service.call(PERSON, "add", MemoryDraft(content="written meanwhile"))  # nobody waits for the export
+    for entry in (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries:
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id, keep_sources=True))
     data = b"".join(first + [line async for line in lines])
 
     found = export_format.read("x", data)
@@ -325,24 +333,26 @@ async def test_an_export_shows_one_moment_however_long_it_takes(
 
 
 async def test_a_dry_run_takes_nothing(service: Service) -> None:
-    answer = await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT), dry_run=True))
+    answer = await service.call(
+        PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT), dry_run=True)
+    )
 
     assert (answer.events, answer.memories) == (1, 1)
-    assert (await service.stats(api.Nothing())).ops == 0
+    assert (await service.call(PERSON, "stats", api.Nothing())).ops == 0
 
 
 async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_id(service: Service) -> None:
     draft = EventDraft(
         agent="test", session_id="s", type=EventType.USER_MESSAGE, text=EVENT.text, ts=NOW, dedupe_key="k"
     )
-    (here,) = (await service.ingest(api.IngestRequest(events=(draft,), learn=False))).ids
+    (here,) = (await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,), learn=False))).ids
 
-    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+    await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
 
     memory_id = transfer.minted(MEMORY.id)
-    why = await service.why(api.RefRequest(ref=memory_id))
+    why = await service.call(PERSON, "why", api.RefRequest(ref=memory_id))
     assert [event.id for event in why.sources[0].events] == [here]
-    assert (await service.forget(api.ForgetRequest(ref=memory_id))).sources == 1
+    assert (await service.call(PERSON, "forget", api.ForgetRequest(ref=memory_id))).sources == 1
 
 
 @pytest.mark.parametrize("restore", [False, True])
@@ -360,37 +370,39 @@ async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_i
 async def test_a_source_that_does_not_say_so_is_no_source(grip: Grip, *, restore: bool, service: Service) -> None:
     data = export_of(EVENT, replace(KEPT, grips=(grip,)))
 
-    answer = await service.import_(api.ImportRequest(name="x", data=data, restore=restore))
+    answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=restore))
 
-    why = await service.why(api.RefRequest(ref=MEMORY.id if restore else transfer.minted(MEMORY.id)))
+    why = await service.call(PERSON, "why", api.RefRequest(ref=MEMORY.id if restore else transfer.minted(MEMORY.id)))
     assert why.sources == ()
     assert api.Skipped(reason="source_not_found", count=1) in answer.skipped
 
 
 async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Service) -> None:
-    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT)))
+    await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT)))
 
-    answer = await service.import_(api.ImportRequest(name="x", data=export_of(replace(EVENT, dedupe_key="other"))))
+    answer = await service.call(
+        PERSON, "import", api.ImportRequest(name="x", data=export_of(replace(EVENT, dedupe_key="other")))
+    )
 
     assert (answer.events, answer.duplicates) == (0, 1)
 
 
 async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service: Service) -> None:
-    await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+    await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
     data = await exported(service)
-    await service.forget(api.ForgetRequest(ref=transfer.minted(MEMORY.id)))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=transfer.minted(MEMORY.id)))
 
-    answer = await service.import_(api.ImportRequest(name="x", data=data))
+    answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=data))
 
     assert (answer.events, answer.memories) == (0, 0)
     assert api.Skipped(reason="forgotten", count=1) in answer.skipped
 
 
 async def test_a_name_that_is_taken_is_left_out_and_said(service: Service) -> None:
-    await service.add(MemoryDraft(content="something else", name="tea"))
+    await service.call(PERSON, "add", MemoryDraft(content="something else", name="tea"))
 
-    answer = await service.import_(api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
+    answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
 
     assert answer.memories == 1
     assert api.Skipped(reason="name_taken", count=1) in answer.skipped
-    assert (await service.get(api.RefRequest(ref="tea"))).memory.content == "something else"
+    assert (await service.call(PERSON, "get", api.RefRequest(ref="tea"))).memory.content == "something else"

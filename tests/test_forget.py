@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay.store import Transaction, file
 from scrubjay_shared.clock import Millis
@@ -59,19 +60,21 @@ async def embed(service: Service) -> dict[str, bytes]:
 async def fill(service: Service) -> dict[str, bytes]:
     """Store both sentences in one batch, among others, learn from them, and embed everything."""
     others = [said(f"We decided to paint boat number {n} blue in June.", ts=Millis(NOW + n)) for n in range(30)]
-    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 99)), *others)))
-    await service.settle(api.SettleRequest())
-    await service.add(MemoryDraft(content=f"noted: {KEPT}", name="kept"))
+    await service.call(
+        PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 99)), *others))
+    )
+    await service.call(PERSON, "settle", api.SettleRequest())
+    await service.call(PERSON, "add", MemoryDraft(content=f"noted: {KEPT}", name="kept"))
     return await embed(service)
 
 
 async def memory_with(service: Service, word: str) -> str:
-    entries = (await service.list(api.ListRequest(limit=500))).entries
+    entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     return next(entry.memory.id for entry in entries if word in entry.memory.content)
 
 
 async def event_with(service: Service, word: str) -> str:
-    events = (await service.events(api.EventsRequest(limit=500))).events
+    events = (await service.call(PERSON, "events", api.EventsRequest(limit=500))).events
     return next(event.id for event in events if word in event.text)
 
 
@@ -81,12 +84,14 @@ async def assert_gone(service: Service, folder: Path, needles: tuple[bytes, ...]
     assert files_with(folder, CONTROL) != []
     for word in ("quvexzoldrun", "gondolas ferries morning"):
         for mode in api.Mode:
-            answer = await service.recall(api.RecallRequest(query=word, mode=mode, limit=50, neighbours=3))
+            answer = await service.call(
+                PERSON, "recall", api.RecallRequest(query=word, mode=mode, limit=50, neighbours=3)
+            )
             assert "quvexzoldrun" not in repr(answer)
     shown = [
-        await service.list(api.ListRequest(limit=500)),
-        await service.events(api.EventsRequest(limit=500)),
-        await service.sessions(api.Nothing()),
+        await service.call(PERSON, "list", api.ListRequest(limit=500)),
+        await service.call(PERSON, "events", api.EventsRequest(limit=500)),
+        await service.call(PERSON, "sessions", api.Nothing()),
     ]
     assert "quvexzoldrun" not in repr(shown)
     assert "wubbaflintok" in repr(shown)
@@ -104,109 +109,109 @@ async def test_what_is_forgotten_is_in_no_file_and_stays_gone(
         needles = (*TERMS, vectors[memory_id][-200:], vectors[event_id][-200:])
         assert all(files_with(folder, needle) for needle in (*needles, vectors[kept_id][-200:]))
 
-        await service.forget(api.ForgetRequest(ref=memory_id if what == "the memory" else event_id))
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=memory_id if what == "the memory" else event_id))
 
         await assert_gone(service, folder, needles)
         assert files_with(folder, vectors[kept_id][-200:]) != []
-        rebuilt = await service.rebuild(api.RebuildRequest())
+        rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
         assert rebuilt.before == rebuilt.after
         await assert_gone(service, folder, needles)
     assert files_with(folder, TERMS[0]) == []
     async with opened() as service:
-        again = await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW),)))
+        again = await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW),)))
         assert (again.accepted, again.duplicates) == (0, 1)
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
         await service.maintain.run()
         await assert_gone(service, folder, needles)
         (tmp_path / "copies").mkdir()
-        await service.backup(api.PathRequest(path=str(tmp_path / "copies" / "copy.db")))
-        export = b"".join([line async for line in service.export()])
+        await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copies" / "copy.db")))
+        export = b"".join([line async for line in service.stream(PERSON, "export", api.Nothing())])
     assert all(needle not in export for needle in needles)
     assert CONTROL in export
     assert all(files_with(tmp_path / "copies", needle) == [] for needle in needles)
     async with opened(tmp_path / "other" / "memory.db") as other:
-        await other.import_(api.ImportRequest(name="x", data=export))
-        await other.settle(api.SettleRequest())
+        await other.call(PERSON, "import", api.ImportRequest(name="x", data=export))
+        await other.call(PERSON, "settle", api.SettleRequest())
         await assert_gone(other, tmp_path / "other", needles)
 
 
 async def test_forgetting_a_memory_blanks_the_words_it_was_read_from_and_no_others(service: Service) -> None:
     text = f"Good morning! {GONE} See you at the harbour."
-    await service.ingest(api.IngestRequest(events=(said(text), said(KEPT))))
-    await service.settle(api.SettleRequest())
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(text), said(KEPT))))
+    await service.call(PERSON, "settle", api.SettleRequest())
     ref = await memory_with(service, "quvexzoldrun")
 
-    answer = await service.forget(api.ForgetRequest(ref=ref))
+    answer = await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
 
     assert answer.forgotten == (ref,)
     assert answer.sources == 1
-    first = (await service.events(api.EventsRequest())).events[0].text
+    first = (await service.call(PERSON, "events", api.EventsRequest())).events[0].text
     assert len(first) == len(text)
     assert first.startswith("Good morning! ░")
     assert first.endswith(" See you at the harbour.")
 
 
 async def test_sources_are_kept_on_request(service: Service) -> None:
-    await service.ingest(api.IngestRequest(events=(said(GONE),)))
-    await service.settle(api.SettleRequest())
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE),)))
+    await service.call(PERSON, "settle", api.SettleRequest())
     ref = await memory_with(service, "quvexzoldrun")
 
-    answer = await service.forget(api.ForgetRequest(ref=ref, keep_sources=True))
+    answer = await service.call(PERSON, "forget", api.ForgetRequest(ref=ref, keep_sources=True))
 
     assert (answer.forgotten, answer.sources) == ((ref,), 0)
     assert await event_with(service, "quvexzoldrun")
-    await service.settle(api.SettleRequest())
-    assert "quvexzoldrun" not in repr(await service.list(api.ListRequest(limit=500)))
+    await service.call(PERSON, "settle", api.SettleRequest())
+    assert "quvexzoldrun" not in repr(await service.call(PERSON, "list", api.ListRequest(limit=500)))
 
 
 async def test_forgetting_an_event_takes_the_memories_that_rest_on_it_alone(service: Service) -> None:
-    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
-    await service.ingest(api.IngestRequest(events=(said(KEPT, session="s2", ts=Millis(NOW + 2)),)))
-    await service.settle(api.SettleRequest())
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(KEPT, session="s2", ts=Millis(NOW + 2)),)))
+    await service.call(PERSON, "settle", api.SettleRequest())
     alone, shared = await memory_with(service, "quvexzoldrun"), await memory_with(service, "wubbaflintok")
 
-    gone = await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
-    left = await service.forget(api.ForgetRequest(ref=await event_with(service, "wubbaflintok")))
+    gone = await service.call(PERSON, "forget", api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+    left = await service.call(PERSON, "forget", api.ForgetRequest(ref=await event_with(service, "wubbaflintok")))
 
     assert gone.forgotten == (alone,)
     assert left.forgotten == ()
-    why = await service.why(api.RefRequest(ref=shared))
+    why = await service.call(PERSON, "why", api.RefRequest(ref=shared))
     assert [source.events[0].session_id for source in why.sources] == ["s2"]
 
 
 async def test_the_title_of_a_session_does_not_outlive_its_event(service: Service) -> None:
-    await service.ingest(api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
 
-    await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
 
-    (session,) = (await service.sessions(api.Nothing())).sessions
+    (session,) = (await service.call(PERSON, "sessions", api.Nothing())).sessions
     assert session.title == KEPT[:80]
 
 
 async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_back(service: Service) -> None:
     for round_ in range(5):
         drafts = [said(f"{GONE[:-1]} on day {n}.", session=f"r{round_}", ts=Millis(NOW + n)) for n in range(20)]
-        ids = (await service.ingest(api.IngestRequest(events=tuple(drafts)))).ids
+        ids = (await service.call(PERSON, "ingest", api.IngestRequest(events=tuple(drafts)))).ids
 
         learning = asyncio.create_task(service.distill.run())
-        await asyncio.gather(*(service.forget(api.ForgetRequest(ref=event_id)) for event_id in ids))
+        await asyncio.gather(*(service.call(PERSON, "forget", api.ForgetRequest(ref=event_id)) for event_id in ids))
         await learning
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
 
-        assert "quvexzoldrun" not in repr(await service.list(api.ListRequest(limit=500)))
+        assert "quvexzoldrun" not in repr(await service.call(PERSON, "list", api.ListRequest(limit=500)))
 
 
 async def test_a_vector_made_of_a_text_that_was_forgotten_meanwhile_is_not_kept(
     service: Service, store_path: Path
 ) -> None:
-    await service.ingest(api.IngestRequest(events=(said(GONE), said(KEPT))))
-    await service.settle(api.SettleRequest())
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE), said(KEPT))))
+    await service.call(PERSON, "settle", api.SettleRequest())
     space = await service.store.write(lambda tx: tx.vectors.enter_space("test"))
     waiting = await service.store.read(lambda q: q.embed_queue.first(100))
     ref = await memory_with(service, "quvexzoldrun")
     event_id = await event_with(service, "quvexzoldrun")
 
-    await service.forget(api.ForgetRequest(ref=ref))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
     late = [(one.owner, one.said, vector_of(n)) for n, one in enumerate(waiting)]
     await service.store.write(lambda tx: tx.vectors.put(space=space, vectors=late))
 
@@ -231,35 +236,39 @@ async def test_copies_that_migrations_and_crashes_left_beside_the_store_go_too(
     async with opened() as service:
         assert len(files_with(folder, TERMS[0])) > 4
 
-        await service.forget(api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
 
         assert files_with(folder, TERMS[0]) == []
         assert files_with(folder, CONTROL) != []
 
 
 async def test_forgetting_twice_finds_nothing_the_second_time(service: Service) -> None:
-    entry = await service.add(MemoryDraft(content="A zebra has stripes", name="zebra", aliases=("stripes",)))
-    await service.forget(api.ForgetRequest(ref="stripes"))
+    entry = await service.call(
+        PERSON, "add", MemoryDraft(content="A zebra has stripes", name="zebra", aliases=("stripes",))
+    )
+    await service.call(PERSON, "forget", api.ForgetRequest(ref="stripes"))
 
     for ref in ("zebra", "stripes", entry.memory.id):
         with pytest.raises(NotFoundError):
-            await service.forget(api.ForgetRequest(ref=ref))
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
 
-    again = await service.add(MemoryDraft(content="A zebra has stripes", name="zebra"))
+    again = await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes", name="zebra"))
     assert again.created
     assert again.memory.id != entry.memory.id
 
 
 async def test_a_forgotten_memory_cannot_be_written_again_by_its_id(service: Service) -> None:
-    entry = await service.add(MemoryDraft(content="A zebra has stripes"))
-    update = service.update(api.UpdateRequest(ref=entry.memory.id, content="It is back"))
+    entry = await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes"))
+    update = service.call(PERSON, "update", api.UpdateRequest(ref=entry.memory.id, content="It is back"))
 
     outcomes = await asyncio.gather(
-        service.forget(api.ForgetRequest(ref=entry.memory.id)), update, return_exceptions=True
+        service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id)), update, return_exceptions=True
     )
 
-    assert isinstance(outcomes[1], NotFoundError) or (await service.list(api.ListRequest())).entries == ()
-    assert (await service.list(api.ListRequest())).entries == ()
+    assert (
+        isinstance(outcomes[1], NotFoundError) or (await service.call(PERSON, "list", api.ListRequest())).entries == ()
+    )
+    assert (await service.call(PERSON, "list", api.ListRequest())).entries == ()
 
 
 # --- the full text after large texts came, changed and went --------------------------------------------------------------
@@ -282,24 +291,24 @@ async def check_full_text(service: Service) -> None:
 
 
 async def test_a_large_memory_that_was_updated_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
-    entry = await service.add(MemoryDraft(content="m first " * 2500))
-    await service.update(api.UpdateRequest(ref=entry.memory.id, content="m second " * 2500))
+    entry = await service.call(PERSON, "add", MemoryDraft(content="m first " * 2500))
+    await service.call(PERSON, "update", api.UpdateRequest(ref=entry.memory.id, content="m second " * 2500))
 
-    await service.forget(api.ForgetRequest(ref=entry.memory.id))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id))
 
     await check_full_text(service)
-    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+    await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
 
 
 async def test_a_large_memory_that_got_another_name_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
-    entry = await service.add(MemoryDraft(content="M " + "tally " * 5000, name="first"))
-    await service.rename(api.RenameRequest(ref=entry.memory.id, name="second"))
-    await service.alias(api.AliasRequest(ref=entry.memory.id, alias="third"))
+    entry = await service.call(PERSON, "add", MemoryDraft(content="M " + "tally " * 5000, name="first"))
+    await service.call(PERSON, "rename", api.RenameRequest(ref=entry.memory.id, name="second"))
+    await service.call(PERSON, "alias", api.AliasRequest(ref=entry.memory.id, alias="third"))
 
-    await service.forget(api.ForgetRequest(ref=entry.memory.id))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id))
 
     await check_full_text(service)
-    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+    await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -314,22 +323,24 @@ async def test_the_full_text_is_whole_after_any_writes_of_large_and_small_texts(
         ref = rng.choice(memories) if memories else None
         if does == "ingest":
             drafts = tuple(said(long_text(rng)) for _ in range(2))
-            events += (await service.ingest(api.IngestRequest(events=drafts))).ids
+            events += (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts))).ids
         elif does == "forget event" and events:
-            await service.forget(api.ForgetRequest(ref=events.pop(rng.randrange(len(events)))))
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=events.pop(rng.randrange(len(events)))))
         elif does == "add" or ref is None:
-            memories.append((await service.add(MemoryDraft(content=f"{number} {long_text(rng)}"))).memory.id)
+            memories.append(
+                (await service.call(PERSON, "add", MemoryDraft(content=f"{number} {long_text(rng)}"))).memory.id
+            )
         elif does == "update":
-            await service.update(api.UpdateRequest(ref=ref, content=f"{number} {long_text(rng)}"))
+            await service.call(PERSON, "update", api.UpdateRequest(ref=ref, content=f"{number} {long_text(rng)}"))
         elif does == "rename":
-            await service.rename(api.RenameRequest(ref=ref, name=f"name-{number}"))
+            await service.call(PERSON, "rename", api.RenameRequest(ref=ref, name=f"name-{number}"))
         elif does == "alias":
-            await service.alias(api.AliasRequest(ref=ref, alias=f"alias-{number}"))
+            await service.call(PERSON, "alias", api.AliasRequest(ref=ref, alias=f"alias-{number}"))
         elif does == "unalias":
-            await service.alias(api.AliasRequest(ref=ref, alias=f"gone-{number}"))
-            await service.alias(api.AliasRequest(ref=ref, alias=f"gone-{number}", remove=True))
+            await service.call(PERSON, "alias", api.AliasRequest(ref=ref, alias=f"gone-{number}"))
+            await service.call(PERSON, "alias", api.AliasRequest(ref=ref, alias=f"gone-{number}", remove=True))
         elif does == "forget":
             memories.remove(ref)
-            await service.forget(api.ForgetRequest(ref=ref))
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
         await check_full_text(service)
-    await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+    await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))

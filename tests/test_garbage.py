@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.garbage import uncollected
 from scrubjay.service.service import Service
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
@@ -70,8 +71,8 @@ def test_many_imports_at_once_leave_the_collector_on() -> None:
 async def test_a_hundred_imports_leave_no_more_behind_than_ten(service: Service) -> None:
     async def imported(times: int) -> int:
         for _ in range(times):
-            await service.import_(
-                api.ImportRequest(name="notes.md", data=b"# One\n\nA ferry.\n\n# Two\n\nA harbour.\n")
+            await service.call(
+                PERSON, "import", api.ImportRequest(name="notes.md", data=b"# One\n\nA ferry.\n\n# Two\n\nA harbour.\n")
             )
         return gc.get_freeze_count()
 
@@ -87,8 +88,8 @@ async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(se
     said = [
         EventDraft(agent="a", session_id="s", type=EventType.USER_MESSAGE, text=f"Ferry {n}.") for n in range(1_000)
     ]
-    await service.ingest(api.IngestRequest(events=said, learn=False))
-    await service.add(MemoryDraft(content="The ferry leaves at noon."))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=said, learn=False))
+    await service.call(PERSON, "add", MemoryDraft(content="The ferry leaves at noon."))
     looked: list[int] = []
 
     def looking(phase: str, info: dict[str, int]) -> None:
@@ -105,7 +106,7 @@ async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(se
     service.archives._load_index = loading  # type: ignore[method-assign]
     gc.callbacks.append(looking)
     try:
-        rebuilt, _ = await asyncio.gather(service.rebuild(api.RebuildRequest()), asyncio.sleep(0))
+        rebuilt, _ = await asyncio.gather(service.call(PERSON, "rebuild", api.RebuildRequest()), asyncio.sleep(0))
     finally:
         gc.callbacks.remove(looking)
 

@@ -20,6 +20,7 @@ import pytest
 
 from claude_tree import PLANTED, claude_home, two_projects_with_the_same_headings
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.cli import arguments, main, parser, reasons
 from scrubjay.cli.table import COMMANDS
 from scrubjay.importers import SourceFormat, parse
@@ -659,15 +660,19 @@ async def test_two_devices_that_import_one_text_from_their_own_folders_are_not_i
         await one.store.write(lambda tx: tx.ingest.receive(other.store.device, said))
 
     async with opened(path=tmp_path / "1.db") as one, opened(path=tmp_path / "2.db") as other:
-        await one.import_(api.ImportRequest(name="a.md", data=b"# A\n\nShared words.\n", place="/first/a.md"))
+        await one.call(
+            PERSON, "import", api.ImportRequest(name="a.md", data=b"# A\n\nShared words.\n", place="/first/a.md")
+        )
         await hear(other, one)
         for service, place in ((one, "/home/ana/a.md"), (other, "/Users/ana/a.md")):
-            answer = await service.import_(api.ImportRequest(name="a.md", data=b"# A\n\nShared words.\n", place=place))
+            answer = await service.call(
+                PERSON, "import", api.ImportRequest(name="a.md", data=b"# A\n\nShared words.\n", place=place)
+            )
             assert (answer.memories, answer.duplicates) == (0, 1)
         await hear(other, one)
         await hear(one, other)
 
         for service in (one, other):
-            assert len((await service.list(api.ListRequest())).entries) == 1
+            assert len((await service.call(PERSON, "list", api.ListRequest())).entries) == 1
             assert await service.store.read(lambda q: q.conflicts.open()) != []
-            assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()
+            assert (await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts == ()

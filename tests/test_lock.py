@@ -106,11 +106,11 @@ def test_a_script_that_ends_soon_is_waited_for(tmp_path: Path, chosen: Settings)
     with script(tmp_path) as running:
         said: list[str] = []
 
-        def attempt() -> local.Door:
+        def attempt() -> local.Transport:
             if said and running.poll() is None:
                 running.kill()
                 running.wait()
-            return local.Inside(chosen.store_path, chosen)
+            return local.LocalTransport(chosen.store_path, chosen)
 
         opened = local.in_turn(attempt, wait_s=30, waiting=said.append)
         opened.close()

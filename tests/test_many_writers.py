@@ -19,6 +19,7 @@ import pytest
 
 from scrubjay import api
 from scrubjay import settings as options
+from scrubjay.api.caller import PERSON
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.service.service import Service
@@ -124,21 +125,21 @@ async def test_many_tasks_of_one_process_lose_and_double_nothing(opened: Opener)
             draft = EventDraft(
                 agent="t", session_id="s", type=EventType.USER_MESSAGE, text=f"{who}/{n}", dedupe_key=f"{who}/{n}"
             )
-            await service.ingest(api.IngestRequest(events=(draft, draft)))
-            await service.add(MemoryDraft(content=f"memory {who}/{n}", name=f"{who}/{n}"))
+            await service.call(PERSON, "ingest", api.IngestRequest(events=(draft, draft)))
+            await service.call(PERSON, "add", MemoryDraft(content=f"memory {who}/{n}", name=f"{who}/{n}"))
             if n % 4 == 3:
-                await service.forget(api.ForgetRequest(ref=f"{who}/{n}"))
+                await service.call(PERSON, "forget", api.ForgetRequest(ref=f"{who}/{n}"))
 
     async def read(service: Service) -> None:
         for _ in range(20):
-            await service.recall(api.RecallRequest(query="memory"))
-            await service.list(api.ListRequest())
+            await service.call(PERSON, "recall", api.RecallRequest(query="memory"))
+            await service.call(PERSON, "list", api.ListRequest())
 
     async with opened() as service:
         await asyncio.gather(*(write(service, who) for who in range(16)), *(read(service) for _ in range(4)))
-        stats = await service.stats(api.Nothing())
+        stats = await service.call(PERSON, "stats", api.Nothing())
         seqs = [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
-        rebuilt = await service.rebuild(api.RebuildRequest())
+        rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
 
     assert (stats.events, stats.memories) == (16 * 12, 16 * 9)
     assert seqs == list(range(1, len(seqs) + 1))

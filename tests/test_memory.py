@@ -20,6 +20,7 @@ import pytest
 import scrubjay
 from scrubjay import Memory, api
 from scrubjay import settings as options
+from scrubjay.api.operations import OPERATIONS
 from scrubjay.daemon import control
 from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
@@ -376,7 +377,7 @@ def test_a_fork_is_told_to_open_its_own(mem: Memory) -> None:
 import os, sys
 from scrubjay import Memory
 from scrubjay_shared.errors import UnavailableError
-mem = Memory({str(mem._door.path.with_name("forked.db"))!r})
+mem = Memory({str(mem._transport.path.with_name("forked.db"))!r})
 child = os.fork()
 if child == 0:
     try:
@@ -398,7 +399,7 @@ sys.exit(code)
 
 def test_a_second_opening_is_refused_and_names_the_holder(mem: Memory) -> None:
     with pytest.raises(ConflictError) as error:
-        Memory(mem._door.path)
+        Memory(mem._transport.path)
 
     assert str(os.getpid()) in error.value.message
 
@@ -459,7 +460,7 @@ def test_a_daemons_file_is_reached_through_the_daemon(with_daemon: Path) -> None
         mem.set_identity("name", "g1itchbot")
         entry = mem.add("We chose a green boat", memory_type="decision", name="boat", salience=0.6)
 
-        assert mem._door.through == "daemon"
+        assert mem._transport.through == "daemon"
         assert mem.get_identity_context() == "# Identity\n- name: g1itchbot"
         assert mem.get("boat") == api.Entry(memory=entry.memory)
         assert mem.search("which colour has the boat?")[0].id == entry.memory.id
@@ -493,4 +494,4 @@ def test_an_export_through_the_daemon_is_whole(with_daemon: Path, tmp_path: Path
 
 
 def test_a_door_has_every_verb() -> None:
-    assert all(local.known(verb.name) is verb for verb in api.VERBS)
+    assert all(local.known(name) is operation for name, operation in OPERATIONS.items())

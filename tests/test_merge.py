@@ -29,6 +29,7 @@ from rich.console import Console
 
 from quick_disk import quick_folder
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.cli import main
 from scrubjay.cli.render import conflicts
 from scrubjay.index.index import Index
@@ -1051,12 +1052,14 @@ async def test_what_came_from_another_device_is_recalled_at_once(service: Servic
     await received(service, log[1:])
     await received(service, log[:1])
 
-    hits = (await service.recall(api.RecallRequest(query="quvexzoldrun"))).hits
+    hits = (await service.call(PERSON, "recall", api.RecallRequest(query="quvexzoldrun"))).hits
     assert [(hit.id, hit.sources[0].event_id) for hit in hits] == [(id_of(1), id_of(9))]
-    assert [hit.id for hit in (await service.recall(api.RecallRequest(query="wubbaflintok"))).hits] == [id_of(9)]
+    assert [hit.id for hit in (await service.call(PERSON, "recall", api.RecallRequest(query="wubbaflintok"))).hits] == [
+        id_of(9)
+    ]
     assert set(asked) == {"embed"}
     await received(service, [op(4, OpType.FORGET, ops.forget_body(id_of(1)))])
-    assert (await service.recall(api.RecallRequest(query="quvexzoldrun", kinds=("memory",)))).hits == ()
+    assert (await service.call(PERSON, "recall", api.RecallRequest(query="quvexzoldrun", kinds=("memory",)))).hits == ()
 
 
 async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Opener, store_path: Path) -> None:
@@ -1087,41 +1090,41 @@ async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Ope
 
         assert result.erased
         assert holders() == []
-        assert (await service.get(api.RefRequest(ref=id_of(2)))).memory.content == "stays"
+        assert (await service.call(PERSON, "get", api.RefRequest(ref=id_of(2)))).memory.content == "stays"
     assert holders() == []
 
 
 async def test_a_person_lists_conflicts_and_keeps_one_of_the_versions(service: Service) -> None:
-    entry = await service.add(MemoryDraft(content="begin", name="boat"))
+    entry = await service.call(PERSON, "add", MemoryDraft(content="begin", name="boat"))
     memory_id = entry.memory.id
     here = await said_by(service.store)
     base = (ops.decode(here[0][1] or b"", device="", seq=1).hlc, service.store.device)
     body = ops.memory_body(memory_id, {Field.CONTENT: "theirs"}, {Field.CONTENT: (int(base[0]), base[1])})
-    await service.update(api.UpdateRequest(ref="boat", content="ours"))
+    await service.call(PERSON, "update", api.UpdateRequest(ref="boat", content="ours"))
     at = int(millis_of(Hlc(service.store.last_hlc)))
     result = await received(service, [op(1, OpType.MEMORY, body, at=at - 60_000)])
 
-    (one,) = (await service.conflicts(api.ConflictsRequest())).conflicts
+    (one,) = (await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts
 
     assert result.conflicts == 1
     assert (one.memory_id, one.name, one.field, one.shown) == (memory_id, "boat", "content", "ours")
     assert [(other.value, other.device) for other in one.others] == [("theirs", "ab" * 16)]
     request = api.ResolveRequest(ref="boat", field="content", version=one.others[0].version)
-    assert (await service.resolve(request)).memory.content == "theirs"
-    assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()
+    assert (await service.call(PERSON, "resolve", request)).memory.content == "theirs"
+    assert (await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts == ()
     with pytest.raises(NotFoundError):
-        await service.resolve(request)
+        await service.call(PERSON, "resolve", request)
 
 
 async def test_writing_a_field_again_settles_its_conflict(service: Service) -> None:
-    entry = await service.add(MemoryDraft(content="ours", name="boat"))
+    entry = await service.call(PERSON, "add", MemoryDraft(content="ours", name="boat"))
     body = ops.memory_body(entry.memory.id, {Field.CONTENT: "theirs"})
     await received(service, [op(1, OpType.MEMORY, body)])
-    assert len((await service.conflicts(api.ConflictsRequest())).conflicts) == 1
+    assert len((await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts) == 1
 
-    await service.update(api.UpdateRequest(ref="boat", content="both"))
+    await service.call(PERSON, "update", api.UpdateRequest(ref="boat", content="both"))
 
-    assert (await service.conflicts(api.ConflictsRequest())).conflicts == ()
+    assert (await service.call(PERSON, "conflicts", api.ConflictsRequest())).conflicts == ()
 
 
 # --- copies of the store ------------------------------------------------------------------------------------------------

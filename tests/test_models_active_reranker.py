@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.policy import MemoryPolicy, WorkPolicy
 from scrubjay_shared.errors import (
     CorruptError,
@@ -37,11 +38,11 @@ TEXTS = ["The kitten naps on the couch", "The server ran out of disk space"]
 async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Opener) -> None:
     policy = MemoryPolicy(work=WorkPolicy(unload_seconds=0))
     async with opened(models_dir=REAL, reranker=RERANKER, policy=policy) as service:
-        before = (await service.status(api.Nothing())).reranker_state
+        before = (await service.call(PERSON, "status", api.Nothing())).reranker_state
         scores, note = await service._models.reranker.rerank("where does the young cat sleep?", TEXTS)
-        loaded = (await service.status(api.Nothing())).reranker_state
+        loaded = (await service.call(PERSON, "status", api.Nothing())).reranker_state
         await service.maintain.run()
-        idle = (await service.status(api.Nothing())).reranker_state
+        idle = (await service.call(PERSON, "status", api.Nothing())).reranker_state
         again, _ = await service._models.reranker.rerank("where does the young cat sleep?", TEXTS)
 
     assert (before, loaded, idle, note) == ("idle", "loaded", "idle", "")
@@ -54,8 +55,8 @@ async def test_a_reranker_is_loaded_when_needed_and_let_go_when_idle(opened: Ope
 async def test_a_reranker_that_is_not_installed_is_no_fault(opened: Opener) -> None:
     async with opened(reranker=RERANKER) as service:
         answer = await service._models.reranker.rerank("anything", TEXTS)
-        status = await service.status(api.Nothing())
-        listed = {model.name: model for model in (await service.models(api.Nothing())).models}
+        status = await service.call(PERSON, "status", api.Nothing())
+        listed = {model.name: model for model in (await service.call(PERSON, "models", api.Nothing())).models}
 
     assert answer == (None, "")
     assert (status.reranker, status.reranker_state) == (RERANKER, "absent")
@@ -67,9 +68,9 @@ async def test_a_damaged_reranker_is_a_note_and_a_warning(opened: Opener, tmp_pa
     (tmp_path / RERANKER).mkdir()
     async with opened(models_dir=tmp_path, reranker=RERANKER) as service:
         scores, note = await service._models.reranker.rerank("anything", TEXTS)
-        status = await service.status(api.Nothing())
+        status = await service.call(PERSON, "status", api.Nothing())
         with pytest.raises(CorruptError):
-            await service.use_model(api.ModelRequest(name=RERANKER))
+            await service.call(PERSON, "use_model", api.ModelRequest(name=RERANKER))
 
     assert scores is None
     assert "checksum" in note
@@ -80,13 +81,13 @@ async def test_a_damaged_reranker_is_a_note_and_a_warning(opened: Opener, tmp_pa
 async def test_the_reranker_that_was_chosen_is_kept_in_the_store(opened: Opener) -> None:
     async with opened(models_dir=REAL) as service:
         at_first = await service._models.reranker.rerank("anything", TEXTS)
-        await service.use_model(api.ModelRequest(name=RERANKER))
+        await service.call(PERSON, "use_model", api.ModelRequest(name=RERANKER))
         chosen, _ = await service._models.reranker.rerank("anything", TEXTS)
-        model = (await service.status(api.Nothing())).model
+        model = (await service.call(PERSON, "status", api.Nothing())).model
     async with opened(models_dir=REAL) as service:
-        kept = (await service.status(api.Nothing())).reranker
-        await service.use_model(api.ModelRequest(name="none", reranker=True))
-        status = await service.status(api.Nothing())
+        kept = (await service.call(PERSON, "status", api.Nothing())).reranker
+        await service.call(PERSON, "use_model", api.ModelRequest(name="none", reranker=True))
+        status = await service.call(PERSON, "status", api.Nothing())
         none = await service._models.reranker.rerank("anything", TEXTS)
 
     assert at_first == none == (None, "")
@@ -98,6 +99,6 @@ async def test_the_reranker_that_was_chosen_is_kept_in_the_store(opened: Opener)
 async def test_a_model_is_not_taken_up_for_what_it_does_not_do(opened: Opener) -> None:
     async with opened(models_dir=REAL) as service:
         with pytest.raises(InvalidError):
-            await service.use_model(api.ModelRequest(name=NAME, reranker=True))
+            await service.call(PERSON, "use_model", api.ModelRequest(name=NAME, reranker=True))
 
-        assert (await service.status(api.Nothing())).reranker == "none"
+        assert (await service.call(PERSON, "status", api.Nothing())).reranker == "none"

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the verb table says: nothing missing, nothing invented, every reference resolves."""
+"""The OpenAPI document says what the registry of operations says: nothing missing, nothing invented, every reference resolves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import pytest
 import schemathesis
 from starlette.testclient import TestClient
 
-from scrubjay.api import VERBS, Verb
+from scrubjay.api.operations import OPERATIONS, Kind
 from scrubjay.transports.http.openapi import document
+from scrubjay.transports.http.routes import ROUTES, Route
 from scrubjay_shared.errors import KINDS
 from test_daemon import opened_door
 
 DOCUMENT: dict[str, Any] = json.loads(msgspec.json.encode(document("1.2.3")))
-by_name = pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+UNARY = [route for route in ROUTES if OPERATIONS[route.operation].kind is Kind.UNARY]
+by_name = pytest.mark.parametrize("route", UNARY, ids=lambda route: route.operation)
 
 
 def walk(value: object) -> Iterator[dict[str, Any]]:
@@ -42,8 +44,8 @@ def resolved(reference: str) -> Any:
     return found
 
 
-def operation_of(verb: Verb) -> dict[str, Any]:
-    operation: dict[str, Any] = DOCUMENT["paths"][verb.path][verb.method.lower()]
+def operation_of(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = DOCUMENT["paths"][route.path][route.method.lower()]
     return operation
 
 
@@ -76,37 +78,37 @@ def test_every_component_is_used() -> None:
 
 
 @by_name
-def test_every_verb_is_described(verb: Verb) -> None:
-    operation = operation_of(verb)
+def test_every_operation_is_described(route: Route) -> None:
+    operation = operation_of(route)
 
-    assert operation["operationId"] == verb.name.rstrip("_")
-    assert operation["summary"] == verb.summary
-    answer = operation["responses"][str(verb.status)]["content"]["application/json"]["schema"]
-    assert answer == {"$ref": f"#/components/schemas/{verb.answer.__name__}"}
+    assert operation["operationId"] == route.operation
+    assert operation["summary"] == OPERATIONS[route.operation].summary
+    answer = operation["responses"][str(route.status)]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": f"#/components/schemas/{OPERATIONS[route.operation].response.__name__}"}
 
 
-def test_nothing_is_described_that_is_no_verb_but_the_export_and_the_probes() -> None:
+def test_nothing_is_described_that_is_no_unary_operation_but_the_export_and_the_probes() -> None:
     described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
 
     beside = {("GET", "/v1/export"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")}
-    assert described - {(verb.method, verb.path) for verb in VERBS} == beside
+    assert described - {(route.method, route.path) for route in UNARY} == beside
     names = [value["operationId"] for value in walk(DOCUMENT["paths"]) if "operationId" in value]
-    assert len(names) == len(set(names)) == len(VERBS) + len(beside)
+    assert len(names) == len(set(names)) == len(UNARY) + len(beside)
 
 
 @by_name
-def test_every_field_of_a_request_stands_in_exactly_one_place(verb: Verb) -> None:
-    operation = operation_of(verb)
+def test_every_field_of_a_request_stands_in_exactly_one_place(route: Route) -> None:
+    operation = operation_of(route)
     places = [parameter["name"] for parameter in operation["parameters"]]
     if "requestBody" in operation:
         places += list(body_schema(operation)["properties"])
 
-    assert sorted(places) == sorted(field.name for field in dataclasses.fields(verb.request))
+    assert sorted(places) == sorted(field.name for field in dataclasses.fields(OPERATIONS[route.operation].request))
 
 
 @by_name
-def test_what_is_required_is_what_has_no_default(verb: Verb) -> None:
-    operation = operation_of(verb)
+def test_what_is_required_is_what_has_no_default(route: Route) -> None:
+    operation = operation_of(route)
     required = [parameter["name"] for parameter in operation["parameters"] if parameter["required"]]
     if "requestBody" in operation:
         schema = body_schema(operation)
@@ -115,23 +117,23 @@ def test_what_is_required_is_what_has_no_default(verb: Verb) -> None:
 
     expected = {
         field.name
-        for field in dataclasses.fields(verb.request)
+        for field in dataclasses.fields(OPERATIONS[route.operation].request)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }
     assert set(required) == expected
 
 
 @by_name
-def test_path_parameters_are_those_of_the_path(verb: Verb) -> None:
-    in_path = [parameter for parameter in operation_of(verb)["parameters"] if parameter["in"] == "path"]
+def test_path_parameters_are_those_of_the_path(route: Route) -> None:
+    in_path = [parameter for parameter in operation_of(route)["parameters"] if parameter["in"] == "path"]
 
-    assert {parameter["name"] for parameter in in_path} == set(re.findall(r"{(\w+)}", verb.path))
+    assert {parameter["name"] for parameter in in_path} == set(re.findall(r"{(\w+)}", route.path))
     assert all(parameter["required"] for parameter in in_path)
 
 
 @by_name
-def test_every_error_an_operation_can_answer_with_is_described(verb: Verb) -> None:
-    responses = operation_of(verb)["responses"]
+def test_every_error_an_operation_can_answer_with_is_described(route: Route) -> None:
+    responses = operation_of(route)["responses"]
 
     for kind in KINDS:
         described = resolved(responses[str(kind.status)]["$ref"])
@@ -142,8 +144,8 @@ def test_every_error_an_operation_can_answer_with_is_described(verb: Verb) -> No
 
 
 def test_a_body_says_that_it_takes_no_other_fields() -> None:
-    for verb in VERBS:
-        operation = operation_of(verb)
+    for route in UNARY:
+        operation = operation_of(route)
         if "requestBody" in operation:
             assert body_schema(operation)["additionalProperties"] is False
     assert DOCUMENT["components"]["schemas"]["EventDraft"]["additionalProperties"] is False
@@ -188,12 +190,12 @@ TAKES_WHAT_A_TYPE_CANNOT_SAY = {
 
 
 @pytest.mark.parametrize(
-    "verb",
-    [verb for verb in VERBS if verb.name.rstrip("_") not in TAKES_WHAT_A_TYPE_CANNOT_SAY],
-    ids=lambda verb: verb.name,
+    "route",
+    [route for route in UNARY if route.operation not in TAKES_WHAT_A_TYPE_CANNOT_SAY],
+    ids=lambda route: route.operation,
 )
-def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, verb: Verb) -> None:
-    operation = schemathesis.openapi.from_dict(door.get("/openapi.json").json())[verb.path][verb.method]
+def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, route: Route) -> None:
+    operation = schemathesis.openapi.from_dict(door.get("/openapi.json").json())[route.path][route.method]
     refused: list[str] = []
 
     @hypothesis.settings(

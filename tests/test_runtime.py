@@ -24,6 +24,7 @@ import anyio
 import pytest
 
 from scrubjay import api, model_choice
+from scrubjay.api.caller import PERSON
 from scrubjay.models import catalog, http, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
 from scrubjay.service.service import Service
@@ -120,7 +121,7 @@ def server() -> Iterator[EmbeddingServer]:
 
 async def say(service: Service, *texts: str) -> None:
     drafts = tuple(EventDraft(agent="t", session_id="s", type=EventType.USER_MESSAGE, text=text) for text in texts)
-    await service.ingest(api.IngestRequest(events=drafts, learn=False))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=False))
 
 
 async def until(holds: Callable[[], Any]) -> None:
@@ -131,7 +132,7 @@ async def until(holds: Callable[[], Any]) -> None:
 
 async def timed(service: Service) -> tuple[float, api.RecallAnswer]:
     began = time.monotonic()
-    answer = await service.recall(QUESTION)
+    answer = await service.call(PERSON, "recall", QUESTION)
     return time.monotonic() - began, answer
 
 
@@ -143,21 +144,21 @@ async def test_what_is_added_while_the_model_changes_is_not_stored_in_the_space_
 ) -> None:
     policy = replace(DEFAULT, models=ModelPolicy(question_seconds=20))
     async with opened(model="http:a", endpoint=server.endpoint, policy=policy) as service:
-        await service.add(MemoryDraft(content="first"))
-        await service.settle(api.SettleRequest())
-        adding = asyncio.create_task(service.add(MemoryDraft(content="slowly")))
+        await service.call(PERSON, "add", MemoryDraft(content="first"))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        adding = asyncio.create_task(service.call(PERSON, "add", MemoryDraft(content="slowly")))
         await asyncio.to_thread(server.http.reached.wait, 20)
         server.http.reached.clear()
 
-        await service.use_model(api.ModelRequest(name="http:b"))
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:b"))
         server.http.go_on.set()
         await adding
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
 
         rows = await service.store.read(
             lambda q: q.fetch("select s.name, x.vector from embedding x join space s on s.id = x.space")
         )
-        stats = await service.stats(NOTHING)
+        stats = await service.call(PERSON, "stats", NOTHING)
 
     sizes = {(str(name).split(":")[1].split("@")[0], len(vector)) for name, vector in rows}
     (a,), (b,) = ([size for name, size in sizes if name == model] for model in "ab")
@@ -169,12 +170,12 @@ async def test_a_model_that_the_settings_name_is_not_noted_as_the_choice_of_the_
     opened: Opener, server: EmbeddingServer
 ) -> None:
     async with opened(model="http:a", endpoint=server.endpoint) as service:
-        await service.use_model(api.ModelRequest(name="http:a"))  # as a command does that fetched it
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:a"))  # as a command does that fetched it
         unchosen = await service.store.read(lambda q: q.meta("model"))
-        await service.use_model(api.ModelRequest(name="http:b"))
-        await service.use_model(api.ModelRequest(name="http:b"))
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:b"))
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:b"))
         chosen = await service.store.read(lambda q: q.meta("model"))
-        await service.use_model(api.ModelRequest(name="http:a"))
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:a"))
         back = await service.store.read(lambda q: q.meta("model"))
 
     assert (unchosen, chosen, back) == (None, "http:b", "http:a")
@@ -190,21 +191,21 @@ async def test_a_text_that_the_server_refuses_is_put_aside_and_the_others_go_on(
         await say(service, *(f"text {n}" for n in range(70)), "poison")
         server.http.answers = {"poison": 400}
 
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
         stats, status, listed = (
-            await service.stats(NOTHING),
-            await service.status(NOTHING),
-            await service.models(NOTHING),
+            await service.call(PERSON, "stats", NOTHING),
+            await service.call(PERSON, "status", NOTHING),
+            await service.call(PERSON, "models", NOTHING),
         )
         before = server.http.requests
         again = await service.embed.run()
         asked_again = server.http.requests - before
 
         server.http.answers = {}
-        await service.use_model(api.ModelRequest(name="http:a"))
-        await service.settle(api.SettleRequest())
-        cured = await service.stats(NOTHING)
-        warnings = (await service.status(NOTHING)).warnings
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:a"))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        cured = await service.call(PERSON, "stats", NOTHING)
+        warnings = (await service.call(PERSON, "status", NOTHING)).warnings
 
     assert (stats.embedded, stats.to_embed, stats.refused) == (70, 0, 1)
     assert any("refused 1 text" in text and "models use http:a" in text for text in status.warnings)
@@ -219,17 +220,17 @@ async def test_a_refused_text_is_tried_again_when_it_changes_or_the_model_does(
 ) -> None:
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         server.http.answers = {"poison": 413}
-        await service.add(MemoryDraft(content="poison", name="one"))
-        await service.add(MemoryDraft(content="more poison", name="two"))
-        await service.settle(api.SettleRequest())
-        both = (await service.stats(NOTHING)).refused
-        await service.update(api.UpdateRequest(ref="one", content="medicine"))
-        await service.settle(api.SettleRequest())
-        one = await service.stats(NOTHING)
+        await service.call(PERSON, "add", MemoryDraft(content="poison", name="one"))
+        await service.call(PERSON, "add", MemoryDraft(content="more poison", name="two"))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        both = (await service.call(PERSON, "stats", NOTHING)).refused
+        await service.call(PERSON, "update", api.UpdateRequest(ref="one", content="medicine"))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        one = await service.call(PERSON, "stats", NOTHING)
         server.http.answers = {}
-        await service.use_model(api.ModelRequest(name="http:b"))
-        await service.settle(api.SettleRequest())
-        none = await service.stats(NOTHING)
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:b"))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        none = await service.call(PERSON, "stats", NOTHING)
 
     assert both == 2
     assert (one.embedded, one.refused) == (1, 1)
@@ -242,11 +243,11 @@ async def test_a_text_over_which_the_server_fails_holds_no_other_up_and_is_not_g
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         server.http.answers = {"cursed": 500}
         await say(service, *(f"text {n}" for n in range(70)), "cursed")
-        await service.settle(api.SettleRequest())
-        failed = await service.stats(NOTHING)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        failed = await service.call(PERSON, "stats", NOTHING)
         server.http.answers = {}
-        await service.settle(api.SettleRequest())
-        healed = await service.stats(NOTHING)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        healed = await service.call(PERSON, "stats", NOTHING)
 
     assert (failed.embedded, failed.to_embed, failed.refused) == (70, 1, 0)
     assert (healed.embedded, healed.to_embed) == (71, 0)
@@ -257,18 +258,18 @@ async def test_a_server_that_refuses_or_fails_everything_marks_no_text(
     opened: Opener, server: EmbeddingServer, status: int
 ) -> None:
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
-        await service.add(MemoryDraft(content="first"))
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "add", MemoryDraft(content="first"))
+        await service.call(PERSON, "settle", api.SettleRequest())
         server.http.answers = {"": status}
         await say(service, *(f"text {n}" for n in range(70)))
-        await service.settle(api.SettleRequest())
-        away = await service.stats(NOTHING)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        away = await service.call(PERSON, "stats", NOTHING)
         asked = server.http.requests
-        said = (await service.status(NOTHING)).warnings
+        said = (await service.call(PERSON, "status", NOTHING)).warnings
         server.http.answers = {}
         await asyncio.sleep(0.3)
-        await service.settle(api.SettleRequest())
-        back = await service.stats(NOTHING)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        back = await service.call(PERSON, "stats", NOTHING)
 
     assert (away.to_embed, away.refused) == (70, 0)
     assert asked < 10
@@ -283,13 +284,13 @@ async def test_a_server_that_never_answers_costs_two_questions_a_moment_and_come
     opened: Opener, server: EmbeddingServer
 ) -> None:
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
-        await service.add(MemoryDraft(content="The kitten naps on the couch"))
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "add", MemoryDraft(content="The kitten naps on the couch"))
+        await service.call(PERSON, "settle", api.SettleRequest())
         _, before = await timed(service)
         server.black_hole()
 
         asked = [await timed(service) for _ in range(6)]
-        away = await service.status(NOTHING)
+        away = await service.call(PERSON, "status", NOTHING)
         server.start()
         scheduler = service.scheduler
         scheduler.start()
@@ -297,7 +298,9 @@ async def test_a_server_that_never_answers_costs_two_questions_a_moment_and_come
 
             async def healed() -> bool:
                 service.on_work("embed")
-                return not any("words alone" in text for text in (await service.status(NOTHING)).warnings)
+                return not any(
+                    "words alone" in text for text in (await service.call(PERSON, "status", NOTHING)).warnings
+                )
 
             await until(healed)
         finally:
@@ -319,7 +322,7 @@ async def test_a_server_that_is_away_from_the_start_holds_up_neither_questions_n
 ) -> None:
     server.black_hole()
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
-        await service.add(MemoryDraft(content="The kitten naps on the couch"))
+        await service.call(PERSON, "add", MemoryDraft(content="The kitten naps on the couch"))
         asked = [await timed(service) for _ in range(4)]
         began = time.monotonic()
     ended = time.monotonic() - began
@@ -333,7 +336,7 @@ async def test_a_server_that_the_store_chose_holds_no_question_up_either(
     opened: Opener, server: EmbeddingServer
 ) -> None:
     async with opened(endpoint=server.endpoint) as service:
-        await service.use_model(api.ModelRequest(name="http:a"))
+        await service.call(PERSON, "use_model", api.ModelRequest(name="http:a"))
     server.black_hole()
     async with opened(endpoint=server.endpoint, policy=QUICK) as service:
         took, answer = await timed(service)
@@ -345,14 +348,14 @@ async def test_a_server_that_the_store_chose_holds_no_question_up_either(
 async def test_a_store_that_goes_without_a_model_keeps_no_queue(opened: Opener, server: EmbeddingServer) -> None:
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         await say(service, "one", "two")
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
     async with opened(model="none") as service:
         await say(service, "three")
         queued = await service.store.read(lambda q: q.fetch("select * from unembedded"))
-        found = await service.stats(NOTHING)
+        found = await service.call(PERSON, "stats", NOTHING)
     async with opened(model="http:a", endpoint=server.endpoint) as service:
-        await service.settle(api.SettleRequest())
-        after = await service.stats(NOTHING)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        after = await service.call(PERSON, "stats", NOTHING)
 
     assert (queued, found.to_embed) == ([], 0)
     assert (after.embedded, after.to_embed) == (3, 0)
@@ -370,9 +373,9 @@ async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened:
         await say(service, "one", "two")
         await service.store.write(embedded_elsewhere)
     async with opened(models_dir=REAL, model=MODEL) as service:
-        stats = await service.stats(NOTHING)
+        stats = await service.call(PERSON, "stats", NOTHING)
         await service.embed.run()
-        state = (await service.status(NOTHING)).model_state
+        state = (await service.call(PERSON, "status", NOTHING)).model_state
 
     assert (stats.embedded, stats.to_embed) == (2, 0)
     assert state == "idle"
@@ -380,14 +383,14 @@ async def test_no_model_is_loaded_to_find_that_everything_has_its_vector(opened:
 
 async def test_an_error_of_the_past_is_not_shown_for_ever(opened: Opener, server: EmbeddingServer) -> None:
     async with opened(model="http:a", endpoint=server.endpoint, policy=QUICK) as service:
-        await service.add(MemoryDraft(content="The kitten naps on the couch"))
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "add", MemoryDraft(content="The kitten naps on the couch"))
+        await service.call(PERSON, "settle", api.SettleRequest())
         server.http.answers = {"kitten": 500}
-        failed = await service.recall(QUESTION)
-        during = await service.status(NOTHING)
+        failed = await service.call(PERSON, "recall", QUESTION)
+        during = await service.call(PERSON, "status", NOTHING)
         server.http.answers = {}
-        worked = await service.recall(QUESTION)
-        after = await service.status(NOTHING)
+        worked = await service.call(PERSON, "recall", QUESTION)
+        after = await service.call(PERSON, "status", NOTHING)
 
     assert (failed.mode, worked.mode) == ("lexical", "hybrid")
     assert any("500" in text for text in during.warnings)
@@ -401,11 +404,11 @@ async def test_a_reranker_that_was_repaired_is_used_and_its_error_goes(opened: O
     (folder / RERANKER / "tokenizer.json").write_text("{}")
     async with opened(models_dir=folder, reranker=RERANKER, policy=QUICK) as service:
         damaged, note = await service._models.reranker.rerank("q", ["a", "b"])
-        during = (await service.status(NOTHING)).warnings
+        during = (await service.call(PERSON, "status", NOTHING)).warnings
         shutil.copy(REAL / RERANKER / "tokenizer.json", folder / RERANKER / "tokenizer.json")
         await asyncio.sleep(0.25)
         repaired, _ = await service._models.reranker.rerank("q", ["a", "b"])
-        after = (await service.status(NOTHING)).warnings
+        after = (await service.call(PERSON, "status", NOTHING)).warnings
 
     assert (damaged, "checksum" in note) == (None, True)
     assert any("reranked" in text for text in during)
@@ -431,7 +434,7 @@ async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, se
 
     async with opened(model="http:a", endpoint=server.endpoint) as service:
         await say(service, *(f"text {n}" for n in range(200)))
-        await service.settle(api.SettleRequest())
+        await service.call(PERSON, "settle", api.SettleRequest())
         await statements(service)
 
         looked = await statements(service)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.models import catalog
 from scrubjay.service import index_maintainer as module
 from scrubjay.service.service import Service
@@ -51,9 +52,9 @@ def said(text: str, n: int) -> EventDraft:
 async def fill(service: Service) -> None:
     texts = [f"We decided to paint boat number {n} blue in June." for n in range(20)]
     texts.append(f"I prefer {SECRET} gondolas to ferries in the morning.")
-    await service.ingest(api.IngestRequest(events=tuple(said(text, n) for n, text in enumerate(texts))))
-    await service.settle(api.SettleRequest())
-    await service.add(MemoryDraft(content="noted: bicycles", name="kept"))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=tuple(said(text, n) for n, text in enumerate(texts))))
+    await service.call(PERSON, "settle", api.SettleRequest())
+    await service.call(PERSON, "add", MemoryDraft(content="noted: bicycles", name="kept"))
     await embed(service)
 
 
@@ -76,7 +77,9 @@ async def answers(service: Service) -> list[Any]:
         if table["embedded"][row]
     }
     found = [
-        await service.recall(api.RecallRequest(query=query, mode=api.Mode.KEYWORD, limit=50, neighbours=2))
+        await service.call(
+            PERSON, "recall", api.RecallRequest(query=query, mode=api.Mode.KEYWORD, limit=50, neighbours=2)
+        )
         for query in QUESTIONS
     ]
     return [[(hit.id, hit.score, hit.neighbours) for hit in answer.hits] for answer in found] + [held, index.embedded]
@@ -95,12 +98,14 @@ async def reopened(opened: Opener, copy: Path) -> tuple[list[Any], list[Any], bo
 
 async def change(service: Service) -> None:
     """Do to a store what can be done to it short of erasing."""
-    await service.ingest(
-        api.IngestRequest(events=(said("The lighthouse is red.", 1), said("Bicycles are painted.", 40)))
+    await service.call(
+        PERSON,
+        "ingest",
+        api.IngestRequest(events=(said("The lighthouse is red.", 1), said("Bicycles are painted.", 40))),
     )
-    await service.add(MemoryDraft(content="a lighthouse stands by the sea", name="light"))
-    await service.update(api.UpdateRequest(ref="kept", content="noted: painted bicycles"))
-    await service.update(api.UpdateRequest(ref="kept", salience=0.9))
+    await service.call(PERSON, "add", MemoryDraft(content="a lighthouse stands by the sea", name="light"))
+    await service.call(PERSON, "update", api.UpdateRequest(ref="kept", content="noted: painted bicycles"))
+    await service.call(PERSON, "update", api.UpdateRequest(ref="kept", salience=0.9))
 
 
 async def test_a_copy_is_kept_and_read_and_only_its_owner_may_read_it(opened: Opener, copy: Path) -> None:
@@ -191,13 +196,13 @@ async def test_a_restored_backup_does_not_take_the_copy_of_what_came_after_it(
     backup = tmp_path / "backup.db"
     async with opened(model="bge-small-en-v1.5") as service:
         await fill(service)
-        await service.backup(api.PathRequest(path=str(backup)))
-        await service.add(MemoryDraft(content="a lighthouse that the backup does not know"))
+        await service.call(PERSON, "backup", api.PathRequest(path=str(backup)))
+        await service.call(PERSON, "add", MemoryDraft(content="a lighthouse that the backup does not know"))
     store_path.write_bytes(backup.read_bytes())
     kept = copy.read_bytes()
     async with opened(model="bge-small-en-v1.5") as service:
         assert not copy.exists()
-        await service.add(MemoryDraft(content="another lighthouse, at the same place in the log"))
+        await service.call(PERSON, "add", MemoryDraft(content="another lighthouse, at the same place in the log"))
     copy.write_bytes(kept)
 
     with_copy, without, used = await reopened(opened, copy)
@@ -219,8 +224,8 @@ async def test_what_is_forgotten_is_in_no_copy_and_an_old_copy_does_not_bring_it
     assert SECRET.encode() in old
 
     async with opened(model="bge-small-en-v1.5") as service:
-        answer = await service.recall(api.RecallRequest(query=SECRET, mode=api.Mode.KEYWORD))
-        await service.forget(api.ForgetRequest(ref=answer.hits[0].id))
+        answer = await service.call(PERSON, "recall", api.RecallRequest(query=SECRET, mode=api.Mode.KEYWORD))
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=answer.hits[0].id))
         assert not copy.exists()
         assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
         await service.maintain.run()
@@ -239,11 +244,11 @@ async def test_a_forget_during_the_saving_of_a_copy_leaves_none(opened: Opener, 
         await fill(service)
         part = copy.with_name("memory.db.index.part")
         part.write_bytes(SECRET.encode())  # as a crash in the middle of saving leaves it
-        answer = await service.recall(api.RecallRequest(query=SECRET, mode=api.Mode.KEYWORD))
+        answer = await service.call(PERSON, "recall", api.RecallRequest(query=SECRET, mode=api.Mode.KEYWORD))
 
         async with module.asyncio.TaskGroup() as tasks:
             tasks.create_task(service.maintain.run())
-            tasks.create_task(service.forget(api.ForgetRequest(ref=answer.hits[0].id)))
+            tasks.create_task(service.call(PERSON, "forget", api.ForgetRequest(ref=answer.hits[0].id)))
 
         assert folder_holds(store_path.parent, SECRET[2:].encode()) == []
 
@@ -254,7 +259,7 @@ async def test_rebuild_reads_the_store_and_not_the_copy(opened: Opener, copy: Pa
         await service.maintain.run()
         assert copy.exists()
 
-        await service.rebuild(api.RebuildRequest(vectors=True))
+        await service.call(PERSON, "rebuild", api.RebuildRequest(vectors=True))
 
         assert not copy.exists()
         assert service._maintainer.index.embedded[0] == 0
@@ -265,7 +270,7 @@ async def test_a_copy_that_cannot_be_written_is_done_without(opened: Opener, cop
     copy.with_name("memory.db.index.part").mkdir()  # in the way
     (copy.with_name("memory.db.index.part") / "x").touch()
     async with opened(model="bge-small-en-v1.5") as service:
-        await service.add(MemoryDraft(content="a lighthouse"))
+        await service.call(PERSON, "add", MemoryDraft(content="a lighthouse"))
 
     assert not copy.exists()
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
 from scrubjay.service.service import Service
@@ -41,11 +42,11 @@ async def until(holds: Callable[[], Awaitable[Any]]) -> None:
 
 async def say(service: Service, text: str) -> None:
     draft = EventDraft(agent="test", session_id="s", type=EventType.USER_MESSAGE, text=text)
-    await service.ingest(api.IngestRequest(events=(draft,)))
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
 
 
 async def job(service: Service, name: str) -> api.Job:
-    return next(found for found in (await service.status(NOTHING)).jobs if found.name == name)
+    return next(found for found in (await service.call(PERSON, "status", NOTHING)).jobs if found.name == name)
 
 
 async def learned(service: Service) -> bool:
@@ -62,7 +63,7 @@ async def test_what_is_said_is_learned_without_being_asked(service: Service) -> 
 
     assert (ran.failures, ran.last_error, ran.pending) == (0, None, 0)
     assert ran.last_start is not None
-    assert len((await service.list(api.ListRequest())).entries) == 1
+    assert len((await service.call(PERSON, "list", api.ListRequest())).entries) == 1
 
 
 async def test_what_a_crash_left_undone_is_found_at_the_start(opened: Opener) -> None:
@@ -79,7 +80,7 @@ async def test_work_that_comes_while_a_job_runs_is_done_too(service: Service) ->
             await say(service, f"We decided to paint boat number {n} blue.")
         await until(lambda: learned(service))
 
-    assert len((await service.list(api.ListRequest(limit=100))).entries) == 40
+    assert len((await service.call(PERSON, "list", api.ListRequest(limit=100))).entries) == 40
 
 
 async def test_a_job_that_fails_shows_it_and_is_done_at_the_next_look(service: Service) -> None:
@@ -144,14 +145,14 @@ async def test_leases_of_a_dead_process_are_dropped_at_the_start(opened: Opener)
 async def test_counts_of_recall_are_written_down_by_their_job(opened: Opener) -> None:
     policy = replace(DEFAULT, work=replace(DEFAULT.work, sweep_seconds=1))
     async with opened(policy=policy) as service, scheduled(service):
-        await service.add(MemoryDraft(content="A zebra has stripes", name="zebra"))
-        await service.recall(api.RecallRequest(query="stripes"))
+        await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes", name="zebra"))
+        await service.call(PERSON, "recall", api.RecallRequest(query="stripes"))
 
         await until(lambda: _counted(service))
 
 
 async def _counted(service: Service) -> bool:
-    return (await service.get(api.RefRequest(ref="zebra"))).memory.access_count == 1
+    return (await service.call(PERSON, "get", api.RefRequest(ref="zebra"))).memory.access_count == 1
 
 
 async def test_maintenance_leaves_nothing_in_the_log(service: Service) -> None:
@@ -172,4 +173,4 @@ async def test_stopping_waits_for_what_runs_and_starts_nothing_more(service: Ser
         await asyncio.sleep(0.05)
 
     assert (await job(service, "learn")).runs == runs
-    assert not any(found.running for found in (await service.status(NOTHING)).jobs)
+    assert not any(found.running for found in (await service.call(PERSON, "status", NOTHING)).jobs)

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
 from scrubjay.service.service import Service
@@ -65,11 +66,11 @@ def said(text: str, session: str = "s1", **more: Any) -> EventDraft:
 
 async def tell(service: Service, *texts: str, session: str = "s1") -> tuple[str, ...]:
     events = tuple(said(text, session, dedupe_key=f"{session}/{text[:100]}") for text in texts)
-    return (await service.ingest(api.IngestRequest(events=events))).ids
+    return (await service.call(PERSON, "ingest", api.IngestRequest(events=events))).ids
 
 
 async def told(service: Service) -> list[str]:
-    page = await service.events(api.EventsRequest(limit=500))
+    page = await service.call(PERSON, "events", api.EventsRequest(limit=500))
     return [event.text for event in page.events]
 
 
@@ -77,8 +78,8 @@ async def full_store(opened: Opener, path: Path) -> None:
     """Leave a closed store with something in every table."""
     async with opened(path) as service:
         await tell(service, *(f"We decided to use tool number {n} for the harbour in Oslo." for n in range(40)))
-        await service.settle(api.SettleRequest())
-        await service.add(MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea",)))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea",)))
 
 
 def raw(path: Path) -> Any:
@@ -502,7 +503,7 @@ async def test_a_full_disk_says_so_and_loses_nothing_that_was_acknowledged(opene
 
 async def test_a_write_too_large_for_the_disk_does_not_fail_the_small_ones_beside_it(service: Service) -> None:
     await cap(service, 60)
-    large = service.ingest(api.IngestRequest(events=(said("x" * 900_000),)))
+    large = service.call(PERSON, "ingest", api.IngestRequest(events=(said("x" * 900_000),)))
     small = [tell(service, f"text {n}") for n in range(20)]
 
     outcomes = await asyncio.gather(*small[:10], large, *small[10:], return_exceptions=True)
@@ -516,6 +517,7 @@ CRAMPED = """
 import asyncio, resource, sys
 from pathlib import Path
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import EventDraft, EventType
@@ -527,7 +529,7 @@ async def main():
     for n in range(10_000):
         draft = EventDraft(agent="a", session_id="s", type=EventType.NOTE, text=f"{n} " + "word " * 200)
         try:
-            await service.ingest(api.IngestRequest(events=(draft,)))
+            await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
         except UnavailableError as error:
             print("refused", error.hint != "", flush=True)
             break
@@ -551,7 +553,7 @@ async def test_a_system_that_stops_taking_bytes_costs_no_acknowledged_event(open
     acknowledged = lines[:-2]
     assert acknowledged
     async with opened() as service:
-        page = await service.events(api.EventsRequest(limit=500))
+        page = await service.call(PERSON, "events", api.EventsRequest(limit=500))
         assert [event.text.split()[0] for event in page.events] == acknowledged
     assert check(store_path) == []
 
@@ -590,12 +592,14 @@ async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: 
 
 
 async def test_status_says_that_the_store_stopped_writing(service: Service) -> None:
-    before = (await service.status(api.Nothing())).warnings
+    before = (await service.call(PERSON, "status", api.Nothing())).warnings
     with pytest.raises(UnavailableError):
         await disconnect(service)
 
     assert not any("stopped writing" in warning for warning in before)
-    assert any("stopped writing" in warning for warning in (await service.status(api.Nothing())).warnings)
+    assert any(
+        "stopped writing" in warning for warning in (await service.call(PERSON, "status", api.Nothing())).warnings
+    )
 
 
 async def test_a_caller_that_goes_away_does_not_take_its_write_back(service: Service) -> None:
@@ -646,7 +650,7 @@ def test_the_bytes_of_an_events_op_can_be_made_again_from_its_row(found: list[tu
 
     async def run(folder: str) -> None:
         async with _opened(Path(folder) / "memory.db") as service:
-            answer = await service.ingest(api.IngestRequest(events=tuple(drafts)))
+            answer = await service.call(PERSON, "ingest", api.IngestRequest(events=tuple(drafts)))
             cleaned = [
                 intake.event(
                     draft, 0, device=service.store.device, now=NOW, policy=DEFAULT, source=intake.Source.PERSON
@@ -715,22 +719,28 @@ async def act(service: Service, verb: str, one: int, two: int) -> None:
     name = names[one % 3]
     requests: dict[str, Callable[[], Awaitable[object]]] = {
         "tell": lambda: tell(service, SENTENCES[one], SENTENCES[two], session=f"s{one % 2}"),
-        "add": lambda: service.add(MemoryDraft(content=SENTENCES[one], name=names[two % 3] if two < 4 else None)),
-        "update": lambda: service.update(api.UpdateRequest(ref=name, content=f"{SENTENCES[two]} {one}", salience=0.1)),
-        "rename": lambda: service.rename(api.RenameRequest(ref=name, name=names[two % 3])),
-        "alias": lambda: service.alias(api.AliasRequest(ref=name, alias=f"also {two}")),
-        "unalias": lambda: service.alias(api.AliasRequest(ref=name, alias=f"also {two}", remove=True)),
+        "add": lambda: service.call(
+            PERSON, "add", MemoryDraft(content=SENTENCES[one], name=names[two % 3] if two < 4 else None)
+        ),
+        "update": lambda: service.call(
+            PERSON, "update", api.UpdateRequest(ref=name, content=f"{SENTENCES[two]} {one}", salience=0.1)
+        ),
+        "rename": lambda: service.call(PERSON, "rename", api.RenameRequest(ref=name, name=names[two % 3])),
+        "alias": lambda: service.call(PERSON, "alias", api.AliasRequest(ref=name, alias=f"also {two}")),
+        "unalias": lambda: service.call(PERSON, "alias", api.AliasRequest(ref=name, alias=f"also {two}", remove=True)),
         "learn": service.distill.run,
-        "slot": lambda: service.set_identity(api.SlotRequest(key=name, value=SENTENCES[two] if two < 4 else "")),
+        "slot": lambda: service.call(
+            PERSON, "set_identity", api.SlotRequest(key=name, value=SENTENCES[two] if two < 4 else "")
+        ),
     }
     if verb == "forget":
-        entries = (await service.list(api.ListRequest())).entries
+        entries = (await service.call(PERSON, "list", api.ListRequest())).entries
         ref = entries[one % len(entries)].memory.id if entries else "nothing"
-        requests[verb] = lambda: service.forget(api.ForgetRequest(ref=ref, keep_sources=two == 0))
+        requests[verb] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=ref, keep_sources=two == 0))
     if verb == "forget event":
-        events = (await service.events(api.EventsRequest())).events
+        events = (await service.call(PERSON, "events", api.EventsRequest())).events
         gone = events[one % len(events)].id if events else "nothing"
-        requests[verb] = lambda: service.forget(api.ForgetRequest(ref=gone))
+        requests[verb] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=gone))
     try:
         await requests[verb]()
     except (NotFoundError, ConflictError):
@@ -774,18 +784,20 @@ def test_a_rebuild_says_what_was_there_after_any_history(history: list[tuple[str
                 await act(service, verb, one, two)
             await assert_tables_in_step(service)
             assert list(find_damage(path, lambda *_: None)) == []
-            recalled = await service.recall(api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD))
+            recalled = await service.call(
+                PERSON, "recall", api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD)
+            )
 
-            rebuilt = await service.rebuild(api.RebuildRequest())
+            rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
 
             assert rebuilt.after == rebuilt.before
             await assert_tables_in_step(service)
-            again = await service.recall(api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD))
+            again = await service.call(PERSON, "recall", api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD))
             assert again.hits == recalled.hits
             seqs = await lane(service)
             assert seqs == list(range(1, len(seqs) + 1))
         async with _opened(path) as service:
-            again = await service.recall(api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD))
+            again = await service.call(PERSON, "recall", api.RecallRequest(query="tea harbour", mode=api.Mode.KEYWORD))
             assert again.hits == recalled.hits
 
     with tempfile.TemporaryDirectory() as folder:
@@ -795,7 +807,7 @@ def test_a_rebuild_says_what_was_there_after_any_history(history: list[tuple[str
 async def test_a_rebuild_repairs_what_was_damaged(opened: Opener, store_path: Path) -> None:
     await full_store(opened, store_path)
     async with opened() as service:
-        whole = (await service.rebuild(api.RebuildRequest())).before
+        whole = (await service.call(PERSON, "rebuild", api.RebuildRequest())).before
     with raw(store_path) as connection:
         for sql in (
             "delete from name",
@@ -808,7 +820,7 @@ async def test_a_rebuild_repairs_what_was_damaged(opened: Opener, store_path: Pa
             connection.execute(sql)
 
     async with opened() as service:
-        rebuilt = await service.rebuild(api.RebuildRequest())
+        rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
 
     assert rebuilt.before != whole
     assert rebuilt.after == whole
@@ -821,10 +833,10 @@ async def test_what_is_said_during_a_rebuild_is_found_after_it(service: Service)
         for n in range(60):
             await tell(service, f"zebra {n}")
 
-    await asyncio.gather(keep_talking(), *(service.rebuild(api.RebuildRequest()) for _ in range(3)))
+    await asyncio.gather(keep_talking(), *(service.call(PERSON, "rebuild", api.RebuildRequest()) for _ in range(3)))
 
-    answer = await service.recall(
-        api.RecallRequest(query="zebra", mode=api.Mode.KEYWORD, limit=100, max_tokens=100_000)
+    answer = await service.call(
+        PERSON, "recall", api.RecallRequest(query="zebra", mode=api.Mode.KEYWORD, limit=100, max_tokens=100_000)
     )
     assert len(answer.hits) == 60
 
@@ -840,7 +852,7 @@ async def test_a_backup_made_while_others_write_is_whole_and_restores(
         await tell(service, *(f"before {n}" for n in range(100)))
         writes = [tell(service, f"during {n}") for n in range(100)]
 
-        backup = asyncio.create_task(service.backup(api.PathRequest(path=str(target))))
+        backup = asyncio.create_task(service.call(PERSON, "backup", api.PathRequest(path=str(target))))
         await asyncio.gather(*writes)
         made = await backup
 
@@ -855,7 +867,7 @@ async def test_a_backup_made_while_others_write_is_whole_and_restores(
         found = await told(service)
         assert {f"before {n}" for n in range(100)} <= set(found)
         assert await lane(service) == list(range(1, len(found) + 1))
-        rebuilt = await service.rebuild(api.RebuildRequest())
+        rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
         assert rebuilt.before == rebuilt.after
     async with opened(kept) as service:
         assert len(await told(service)) == 200
@@ -873,17 +885,17 @@ async def test_a_backup_goes_only_where_it_harms_nothing(opened: Opener, store_p
             "copy.db",
         ):
             with pytest.raises(InvalidError):
-                await service.backup(api.PathRequest(path=str(path)))
+                await service.call(PERSON, "backup", api.PathRequest(path=str(path)))
         with pytest.raises(NotFoundError):
-            await service.backup(api.PathRequest(path=str(tmp_path / "nowhere" / "copy.db")))
+            await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "nowhere" / "copy.db")))
         with pytest.raises(InvalidError):
-            await service.backup(api.PathRequest(path=str(tmp_path)))
+            await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path)))
         assert await told(service) == ["hello"]
 
 
 async def test_a_restore_is_refused_when_the_store_is_in_use(opened: Opener, store_path: Path, tmp_path: Path) -> None:
     async with opened() as service:
-        await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+        await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
 
         with pytest.raises(ConflictError):
             file.restore(store_path, tmp_path / "copy.db", file.migrations())
@@ -934,7 +946,7 @@ async def test_two_restores_in_a_row_keep_both_files_they_replaced(
 ) -> None:
     await full_store(opened, store_path)
     async with opened() as service:
-        await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+        await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
 
     kept = [file.restore(store_path, tmp_path / "copy.db", file.migrations()) for _ in range(3)]
 
@@ -946,7 +958,7 @@ async def test_the_log_of_a_lost_store_is_not_played_into_a_restored_one(
 ) -> None:
     await full_store(opened, store_path)
     async with opened() as service:
-        await service.backup(api.PathRequest(path=str(tmp_path / "copy.db")))
+        await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
         await tell(service, "in the log only")
         log = store_path.with_name("memory.db-wal").read_bytes()
     store_path.unlink()
@@ -992,7 +1004,7 @@ async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, st
         await service.maintain.run()
         large = store_path.stat().st_size
         for event_id in ids[10:]:
-            await service.forget(api.ForgetRequest(ref=event_id))
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=event_id))
         held = await free_bytes(service)
 
         await service.maintain.run()
@@ -1007,7 +1019,7 @@ async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, st
 async def test_writes_go_on_while_the_file_is_made_smaller(service: Service) -> None:
     ids = await tell(service, *(f"{n} " + "about the harbour " * 2_000 for n in range(150)))
     for event_id in ids:
-        await service.forget(api.ForgetRequest(ref=event_id))
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=event_id))
     steps, begun = 0, asyncio.Event()
     outside = service.store._writer.outside
 
@@ -1035,19 +1047,21 @@ async def test_reading_writes_nothing(opened: Opener, store_path: Path) -> None:
         await service.store.checkpoint(truncate=True)
         before = bytes_in(store_path.parent), store_path.stat().st_mtime_ns
         ref = api.RefRequest(ref="drinks")
-        async for _ in service.export():  # it would write what recalls counted: so before them
+        async for _ in service.stream(
+            PERSON, "export", api.Nothing()
+        ):  # it would write what recalls counted: so before them
             pass
 
         for _ in range(3):
-            await service.recall(api.RecallRequest(query="harbour tools", neighbours=2))
-            await service.get(ref)
-            await service.why(ref)
-            await service.list(api.ListRequest())
-            await service.events(api.EventsRequest())
-            await service.sessions(api.Nothing())
-            await service.context(api.ContextRequest())
-            await service.stats(api.Nothing())
-            await service.status(api.Nothing())
+            await service.call(PERSON, "recall", api.RecallRequest(query="harbour tools", neighbours=2))
+            await service.call(PERSON, "get", ref)
+            await service.call(PERSON, "why", ref)
+            await service.call(PERSON, "list", api.ListRequest())
+            await service.call(PERSON, "events", api.EventsRequest())
+            await service.call(PERSON, "sessions", api.Nothing())
+            await service.call(PERSON, "context", api.ContextRequest())
+            await service.call(PERSON, "stats", api.Nothing())
+            await service.call(PERSON, "status", api.Nothing())
 
         assert (bytes_in(store_path.parent), store_path.stat().st_mtime_ns) == before
         changes = [await connection.call(lambda raw_: raw_.total_changes) for connection in service.store._open]

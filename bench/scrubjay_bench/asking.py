@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay_bench.configurations import Configuration, Fused, Measured, Scored
 from scrubjay_bench.conversations import Conversation, Question
@@ -86,7 +87,9 @@ async def _asked(
     policy = part.policy_for(conversation)
     if service.policy.recall is not policy:
         service.policy = replace(service.policy, recall=policy)
-    return await service.recall(
+    answer: api.RecallAnswer = await service.call(
+        PERSON,
+        "recall",
         api.RecallRequest(
             query=question,
             limit=part.limit,
@@ -94,5 +97,6 @@ async def _asked(
             kinds=kinds,
             max_tokens=NO_BUDGET,
             rerank=part.rerank,
-        )
+        ),
     )
+    return answer

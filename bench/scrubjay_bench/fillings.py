@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from scrubjay import api, dates, store
+from scrubjay.api.caller import PERSON
 from scrubjay.distill import observe
 from scrubjay.importers import export_format
 from scrubjay.ingest import intake
@@ -184,8 +185,8 @@ async def _fill(
             turns = await _say(service, conversation, learn=filling is Filling.LEARNED)
         if filling in {Filling.FACTS, Filling.LINKED}:
             covers = await _state(service, conversation, {turn: event for event, turn in turns.items()})
-        settled = await service.settle(api.SettleRequest(timeout_ms=SETTLE_MS))
-        stats = await service.stats(api.Nothing())
+        settled = await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+        stats = await service.call(PERSON, "stats", api.Nothing())
         bare = keeper.model != NO_MODEL and not stats.embedded and stats.events + stats.memories > 0
         if settled.to_learn or settled.to_embed or bare:
             raise UnavailableError(
@@ -206,7 +207,7 @@ async def _say(service: Service, conversation: Conversation, *, learn: bool) -> 
     for start in range(0, len(conversation.turns), BATCH):
         batch = conversation.turns[start : start + BATCH]
         drafts = tuple(_draft(conversation, turn) for turn in batch)
-        answer = await service.ingest(api.IngestRequest(events=drafts, learn=learn))
+        answer = await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=learn))
         turns |= {event: turn.id for event, turn in zip(answer.ids, batch, strict=True) if event}
     return turns
 
@@ -251,7 +252,8 @@ async def _state(service: Service, conversation: Conversation, events: dict[str,
             )
         covers[memory.id] = () if fact.source is None else (fact.source,)
         lines.append(export_format.line(export_format.MemoryRecord(memory=memory, grips=grips)))
-    answer = await service.import_(api.ImportRequest(name="facts.jsonl", data=b"".join(lines), restore=True))
+    request = api.ImportRequest(name="facts.jsonl", data=b"".join(lines), restore=True)
+    answer = await service.call(PERSON, "import", request)
     if answer.memories != len(conversation.facts):
         raise UnavailableError(
             f"{conversation.name}: {answer.memories} of {len(conversation.facts)} facts were taken in",
@@ -287,7 +289,7 @@ def _id(ts: Millis, *parts: object) -> str:
 
 async def _exported(service: Service) -> tuple[list[Memory], list[Grip]]:
     """Read the memories back the way anyone can: from an export."""
-    data = b"".join([line async for line in service.export()])
+    data = b"".join([line async for line in service.stream(PERSON, "export", api.Nothing())])
     kept = [line.memory for line in export_format.read("export", data).lines if line.memory is not None]
     return [one.memory for one in kept], [grip for one in kept for grip in one.grips]
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT, RecallPolicy, RecallWeights, weighted
 from scrubjay_bench.asking import NO_BUDGET
 from scrubjay_bench.conversations import Conversation, DataSet
@@ -206,7 +207,7 @@ async def _asked(task: Task, conversation: Conversation, filled: Filled, progres
             if protocol.out(conversation, question, filled.documents):
                 continue
             relevant = protocol.relevant(conversation, question, filled.documents)
-            answer = await service.recall(_request(question.text, protocol, rerank=False))
+            answer = await service.call(PERSON, "recall", _request(question.text, protocol, rerank=False))
             weights = [sign * float(getattr(policy, field)) for field, sign in task.features.values()]
             features = np.array([[hit.parts.get(part, 0.0) for part in task.features] for hit in answer.hits])
             right = [_found(hit.id, filled.documents) in relevant for hit in answer.hits]
@@ -228,7 +229,7 @@ async def _logits(
             if protocol.out(conversation, question, filled.documents):
                 continue
             relevant = protocol.relevant(conversation, question, filled.documents)
-            answer = await service.recall(_request(question.text, protocol, rerank=True))
+            answer = await service.call(PERSON, "recall", _request(question.text, protocol, rerank=True))
             if not answer.stages_ms["rerank"]:
                 raise NotFoundError("no reranking model took part", hint="scrubjay models pull")
             hits = answer.hits[: policy.rerank_hits]

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay_bench import daemons
 from scrubjay_bench.figures import Figure
@@ -68,14 +69,16 @@ async def _asked(plan: Plan, modes: tuple[api.Mode, ...]) -> dict[api.Mode, Foun
         service = await Service.open(Path(folder) / "memory.db", models_dir=plan.models_dir, model=plan.model)
         try:
             drafts = tuple(msgspec.json.decode(line, type=EventDraft) for line in lines)
-            ids = (await service.ingest(api.IngestRequest(events=drafts))).ids
-            await service.settle(api.SettleRequest(timeout_ms=SETTLE_MS))
+            ids = (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts))).ids
+            await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=SETTLE_MS))
             found = {}
             for mode in modes:
                 missed = []
                 for question in questions:
                     right = {ids[line - 1] for line in question["lines"]}
-                    answer = await service.recall(api.RecallRequest(query=question["question"], limit=FIRST, mode=mode))
+                    answer = await service.call(
+                        PERSON, "recall", api.RecallRequest(query=question["question"], limit=FIRST, mode=mode)
+                    )
                     shown = {hit.id for hit in answer.hits} | {s.event_id for hit in answer.hits for s in hit.sources}
                     if not right & shown:
                         missed.append(question["question"])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay import api, policy
+from scrubjay.api.caller import PERSON
 from scrubjay.service.service import Service
 from scrubjay.transports.client import Client
 from scrubjay_bench import daemons, footprint, recalling, stores
@@ -152,7 +153,7 @@ async def _compare(rounds: Rounds, plan: Plan, path: Path, texts: Iterator[str])
                 found = []
                 for service.policy in (usual, exact):
                     request = api.RecallRequest(query=text, limit=FIRST, max_tokens=ALL, rerank=False)
-                    found.append({hit.id for hit in (await service.recall(request)).hits})
+                    found.append({hit.id for hit in (await service.call(PERSON, "recall", request)).hits})
                 shared.append(len(found[0] & found[1]) / len(found[1]))
             rounds.add("agreement", statistics.mean(shared))
             rounds.add("agreement.whole", statistics.mean(share == 1 for share in shared))

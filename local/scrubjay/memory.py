@@ -1,4 +1,4 @@
-"""`from scrubjay import Memory`: the verbs of scrubjay, synchronous, on a file. Holds no logic of its own.
+"""`from scrubjay import Memory`: the operations of scrubjay, synchronous, on a file. Holds no logic of its own.
 
 mem = Memory("agent_memory.db")
 mem.set_identity("name", "g1itchbot")
@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from scrubjay import api, destination
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.retrieval import budget
 from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
@@ -31,20 +32,30 @@ class Memory:
     """One store, opened by its file, which is made if it is not there. Any thread may call it.
 
     It is closed by `close`, by `with`, when it is collected, or when the process ends. When a daemon has the file, the
-    same verbs run there, with the same results; when another process that is not a daemon has it, opening raises
+    same operations run there, with the same results; when another process that is not a daemon has it, opening raises
     ConflictError and names it. Methods raise the errors of `scrubjay_shared.errors`; UnavailableError after `close`.
     """
 
     def __init__(
-        self, path: str | Path | None = None, *, project: str | None = None, session: str | None = None
+        self,
+        path: str | Path | None = None,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        agent: str | None = None,
     ) -> None:
         """Open the store in that file; without one, the store of this machine, which the commands use too.
 
-        `project` and `session` say who is asking: see `scrubjay.api`.
+        `project` and `session` narrow what is asked: see `scrubjay.api`. With `agent`, the name of an agent, the calls
+        are that agent's and not the person's: it sees the memories of the person and of its own project and session,
+        what it adds is trusted as an agent's, and it cannot write identity. See `scrubjay.api.access`.
         """
         self._project = project
         self._session = session
-        self._door = local.open_file(None if path is None else Path(path))
+        caller = PERSON
+        if agent is not None:
+            caller = Caller(principal=Principal.AGENT, agent=agent, project=project, session_id=session)
+        self._transport = local.open_file(None if path is None else Path(path), caller=caller)
 
     def __enter__(self) -> Self:
         return self
@@ -55,15 +66,15 @@ class Memory:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Memory({str(self._door.path)!r}, through={self._door.through!r})"
+        return f"Memory({str(self._transport.path)!r}, through={self._transport.through!r})"
 
     def close(self) -> None:
         """Finish what was begun, and let go of the file. A second close does nothing."""
-        self._door.close()
+        self._transport.close()
 
-    def call(self, verb: str, request: Any) -> Any:
-        """Run any verb of `scrubjay.api.VERBS` and return its answer. All methods below call it."""
-        return self._door.call(verb, request)
+    def call(self, name: str, request: Any) -> Any:
+        """Run any operation of `scrubjay.api.operations` and return its response. All methods below call it."""
+        return self._transport.call(name, request)
 
     # Identity and active context: what an agent loads at its start.
 
@@ -238,17 +249,25 @@ class Memory:
 
     def rename(self, ref: str, name: str) -> api.Entry:
         """Give a memory another name. The old one goes on resolving to it."""
-        answer: api.Entry = self.call("rename", api.RenameRequest(ref=ref, name=name))
+        answer: api.Entry = self.call(
+            "rename", api.RenameRequest(ref=ref, name=name, project=self._project, session_id=self._session)
+        )
         return answer
 
     def alias(self, ref: str, alias: str, *, remove: bool = False) -> api.Entry:
         """Give a memory one more name, or take it away."""
-        answer: api.Entry = self.call("alias", api.AliasRequest(ref=ref, alias=alias, remove=remove))
+        answer: api.Entry = self.call(
+            "alias",
+            api.AliasRequest(ref=ref, alias=alias, remove=remove, project=self._project, session_id=self._session),
+        )
         return answer
 
     def forget(self, ref: str, *, keep_sources: bool = False) -> api.ForgetAnswer:
         """Erase a memory, or an event by its id, and the words it was read from unless `keep_sources`."""
-        answer: api.ForgetAnswer = self.call("forget", api.ForgetRequest(ref=ref, keep_sources=keep_sources))
+        answer: api.ForgetAnswer = self.call(
+            "forget",
+            api.ForgetRequest(ref=ref, keep_sources=keep_sources, project=self._project, session_id=self._session),
+        )
         return answer
 
     def why(self, ref: str) -> api.WhyAnswer:
@@ -288,7 +307,7 @@ class Memory:
             place=str(path.resolve()),
             restore=restore,
         )
-        answer: api.ImportAnswer = self.call("import_", request)
+        answer: api.ImportAnswer = self.call("import", request)
         return answer
 
     def settle(self, timeout_s: float = 60.0) -> api.SettleAnswer:
@@ -302,9 +321,9 @@ class Memory:
         Raises InvalidError for a file of the store, ConflictError for another that is there, unless `force`.
         """
         lines = 0
-        target = destination.check(Path(path), self._door.path, force=force)
+        target = destination.check(Path(path), self._transport.path, force=force)
         with destination.written(target, force=force) as part, part.open("wb") as file:
-            for line in self._door.export():
+            for line in self._transport.stream("export", api.Nothing()):
                 file.write(line + b"\n")
                 lines += 1
             file.flush()

@@ -1,8 +1,9 @@
-"""Background workers of other packages inside the daemon. One that nobody uses is never imported.
+"""Plugins: other packages inside the daemon. One that nobody uses is never imported.
 
-A package announces a worker under the entry point group `scrubjay.workers`: an async function from the open service and
-the settings to a `Worker`. A worker named N is started with the daemon if the data directory holds `N.json`, the record
-that its own commands leave while it is in use; else by the first request for it.
+A package announces a plugin under the entry point group `scrubjay.workers`: an async function from the open service and
+the settings to a `Plugin`, which brings operations under names that begin with its own ("sync.log_in"). A plugin named
+N is started with the daemon if the data directory holds `N.json`, the record that its own commands leave while it is in
+use; else by the first request for one of its operations.
 
 They are other people's code, and may fail in any way (a library that is missing or broken, a bug): that is logged and
 said in `status`, and the daemon serves without them.
@@ -14,14 +15,18 @@ import asyncio
 import importlib.metadata
 import logging
 import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scrubjay.tracebacks import frames_of
 from scrubjay_shared.errors import NotFoundError, ScrubjayError, UnavailableError
 from scrubjay_shared.extras import install_command
 
 if TYPE_CHECKING:
+    from scrubjay.api.operations import Operation
+    from scrubjay.service.handlers import Handler
     from scrubjay.service.service import Service
     from scrubjay.settings import Settings
 
@@ -30,30 +35,31 @@ GROUP = "scrubjay.workers"
 log = logging.getLogger(__name__)
 
 
-class Worker(Protocol):
-    """What runs beside the service: it answers requests of its own commands, and ends when told."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """What a package runs beside the service: its operations with their handlers, and how it ends.
 
-    async def call(self, verb: str, body: bytes) -> bytes:
-        """Return the JSON answer to a JSON request. Raises ScrubjayError."""
+    `close` ends the work under way; nothing of it is lost.
+    """
 
-    async def close(self) -> None:
-        """End the work under way; nothing of it is lost."""
+    operations: Sequence[tuple[Operation, Handler]]
+    close: Callable[[], Awaitable[None]]
 
 
-class Workers:
-    """The workers of one daemon."""
+class Plugins:
+    """The plugins of one daemon."""
 
     def __init__(self, service: Service, settings: Settings) -> None:
         self._service = service
         self._settings = settings
-        self._running: dict[str, Worker] = {}
+        self._running: dict[str, Plugin] = {}
         self._failed: dict[str, ScrubjayError] = {}
         self._starting = asyncio.Lock()
         self._closed = False
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to tell a person of workers that are in use and do not run."""
+        """What to tell a person of plugins that are in use and do not run."""
         return tuple(
             f"{name} does not run: {error.message}. {error.hint}".rstrip()
             for name, error in sorted(self._failed.items())
@@ -64,16 +70,24 @@ class Workers:
         for name in sorted(path.stem for path in self._settings.data_dir.glob("*.json")):
             if importlib.metadata.entry_points(group=GROUP, name=name):
                 try:
-                    await self._worker(name)
+                    await self._plugin(name)
                 except ScrubjayError as error:
-                    log.warning("worker failed name=%s code=%s message=%s", name, error.code, error.message)
+                    log.warning("plugin failed name=%s code=%s message=%s", name, error.code, error.message)
 
-    async def call(self, name: str, verb: str, body: bytes) -> bytes:
-        """Hand a request to a worker, starting it first where it does not run."""
-        return await (await self._worker(name)).call(verb, body)
+    async def find(self, name: str) -> Operation:
+        """Return an operation of a plugin by its name, after starting the plugin where it does not run.
 
-    async def _worker(self, name: str) -> Worker:
-        """Return a running worker, started where it does not run yet. Raises ScrubjayError, whatever went wrong."""
+        Raises NotFoundError when there is none, and what starting the plugin raises.
+        """
+        plugin = await self._plugin(name.partition(".")[0])
+        found = next((operation for operation, _ in plugin.operations if operation.name == name), None)
+        if found is None:
+            known = ", ".join(operation.name for operation, _ in plugin.operations)
+            raise NotFoundError(f"there is no operation {name[:60]!r}", hint=f"operations: {known}")
+        return found
+
+    async def _plugin(self, name: str) -> Plugin:
+        """Return a running plugin, started where it does not run yet. Raises ScrubjayError, whatever went wrong."""
         async with self._starting:
             if self._closed:
                 raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
@@ -84,29 +98,32 @@ class Workers:
                         f"this daemon has no part called {name[:40]!r}", hint=f"pip install 'scrubjay[{name}]'"
                     )
                 try:
-                    self._running[name] = await self._started(next(iter(found)))
+                    plugin = await self._started(next(iter(found)))
                 except ScrubjayError as error:
                     self._failed[name] = error
                     raise
+                for operation, handler in plugin.operations:
+                    self._service.handlers.register(operation, handler)
+                self._running[name] = plugin
                 self._failed.pop(name, None)
-                log.info("worker started name=%s", name)
+                log.info("plugin started name=%s", name)
             return self._running[name]
 
-    async def _started(self, found: importlib.metadata.EntryPoint) -> Worker:
+    async def _started(self, found: importlib.metadata.EntryPoint) -> Plugin:
         try:
             start = await asyncio.to_thread(found.load)
-            worker: Worker = await start(self._service, self._settings)
+            plugin: Plugin = await start(self._service, self._settings)
         except ScrubjayError:
             raise
         except ImportError as error:
             raise unloadable(found.name, found.name, error) from error
         except Exception as error:
-            log.error("worker failed name=%s error=%s at=%s", found.name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # not its words: they may quote a memory
+            log.error("plugin failed name=%s error=%s at=%s", found.name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # not its words: they may quote a memory
             raise UnavailableError(
                 f"{found.name} cannot be started ({type(error).__qualname__})",
                 hint="scrubjay daemon logs shows where it failed",
             ) from error
-        return worker
+        return plugin
 
     async def close(self) -> None:
         """End all of them; none is started any more. A second call does nothing.
@@ -116,13 +133,15 @@ class Workers:
         self._closed = True
         async with self._starting:
             while self._running:
-                name, worker = self._running.popitem()
+                name, plugin = self._running.popitem()
+                for operation, _ in plugin.operations:
+                    self._service.handlers.unregister(operation.name)
                 try:
-                    await worker.close()
+                    await plugin.close()
                 except Exception as error:  # noqa: BLE001  # the daemon must end, and close its store
-                    log.error("worker failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # as above
+                    log.error("plugin failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # as above
                 else:
-                    log.info("worker stopped name=%s", name)
+                    log.info("plugin stopped name=%s", name)
 
 
 def unloadable(what: str, extra: str, error: ImportError) -> UnavailableError:

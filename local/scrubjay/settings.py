@@ -71,8 +71,13 @@ class Settings:
 
     @property
     def token_path(self) -> Path:
-        """The file with the daemon's bearer token, mode 0600."""
+        """The file with the daemon's bearer token, mode 0600. Who sends it is the person."""
         return self.data_dir / "token"
+
+    @property
+    def agent_token_path(self) -> Path:
+        """The file with the bearer token of agents, mode 0600."""
+        return self.data_dir / "agent_token"
 
     @property
     def log_path(self) -> Path:

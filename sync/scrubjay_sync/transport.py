@@ -12,6 +12,7 @@ import msgspec
 from scrubjay.cli import invocation
 from scrubjay.transports import client, local
 from scrubjay.transports.client import path_of
+from scrubjay.transports.http.routes import PLUGIN_PATH
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_sync.api.registry import OPERATIONS
 
@@ -47,7 +48,7 @@ class DaemonTransport:
             raise UnavailableError("the daemon has stopped", hint="the same command again works without it")
         with found:
             response = found.call(
-                "POST", path_of("/v1/workers/sync/{verb}", verb=name), msgspec.to_builtins(request), timeout=SLOW_S
+                "POST", path_of(PLUGIN_PATH, name=f"sync.{name}"), msgspec.to_builtins(request), timeout=SLOW_S
             )
         return msgspec.convert(response, OPERATIONS[name].response)
 

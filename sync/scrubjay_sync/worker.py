@@ -7,14 +7,20 @@ import logging
 import os
 import random
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from scrubjay.api.operations import PERSON_ONLY, Operation, Transport
+from scrubjay.plugins import Plugin
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
+from scrubjay_sync.api.registry import OPERATIONS
+from scrubjay_sync.api.registry import Operation as Types
 from scrubjay_sync.operations.client import SyncClient
-from scrubjay_sync.operations.dispatch import Dispatcher
+from scrubjay_sync.operations.dispatch import HANDLERS, Handler
 
 if TYPE_CHECKING:
+    from scrubjay.api.caller import Caller
     from scrubjay.service.service import Service
     from scrubjay.settings import Settings
 
@@ -24,7 +30,7 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 log = logging.getLogger(__name__)
 
 
-async def start(service: Service, settings: Settings) -> Dispatcher:
+async def start(service: Service, settings: Settings) -> Plugin:
     """Return the operations over the daemon's store; its rounds begin at once if this machine is logged in.
 
     A login that cannot be opened (its keys are gone) is logged, and each operation says what to do: logging out of it
@@ -44,4 +50,23 @@ async def start(service: Service, settings: Settings) -> Dispatcher:
         await client.session()
     except ScrubjayError as error:
         log.warning("sync cannot begin code=%s", error.code)
-    return Dispatcher(client)
+    return Plugin(
+        operations=[
+            (_operation(name, types), partial(_run, client, HANDLERS[name])) for name, types in OPERATIONS.items()
+        ],
+        close=client.close,
+    )
+
+
+def _operation(name: str, types: Types) -> Operation:
+    return Operation(
+        name=f"sync.{name}",
+        request=types.request,
+        response=types.response,
+        principals=PERSON_ONLY,
+        transports=frozenset({Transport.HTTP}),
+    )
+
+
+async def _run(client: SyncClient, handler: Handler, _: Caller, request: Any) -> Any:
+    return await handler(client, request)

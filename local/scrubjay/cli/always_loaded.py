@@ -9,10 +9,10 @@ from scrubjay.cli.reports import AlwaysLoaded
 from scrubjay_shared.records import Layer
 
 if TYPE_CHECKING:
-    from scrubjay.transports.local import Door
+    from scrubjay.transports.local import Transport
 
 
-def always_loaded(store: Door) -> AlwaysLoaded:
+def always_loaded(store: Transport) -> AlwaysLoaded:
     """Return the lines of the layers that every agent is given."""
     lines: dict[Layer, dict[str, str]] = {}
     for layer in (Layer.IDENTITY, Layer.ACTIVE):

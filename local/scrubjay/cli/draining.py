@@ -10,7 +10,7 @@ from scrubjay.cli import render
 from scrubjay.cli.output import Output
 
 if TYPE_CHECKING:
-    from scrubjay.transports.local import Door
+    from scrubjay.transports.local import Transport
 
 
 LOOK_S = 0.2
@@ -25,7 +25,7 @@ SETTLE_MS = 3_600_000
 """How long the rest may take: an hour is more than a store of a hundred thousand events needs on a small machine."""
 
 
-def finish(store: Door, out: Output, *, wait: bool) -> None:
+def finish(store: Transport, out: Output, *, wait: bool) -> None:
     """Wait until all is learned, when asked to, or when no daemon would do it after us."""
     if not wait and store.through == "daemon":
         return
@@ -37,7 +37,7 @@ def finish(store: Door, out: Output, *, wait: bool) -> None:
         )
 
 
-def settled(store: Door, out: Output) -> api.SettleAnswer:
+def settled(store: Transport, out: Output) -> api.SettleAnswer:
     """Wait until all is learned and embedded, and show how far it is. Returns what could not be done.
 
     The jobs do the work and the bar follows them; the verb `settle` then does what they left.

@@ -37,12 +37,12 @@ def settings_of(line: Namespace) -> settings.Settings:
 
 
 @contextmanager
-def store(line: Namespace, *, background: bool = False) -> Iterator[local.Door]:
+def store(line: Namespace, *, background: bool = False) -> Iterator[local.Transport]:
     """Open the store for this command: through the daemon when it runs, else here, and closed after it."""
     chosen = settings_of(line)
     told = nothing if line.quiet else waiting
     opened = local.open_store(chosen.store_path, chosen, background=background, wait_s=WAIT_S, waiting=told)
-    if isinstance(opened, local.Daemon) and not line.quiet:
+    if isinstance(opened, local.DaemonTransport) and not line.quiet:
         say_version(opened.running)
     try:
         yield opened
@@ -74,7 +74,7 @@ def say_version(running: client.Running | None) -> None:
         say(f"{apart[0]}; {apart[1]}")
 
 
-def embedded(opened: local.Door) -> None:
+def embedded(opened: local.Transport) -> None:
     """Embed what this command wrote, where no daemon does it: else it would never be found by its meaning."""
     if opened.through == "process":
         opened.call("settle", api.SettleRequest(timeout_ms=EMBED_MS))

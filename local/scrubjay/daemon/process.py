@@ -1,9 +1,9 @@
-"""The daemon's process: takes the store, opens the two doors, says where it is, and leaves nothing behind.
+"""The daemon's process: takes the store, opens its two listeners, says where it is, and leaves nothing behind.
 
 Theory of operation. The store's lock decides who is the daemon; the system releases it when its holder dies, however it
 dies. Everything else on disk (`daemon.json`, the socket) is a hint that only the lock's holder writes: so a stale hint
 is simply written over, and two daemons started at once need no other rule. Order matters at both ends: the lock comes
-before the doors, the doors before the hint, and on the way out the hint goes first and the lock last. One event loop,
+before the listeners, they before the hint, and on the way out the hint goes first and the lock last. One event loop,
 one service, one uvicorn server on two listening sockets; at rest it sleeps until a request, a job, a signal, or its
 next look at whether its store and its program are still there (`watch`).
 """
@@ -31,7 +31,7 @@ import uvicorn
 from scrubjay import settings as options
 from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
-from scrubjay.plugins import Workers
+from scrubjay.plugins import Plugins
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.service import Service
 from scrubjay.store import StoreInUseError, gone, identity, replaced
@@ -101,11 +101,12 @@ async def _serve(
                 raise _stopped_early()
             _log_to_file(settings, policy, foreground=foreground)
             token = _token(settings.token_path)
+            agent_token = _token(settings.agent_token_path)
             warnings: list[str] = []
             tcp = undo.enter_context(contextlib.closing(_tcp_socket(settings, warnings)))
-            doors = [tcp]
+            listeners = [tcp]
             if settings.socket is not None:
-                doors.append(undo.enter_context(contextlib.closing(_unix_socket(settings.socket))))
+                listeners.append(undo.enter_context(contextlib.closing(_unix_socket(settings.socket))))
                 undo.callback(_remove_own, settings.socket, identity(settings.socket))
             host, port = tcp.getsockname()[:2]
             record = Running(
@@ -119,20 +120,21 @@ async def _serve(
                 started=int(time.time() * 1000),
                 warnings=tuple(warnings),
             )
-            workers = Workers(service, settings)
+            plugins = Plugins(service, settings)
+            service.warnings += [lambda: record.warnings, lambda: plugins.warnings]
             app = create_app(
                 service,
                 token=token,
+                agent_token=agent_token,
                 version=record.version,
                 instance=record.instance,
-                warnings=lambda: (*record.warnings, *workers.warnings),
                 policy=policy,
-                workers=workers,
+                plugins=plugins,
             )
             service.scheduler.start()
             undo.push_async_callback(service.scheduler.stop)
-            undo.push_async_callback(workers.close)
-            await workers.start()
+            undo.push_async_callback(plugins.close)
+            await plugins.start()
             # What is here now stays. The collector need not walk over it each time that a large request makes it look
             # at everything, 30 ms in which no other thread runs.
             gc.freeze()
@@ -146,10 +148,10 @@ async def _serve(
                     change = await _ended(stopping, watch.changed(policy.daemon.watch_seconds))
                 app.state.ready = False
                 log.info("stopping pid=%d because=%s", record.pid, "told to" if change is None else change.value)
-                await workers.close()  # while the doors are open: whoever waits for one is answered, not waited for
+                await plugins.close()  # while the listeners are open: whoever waits for one is answered, not waited for
 
             undo.callback(_withdraw, settings.data_dir, record)
-            await _Server(_config(app, policy), until_stopped).serve(sockets=doors)
+            await _Server(_config(app, policy), until_stopped).serve(sockets=listeners)
             if change is Change.STORE_GONE:
                 _abandon(settings, record)
         log.info("stopped pid=%d", record.pid)
@@ -199,7 +201,7 @@ class _Server(uvicorn.Server):
     """uvicorn without its ten wake-ups a second, and with our signals.
 
     Its own loop only refreshes a Date header and looks whether to exit; ours awaits `until_stopped`, which runs from
-    the moment the doors are open until they are to be closed.
+    the moment the listeners are open until they are to be closed.
     """
 
     def __init__(self, config: uvicorn.Config, until_stopped: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -207,7 +209,7 @@ class _Server(uvicorn.Server):
         self._until_stopped = until_stopped
 
     async def main_loop(self) -> None:
-        """Return when the doors are to be closed."""
+        """Return when the listeners are to be closed."""
         await self._until_stopped()
 
     @contextlib.contextmanager

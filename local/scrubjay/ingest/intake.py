@@ -19,6 +19,8 @@ from typing import Any
 import msgspec
 
 from scrubjay import redaction
+from scrubjay.api.access import RESERVED_NAMES, TRUST_CEILING
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.policy import MemoryPolicy, RedactPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
@@ -40,24 +42,29 @@ from scrubjay_shared.records import (
 
 
 class Source(StrEnum):
-    """The way by which a draft came: the person's own act, a file that is read, or a file that the person restores."""
+    """The way by which a draft came: the person's own act, an agent, a file that is read, or one that is restored."""
 
     PERSON = "person"
+    AGENT = "agent"
     IMPORT = "import"
     RESTORE = "restore"
 
 
 TRUST_FROM: dict[Source, Trust] = {
-    Source.PERSON: Trust.USER,
-    Source.IMPORT: Trust.IMPORT,
-    Source.RESTORE: Trust.USER,
+    Source.PERSON: TRUST_CEILING[Principal.PERSON],
+    Source.AGENT: TRUST_CEILING[Principal.AGENT],
+    Source.IMPORT: TRUST_CEILING[Principal.IMPORTER],
+    Source.RESTORE: TRUST_CEILING[Principal.PERSON],
 }
 """The most that can be believed of what came by a way, whatever it says of itself."""
 
-IDENTITY_PREFIX = "identity/"
-ACTIVE_PREFIX = "active/"
-SLOTS = (IDENTITY_PREFIX, ACTIVE_PREFIX)
-"""How the names of always loaded lines begin. An import may claim none: it would hold the person's next line."""
+
+def source_of(caller: Caller) -> Source:
+    """Return the way by which the drafts of a caller come."""
+    if caller.principal is Principal.AGENT:
+        return Source.AGENT
+    return Source.IMPORT if caller.principal is Principal.IMPORTER else Source.PERSON
+
 
 ROLE_OF: dict[EventType, Role] = {
     EventType.USER_MESSAGE: Role.USER,
@@ -218,11 +225,13 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source) -> MemoryDr
 def _lowered(draft: MemoryDraft, source: Source) -> MemoryDraft:
     """Return a draft with no more trust, layer, kind and names than the way it came allows."""
     trust = least(draft.trust, TRUST_FROM[source])
-    if source is Source.PERSON:
+    if source in {Source.PERSON, Source.AGENT}:
         return replace(draft, trust=trust)
     if source is Source.RESTORE:
         return replace(draft, trust=trust, layer=allowed_layer(draft.layer, trust))
-    names = [given for given in (draft.name, *draft.aliases) if given is not None and not given.startswith(SLOTS)]
+    names = [
+        given for given in (draft.name, *draft.aliases) if given is not None and not given.startswith(RESERVED_NAMES)
+    ]
     return replace(
         draft,
         trust=trust,
@@ -334,7 +343,8 @@ def topic(policy: MemoryPolicy, text: str) -> str | None:
             f"a topic must have at most {longest} characters, got {len(text)}",
             hint="choose a short label; the content can hold the rest",
         )
-    return redaction.clean(valid(text), policy.redact).text.strip()[: policy.limits.max_name_chars] or None
+    cleaned = redaction.clean(valid(text), policy.redact).text.strip()
+    return cleaned[: policy.limits.max_name_chars].strip() or None
 
 
 def check_time(key: str, at: int | None, *, latest: int = MAX_MILLIS) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from scrubjay import api, destination
+from scrubjay.api.caller import Caller
 from scrubjay.garbage import uncollected
 from scrubjay.importers import export_format
 from scrubjay.service.threads import off_loop
@@ -38,7 +39,7 @@ class Archives:
         self._now = now
         self.ours: tuple[Path, ...] = ()
 
-    async def export(self) -> AsyncGenerator[bytes, None]:
+    async def export(self, _caller: Caller, _: api.Nothing) -> AsyncGenerator[bytes, None]:
         """Yield the lines of an export: everything that is not derived, as it is at the first line."""
         await self._flush_accesses()
         await self._store.write(lambda tx: tx.accesses.log_all())
@@ -54,7 +55,7 @@ class Archives:
                 logged = export_format.OpRecord(device=device, seq=seq, data=data)
                 yield await off_loop(len(data or b""), partial(export_format.line, logged))
 
-    async def backup(self, request: api.PathRequest) -> api.PathAnswer:
+    async def backup(self, _: Caller, request: api.PathRequest) -> api.PathAnswer:
         """Write a checked copy of the store to an absolute path, while it runs.
 
         Raises InvalidError for a file of the store itself, ConflictError for another that is there, unless `force`.
@@ -69,7 +70,7 @@ class Archives:
         size, digest = await self._store.backup(target, force=request.force)
         return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
 
-    async def rebuild(self, request: api.RebuildRequest) -> api.RebuildAnswer:
+    async def rebuild(self, _: Caller, request: api.RebuildRequest) -> api.RebuildAnswer:
         """Make everything derived again, from events and ops alone."""
 
         def work(tx: Transaction) -> tuple[int, int, str, str]:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import cast
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
-from scrubjay.service.references import References, visible
+from scrubjay.service.references import References
 from scrubjay.store import Conflict, MemoryWrite, Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, millis_of
@@ -24,21 +26,24 @@ class Conflicts:
         self._references = references
         self._wake = wake
 
-    async def conflicts(self, request: api.ConflictsRequest) -> api.ConflictsAnswer:
+    async def conflicts(self, caller: Caller, request: api.ConflictsRequest) -> api.ConflictsAnswer:
         """Return the fields that devices wrote without having seen each other's values, and all these values."""
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
         found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_of_places(one)]
         memories = await self._store.read(lambda q: q.memories.by_id([one.memory_id for one in found]))
         return api.ConflictsAnswer(
             conflicts=tuple(
                 _conflict(one, memories[one.memory_id])
                 for one in found
-                if one.memory_id in memories and visible(memories[one.memory_id], request.project, request.session_id)
+                if one.memory_id in memories and seen.shows(memories[one.memory_id])
             )
         )
 
-    async def resolve(self, request: api.ResolveRequest) -> api.Entry:
+    async def resolve(self, caller: Caller, request: api.ResolveRequest) -> api.Entry:
         """Write the version of a field that is right as one that has seen all others; no device lists them again."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        memory_id = await self._references.resolve(request.ref, seen)
+        access.check_change(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
         for one in await self._store.read(lambda q: q.conflicts.open(memory_id)):
             if _field_name(one.field) == request.field:
                 values = {_version_name(stamp): value for stamp, value in one.versions}

@@ -7,13 +7,15 @@ from dataclasses import replace
 from functools import partial
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.access import ACTIVE_PREFIX, IDENTITY_PREFIX, View
+from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
-from scrubjay.ingest.intake import ACTIVE_PREFIX, IDENTITY_PREFIX
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import budget
 from scrubjay.service import transfer
 from scrubjay.service.forget import Forgetting
-from scrubjay.service.references import References, visible
+from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.errors import ConflictError, NotFoundError
@@ -39,10 +41,11 @@ class Context:
         self._forgetting = forgetting
         self._wake = wake
 
-    async def context(self, request: api.ContextRequest) -> api.ContextAnswer:
+    async def context(self, caller: Caller, request: api.ContextRequest) -> api.ContextAnswer:
         """Return the startup context: who the agent is and what it is at, within their budgets."""
-        identity = await self.slots(Layer.IDENTITY, request.project, request.session_id)
-        active = await self.slots(Layer.ACTIVE, request.project, request.session_id)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        identity = await self.slots(Layer.IDENTITY, seen)
+        active = await self.slots(Layer.ACTIVE, seen)
         limits = self._policy.limits
         made = partial(
             budget.context,
@@ -54,15 +57,16 @@ class Context:
         found = await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
         return replace(found, notes=await self._references.notes_on(request.project))
 
-    async def set_identity(self, request: api.SlotRequest) -> api.ContextAnswer:
+    async def set_identity(self, caller: Caller, request: api.SlotRequest) -> api.ContextAnswer:
         """Set one line of the identity layer."""
-        return await self._set_slot(Layer.IDENTITY, IDENTITY_PREFIX, request)
+        return await self._set_slot(caller, Layer.IDENTITY, IDENTITY_PREFIX, request)
 
-    async def set_active(self, request: api.SlotRequest) -> api.ContextAnswer:
+    async def set_active(self, caller: Caller, request: api.SlotRequest) -> api.ContextAnswer:
         """Set one line of the active layer."""
-        return await self._set_slot(Layer.ACTIVE, ACTIVE_PREFIX, request)
+        return await self._set_slot(caller, Layer.ACTIVE, ACTIVE_PREFIX, request)
 
-    async def _set_slot(self, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
+    async def _set_slot(self, caller: Caller, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
+        access.check_layer(caller, layer)
         name = prefix + intake.name(self._policy, request.key)
         if not request.value.strip():
             held = (await self._store.read(lambda q: q.names.holders([name]))).get(name)
@@ -70,8 +74,8 @@ class Context:
                 raise NotFoundError(
                     f"the {layer} layer has no line called {request.key!r}", hint="scrubjay context shows its lines"
                 )
-            await self._forgetting.forget(api.ForgetRequest(ref=held))
-            return await self.context(api.ContextRequest())
+            await self._forgetting.forget(caller, api.ForgetRequest(ref=held))
+            return await self.context(caller, api.ContextRequest())
         content = await off_loop(len(request.value), lambda: intake.content(self._policy, request.value))
 
         def work(tx: Transaction) -> None:
@@ -91,13 +95,13 @@ class Context:
 
         await self._store.write(work)
         self._wake("embed")
-        return await self.context(api.ContextRequest())
+        return await self.context(caller, api.ContextRequest())
 
-    async def slots(self, layer: Layer, project: str | None, session_id: str | None) -> dict[str, str]:
+    async def slots(self, layer: Layer, seen: View) -> dict[str, str]:
         """Return the lines of a layer that a caller sees, by their keys."""
         lines: dict[str, str] = {}
         for memory in await self._store.read(lambda q: q.memories.layer(layer.value)):
-            if visible(memory, project, session_id) and memory.superseded_by is None:
+            if seen.shows(memory) and memory.superseded_by is None:
                 name = memory.name or memory.id[-6:]
                 lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content
         return lines

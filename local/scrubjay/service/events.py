@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
@@ -37,7 +39,7 @@ class Events:
         self._wake = wake
         self._now = now
 
-    async def ingest(self, request: api.IngestRequest) -> api.IngestAnswer:
+    async def ingest(self, caller: Caller, request: api.IngestRequest) -> api.IngestAnswer:
         """Redact, normalise and append a batch of events; durable when this returns.
 
         Raises InvalidError naming the first draft that cannot be an event; then none of the batch is stored.
@@ -47,9 +49,10 @@ class Events:
                 f"a request must have at most {self._policy.limits.max_batch} events, got {len(request.events)}",
                 hint="send them in several requests",
             )
+        drafts = [access.owned(caller, draft) for draft in request.events]
         # Metadata is cleaned too, and nobody knows how long it takes before it is.
-        chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in request.events)
-        cleaned = await off_loop(chars, partial(self.cleaned, request.events, intake.Source.PERSON, self._now()))
+        chars = sum(SMALL_CHARS if draft.metadata else len(draft.text) + 1 for draft in drafts)
+        cleaned = await off_loop(chars, partial(self.cleaned, drafts, intake.source_of(caller), self._now()))
         return await self.append([one for one in cleaned if isinstance(one, intake.Clean)], learn=request.learn)
 
     def cleaned(
@@ -63,7 +66,7 @@ class Events:
                     intake.event(draft, place, device=self._store.device, now=now, policy=self._policy, source=source)
                 )
             except InvalidError as error:
-                if source is intake.Source.PERSON:
+                if source is not intake.Source.IMPORT:
                     raise
                 found.append(error)
         return found
@@ -108,11 +111,16 @@ class Events:
             skipped=skipped_of(skipped),
         )
 
-    async def events(self, request: api.EventsRequest) -> api.EventsAnswer:
+    async def events(self, caller: Caller, request: api.EventsRequest) -> api.EventsAnswer:
         """Return a page of events in time order."""
         check_times(request.since, request.until)
+        seen = access.view(caller, project=request.project)
         chosen = EventFilter(
-            session_id=request.session_id, project=request.project, since=request.since, until=request.until
+            session_id=request.session_id,
+            project=seen.project,
+            own_session=seen.session_id,
+            since=request.since,
+            until=request.until,
         )
         found, more = await self._store.read(
             lambda q: q.events.page(
@@ -125,9 +133,11 @@ class Events:
         notes = await self._references.notes_on(request.project)
         return api.EventsAnswer(events=tuple(found), next=cursor_text(more), notes=notes)
 
-    async def sessions(self, _: api.Nothing) -> api.SessionsAnswer:
+    async def sessions(self, caller: Caller, _: api.Nothing) -> api.SessionsAnswer:
         """Return all sessions, newest first."""
-        return api.SessionsAnswer(sessions=tuple(await self._store.read(lambda q: q.events.sessions())))
+        seen = access.view(caller)
+        found = await self._store.read(lambda q: q.events.sessions())
+        return api.SessionsAnswer(sessions=tuple(session for session in found if seen.shows_session(session)))
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

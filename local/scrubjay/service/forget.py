@@ -9,8 +9,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
-from scrubjay.service.references import References, no_memory, visible_event
+from scrubjay.service.references import References
 from scrubjay.store import Store, Transaction, copies
 from scrubjay_shared.errors import UnavailableError
 
@@ -33,19 +35,21 @@ class Forgetting:
         self._unsaved_index = unsaved_index
         self._wake = wake
 
-    async def forget(self, request: api.ForgetRequest) -> api.ForgetAnswer:
+    async def forget(self, caller: Caller, request: api.ForgetRequest) -> api.ForgetAnswer:
         """Erase a memory or an event: rows, full text, vector, log; unless told otherwise, its source passages too.
 
         A memory that rests on erased words alone goes with them. Copies that migrations left beside the store go too;
         backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
         event = (await self._store.read(lambda q: q.events.by_id([ref], chars=0))).get(ref)
-        if event is not None and not visible_event(event, request.project, request.session_id):
-            raise no_memory(ref)
-        memory_id = (
-            "" if event is not None else await self._references.resolve(ref, request.project, request.session_id)
-        )
+        if event is not None and not seen.shows_event(event):
+            raise access.not_found(ref)
+        memory_id = ""
+        if event is None:
+            memory_id = await self._references.resolve(ref, seen)
+            access.check_forget(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
 
         def work(tx: Transaction) -> api.ForgetAnswer:
             return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service.references import References, visible_event
+from scrubjay.service.references import References
 from scrubjay.store import Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
@@ -23,15 +25,16 @@ class History:
         self._policy = policy
         self._references = references
 
-    async def why(self, request: api.RefRequest) -> api.WhyAnswer:
+    async def why(self, caller: Caller, request: api.RefRequest) -> api.WhyAnswer:
         """Return the passages a memory was read from, with their events, and everything that happened to it."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        view = access.view(caller, project=request.project, session_id=request.session_id)
+        memory_id = await self._references.resolve(request.ref, view)
         grips = (await self._store.read(lambda q: q.grips.of_memories([memory_id]))).get(memory_id, ())
         sources: list[api.Source] = []
         for grip in grips:
             chars = max(grip.span_end, self._policy.limits.hit_chars)
             run = await self._store.read(lambda q: q.events.run(grip.event_id_start, grip.event_id_end, chars=chars))
-            seen = tuple(event for event in run if visible_event(event, request.project, request.session_id))
+            seen = tuple(event for event in run if view.shows_event(event))
             sources.append(api.Source(grip=grip, events=seen))
         entry = await self._references.entry(memory_id)
         history = tuple(_change(row) for row in await self._store.read(lambda q: q.ops.history(memory_id)))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from scrubjay import api, importers, redaction
+from scrubjay.api.caller import IMPORTER, Caller
 from scrubjay.importers import export_format, reconcile
 from scrubjay.importers.parsing import as_utf8, decoded
 from scrubjay.ingest import intake
@@ -45,7 +46,7 @@ class Imports:
         self._wake = wake
         self._now = now
 
-    async def load(self, request: api.ImportRequest) -> api.ImportAnswer:
+    async def load(self, _: Caller, request: api.ImportRequest) -> api.ImportAnswer:
         """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated.
 
         What a file says of itself counts for no more than an import. An export that the person restores is their own
@@ -144,7 +145,7 @@ class Imports:
         if changed:
             await self._store.write(lambda tx: tx.memories.write(changed))
             self._wake("embed")
-        added = await self._memories.add_all(fresh) if fresh else []
+        added = await self._memories.add_all(IMPORTER, fresh) if fresh else []
         return plan, sum(1 for _, new in added if new), said, lowered
 
     async def _under_earlier_keys(

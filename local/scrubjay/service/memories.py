@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
@@ -39,15 +41,15 @@ class Memories:
         self._references = references
         self._wake = wake
 
-    async def add(self, request: MemoryDraft) -> api.Entry:
+    async def add(self, caller: Caller, request: MemoryDraft) -> api.Entry:
         """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
-        cleaned = await off_loop(
-            len(request.content), lambda: intake.memory(request, self._policy, intake.Source.PERSON)
-        )
-        ((memory_id, created),) = await self.add_all([cleaned])
+        access.check_memory(caller, request)
+        source = intake.source_of(caller)
+        cleaned = await off_loop(len(request.content), lambda: intake.memory(request, self._policy, source))
+        ((memory_id, created),) = await self.add_all(caller, [cleaned])
         return await self._references.entry(memory_id, created=created)
 
-    async def add_all(self, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
+    async def add_all(self, caller: Caller, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
         """Store drafts that were cleaned. Returns the id of each and whether it is new."""
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
@@ -72,7 +74,7 @@ class Memories:
                         placed.append((found, said, embedded[1][place]))
                     continue
                 answers.append((found, False))
-                if names:
+                if names and access.may_name_existing(caller):
                     earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
                     fields = dict(earlier.fields)
                     if draft.name is not None and not tx.queries.memories.is_named(found) and Field.NAME not in fields:
@@ -88,9 +90,10 @@ class Memories:
             self._wake("embed")
         return answers
 
-    async def page(self, request: api.ListRequest) -> api.ListAnswer:
+    async def page(self, caller: Caller, request: api.ListRequest) -> api.ListAnswer:
         """Return a page of memories, newest first."""
         check_times(request.since, request.until)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
         chosen = MemoryFilter(
             type=request.type,
             kind=request.kind,
@@ -98,8 +101,8 @@ class Memories:
             scope=request.scope,
             since=request.since,
             until=request.until,
-            project=request.project,
-            session_id=request.session_id,
+            project=seen.project,
+            session_id=seen.session_id,
         )
         found, more = await self._store.read(
             lambda q: q.memories.page(
@@ -119,14 +122,14 @@ class Memories:
             notes=await self._references.notes_on(request.project),
         )
 
-    async def get(self, request: api.RefRequest) -> api.Entry:
+    async def get(self, caller: Caller, request: api.RefRequest) -> api.Entry:
         """Return one memory."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
-        return await self._references.entry(memory_id)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        return await self._references.entry(await self._references.resolve(request.ref, seen))
 
-    async def update(self, request: api.UpdateRequest) -> api.Entry:
+    async def update(self, caller: Caller, request: api.UpdateRequest) -> api.Entry:
         """Write new values for some fields of a memory. Raises InvalidError when none is given."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        memory_id = await self._changed(caller, request)
         intake.check_salience(request.salience)
         fields: dict[Field, Any] = {}
         if request.content is not None:
@@ -139,6 +142,7 @@ class Memories:
         if request.topic is not None:
             fields[Field.TOPIC] = intake.topic(self._policy, request.topic)
         if request.layer is not None:
+            access.check_layer(caller, request.layer)
             intake.check_layer(request.layer, (await self._store.read(lambda q: q.memories.get(memory_id))).trust)
             fields[Field.LAYER] = request.layer.value
         if request.metadata is not None:
@@ -153,21 +157,30 @@ class Memories:
             self._wake("embed")
         return await self._references.entry(memory_id)
 
-    async def rename(self, request: api.RenameRequest) -> api.Entry:
+    async def rename(self, caller: Caller, request: api.RenameRequest) -> api.Entry:
         """Give a memory another canonical name; the old one stays as an alias."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        memory_id = await self._changed(caller, request)
         name = intake.name(self._policy, request.name)
+        access.check_name(caller, name)
         write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
         await self._store.write(lambda tx: tx.memories.write([write]))
         return await self._references.entry(memory_id)
 
-    async def alias(self, request: api.AliasRequest) -> api.Entry:
+    async def alias(self, caller: Caller, request: api.AliasRequest) -> api.Entry:
         """Bind an additional name, or with `remove` take it away."""
-        memory_id = await self._references.resolve(request.ref, request.project, request.session_id)
+        memory_id = await self._changed(caller, request)
         name = intake.name(self._policy, request.alias)
+        access.check_name(caller, name)
         if request.remove:
             await self._store.write(lambda tx: tx.memories.unclaim(memory_id, name))
         else:
             write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
             await self._store.write(lambda tx: tx.memories.write([write]))
         return await self._references.entry(memory_id)
+
+    async def _changed(self, caller: Caller, request: api.UpdateRequest | api.RenameRequest | api.AliasRequest) -> str:
+        """Return the id of the memory that a request changes. Raises NotFoundError, DeniedError."""
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        memory_id = await self._references.resolve(request.ref, seen)
+        access.check_change(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
+        return memory_id

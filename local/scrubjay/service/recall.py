@@ -13,6 +13,9 @@ from dataclasses import replace
 from functools import partial
 
 from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.access import View
+from scrubjay.api.caller import Caller
 from scrubjay.dates import find_dates
 from scrubjay.ingest import intake
 from scrubjay.jobs.recall_counts import RecallCounts
@@ -29,7 +32,7 @@ from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
+from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventType, Grip, Memory
 from scrubjay_shared.text import query_tokens
 
@@ -62,10 +65,11 @@ class Recall:
         self._counts = counts
         self._now = now
 
-    async def recall(self, request: api.RecallRequest) -> api.RecallAnswer:
+    async def recall(self, caller: Caller, request: api.RecallRequest) -> api.RecallAnswer:
         """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
         began = time.perf_counter()
-        text = self._check_recall(request)
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        text = self._check_recall(request, seen)
         hybrid = request.mode is api.Mode.HYBRID
         stages = dict.fromkeys(("embed", "rank", "rerank", "read"), 0.0)
         notes: list[str] = [*await self._references.notes_on(request.project)]
@@ -93,8 +97,8 @@ class Recall:
             spread=(0.0, 1.0) if asked is None else asked.spread,
         )
         filters = Filters(
-            caller_project=request.project,
-            caller_session=request.session_id,
+            caller_project=seen.project,
+            caller_session=seen.session_id,
             kinds=frozenset(request.kinds),
             types=frozenset(kind.value for kind in request.types) or None,
             min_salience=request.min_salience,
@@ -178,7 +182,7 @@ class Recall:
             return replace(ranking, hits=ranking.hits[:limit]), note
         return reranked(ranking, logits, policy, limit=limit), note
 
-    def _check_recall(self, request: api.RecallRequest) -> str:
+    def _check_recall(self, request: api.RecallRequest, seen: View) -> str:
         work = self._policy().work
         if not 1 <= request.limit <= work.recalled_hits:
             raise InvalidError(
@@ -207,11 +211,7 @@ class Recall:
                 f"kinds must be memory, event or both, got {', '.join(request.kinds)[:80] or 'an empty list'}",
                 hint="leave it out to search both",
             )
-        caller = {request.project, request.session_id} - {None}
-        if caller and request.resource_id is not None and request.resource_id not in caller:
-            raise DeniedError(
-                f"{request.resource_id} is not the caller's own project or session", hint="leave out resource_id"
-            )
+        access.check_resource(seen, request.resource_id)
         return intake.valid(request.query)
 
     async def _named(self, text: str) -> Sequence[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrubjay import api, projects
+from scrubjay.api import access
+from scrubjay.api.access import View
 from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.store import Store
-from scrubjay_shared.errors import NotFoundError
-from scrubjay_shared.records import Event, Memory, Scope
 
 
 class References:
@@ -19,13 +19,13 @@ class References:
         self._store = store
         self._index = index
 
-    async def resolve(self, ref: str, project: str | None, session_id: str | None) -> str:
+    async def resolve(self, ref: str, seen: View) -> str:
         """Return the id of the memory that a caller means. Raises NotFoundError for one that it may not see."""
         memory_id = await self._store.read(lambda q: q.memories.resolve(intake.valid(ref)))
-        if project is not None or session_id is not None:
+        if seen.is_bounded:
             memory = (await self._store.read(lambda q: q.memories.by_id([memory_id], chars=0))).get(memory_id)
-            if memory is None or not visible(memory, project, session_id):
-                raise no_memory(ref)
+            if memory is None or not seen.shows(memory):
+                raise access.not_found(ref)
         return memory_id
 
     async def notes_on(self, project: str | None) -> tuple[str, ...]:
@@ -43,22 +43,3 @@ class References:
         memory = await self._store.read(lambda q: q.memories.get(memory_id))
         names = (await self._store.read(lambda q: q.names.aliases([memory_id]))).get(memory_id, ())
         return api.Entry(memory=memory, aliases=tuple(alias.name for alias in names), created=created)
-
-
-def visible(memory: Memory, project: str | None, session_id: str | None) -> bool:
-    """Say whether a caller sees a memory."""
-    if project is None and session_id is None:
-        return True
-    return memory.scope is Scope.USER or memory.resource_id in {project, session_id} - {None}
-
-
-def visible_event(event: Event, project: str | None, session_id: str | None) -> bool:
-    """Say whether a caller sees an event."""
-    if project is None and session_id is None:
-        return True
-    return event.project in {project, None} or event.session_id == session_id
-
-
-def no_memory(ref: str) -> NotFoundError:
-    """Return the error for a memory that is not there, or not to be seen."""
-    return NotFoundError(f"there is no memory {ref[:60]!r}", hint="scrubjay list shows all memories with their ids")

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,8 @@ import msgspec
 import numpy as np
 
 from scrubjay import api
+from scrubjay.api.access import EVERYTHING
+from scrubjay.api.caller import Caller
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.maintain import Maintain
@@ -36,6 +38,7 @@ from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
 from scrubjay.service.forget import Forgetting
+from scrubjay.service.handlers import Handlers
 from scrubjay.service.history import History
 from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
@@ -82,7 +85,7 @@ class Service:
             store,
             policy,
             stopping,
-            identity=lambda: self._context.slots(Layer.IDENTITY, None, None),
+            identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=lambda: self.on_work("embed"),
         )
         self.embed = Embed(self._models, stopping)
@@ -93,6 +96,8 @@ class Service:
         )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
+        self.warnings: list[Callable[[], Iterable[str]]] = []
+        """What `status` is to say of what runs around the store; each is called when it is asked."""
         self._compose(named)
 
     def _compose(self, named: ModelSettings) -> None:
@@ -134,33 +139,41 @@ class Service:
             to_learn=self.distill.pending,
             jobs=self.scheduler.jobs,
             started=now(),
+            warnings=self.warnings,
         )
-        self.ingest = self._events.ingest
-        self.events = self._events.events
-        self.sessions = self._events.sessions
-        self.add = self._memories.add
-        self.list = self._memories.page
-        self.get = self._memories.get
-        self.update = self._memories.update
-        self.rename = self._memories.rename
-        self.alias = self._memories.alias
-        self.why = history.why
-        self.conflicts = conflicts.conflicts
-        self.resolve = conflicts.resolve
-        self.forget = self._forgetting.forget
-        self.recall = recall.recall
         self.indexed = self._maintainer.indexed
-        self.context = self._context.context
-        self.set_identity = self._context.set_identity
-        self.set_active = self._context.set_active
-        self.import_ = imports.load
-        self.export = self.archives.export
-        self.backup = self.archives.backup
-        self.rebuild = self.archives.rebuild
-        self.stats = status.stats
-        self.status = status.status
-        self.models = status.models
-        self.use_model = status.use_model
+        self.handlers = Handlers(
+            {
+                "ingest": self._events.ingest,
+                "events": self._events.events,
+                "sessions": self._events.sessions,
+                "add": self._memories.add,
+                "list": self._memories.page,
+                "get": self._memories.get,
+                "update": self._memories.update,
+                "forget": self._forgetting.forget,
+                "rename": self._memories.rename,
+                "alias": self._memories.alias,
+                "why": history.why,
+                "conflicts": conflicts.conflicts,
+                "resolve": conflicts.resolve,
+                "recall": recall.recall,
+                "context": self._context.context,
+                "set_identity": self._context.set_identity,
+                "set_active": self._context.set_active,
+                "import": imports.load,
+                "stats": status.stats,
+                "status": status.status,
+                "settle": self._settle,
+                "backup": self.archives.backup,
+                "rebuild": self.archives.rebuild,
+                "models": status.models,
+                "use_model": status.use_model,
+            },
+            {"export": self.archives.export},
+        )
+        self.call = self.handlers.call
+        self.stream = self.handlers.stream
 
     def _wake(self, job: str) -> None:
         self.on_work(job)
@@ -233,7 +246,8 @@ class Service:
             threads=settings.threads,
         )
         sockets = () if settings.socket is None else (settings.socket,)
-        service.archives.ours = (settings.config_path, settings.log_path, settings.token_path, *sockets)
+        tokens = (settings.token_path, settings.agent_token_path)
+        service.archives.ours = (settings.config_path, settings.log_path, *tokens, *sockets)
         return service
 
     @property
@@ -256,7 +270,7 @@ class Service:
                 await self.store.close()
                 await self._maintainer.close()
 
-    async def settle(self, request: api.SettleRequest) -> api.SettleAnswer:
+    async def _settle(self, _: Caller, request: api.SettleRequest) -> api.SettleAnswer:
         """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
         if request.timeout_ms > 0:
             try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from scrubjay import api
+from scrubjay.api.caller import Caller
 from scrubjay.models import catalog, installed
 from scrubjay.models.runtime import Models
 from scrubjay.store import Store, sqlite_version
@@ -29,6 +30,7 @@ class Status:
         to_learn: Callable[[], Awaitable[int]],
         jobs: Callable[[], Awaitable[tuple[api.Job, ...]]],
         started: Millis,
+        warnings: Iterable[Callable[[], Iterable[str]]],
     ) -> None:
         self._store = store
         self._models = models
@@ -37,8 +39,9 @@ class Status:
         self._to_learn = to_learn
         self._jobs = jobs
         self._started = started
+        self._warnings = warnings
 
-    async def stats(self, _: api.Nothing) -> api.StatsAnswer:
+    async def stats(self, _caller: Caller, _: api.Nothing) -> api.StatsAnswer:
         """Return counts and sizes."""
         counts = await self._store.read(lambda q: q.stats.counts())
         oldest, newest = await self._store.read(lambda q: q.stats.bounds())
@@ -67,7 +70,7 @@ class Status:
             newest=newest,
         )
 
-    async def status(self, _: api.Nothing) -> api.StatusAnswer:
+    async def status(self, _caller: Caller, _: api.Nothing) -> api.StatusAnswer:
         """Return how this process is."""
         warnings = []
         if self._store.failure is not None:
@@ -78,6 +81,7 @@ class Status:
                 " upgrade when you can"
             )
         warnings += await self._models.warnings()
+        warnings += [line for lines in self._warnings for line in lines()]
         return api.StatusAnswer(
             version=__version__,
             pid=os.getpid(),
@@ -94,7 +98,7 @@ class Status:
             warnings=tuple(warnings),
         )
 
-    async def models(self, _: api.Nothing) -> api.ModelsAnswer:
+    async def models(self, _caller: Caller, _: api.Nothing) -> api.ModelsAnswer:
         """Return the models that can be used and how far embedding has come."""
         choices = (await self._models.embedder.choice(), await self._models.reranker.choice())
         chosen = tuple(choice.name for choice in choices)
@@ -123,7 +127,7 @@ class Status:
             notes=tuple(choice.remark for choice in choices if choice.remark),
         )
 
-    async def use_model(self, request: api.ModelRequest) -> api.ModelsAnswer:
+    async def use_model(self, caller: Caller, request: api.ModelRequest) -> api.ModelsAnswer:
         """Embed or rerank with another model from now on. Recall goes on, lexically until its vectors are there.
 
         What the model is for says its kind; `request.reranker` says it where the name is "none". The vectors of the
@@ -134,4 +138,4 @@ class Status:
             await self._models.reranker.use(request.name)
         else:
             await self._models.embedder.use(request.name)
-        return await self.models(api.Nothing())
+        return await self.models(caller, api.Nothing())

@@ -42,6 +42,15 @@ START_HINT = "scrubjay daemon start"
 LATE = "the daemon did not answer in time"
 LATE_HINT = f"scrubjay daemon status says how it is, {START_HINT} starts it"
 NO_ANSWER = "the daemon closed the connection without an answer"
+AGENT_TOKEN_NAME = "agent_token"  # noqa: S105  # a file's name: who sends it is an agent, not the person
+
+AGENT_HEADER = "Scrubjay-Agent"
+PROJECT_HEADER = "Scrubjay-Project"
+SESSION_HEADER = "Scrubjay-Session"
+"""The headers in which an agent's connection says who it is and what it is bound to, percent-encoded UTF-8 each.
+
+They are read beside the agent's token alone: the person's sees everything.
+"""
 
 READ_BYTES = 65_536
 """How much of a streamed answer is taken at once: a pipe's worth."""
@@ -94,6 +103,20 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """An agent as the caller of a daemon: its name, and the project and session that it is bound to."""
+
+    name: str | None = None
+    project: str | None = None
+    session_id: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that tell the daemon."""
+        given = {AGENT_HEADER: self.name, PROJECT_HEADER: self.project, SESSION_HEADER: self.session_id}
+        return {key: quote(value, safe="/", errors="replace") for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     """What goes over the wire. `repeatable`: sent twice, it does what it does once."""
 
@@ -138,8 +161,10 @@ class Client:
         address: tuple[str, int] | None = None,
         timeout: float = TIMEOUT_SECONDS,
         running: Running | None = None,
+        agent: Agent | None = None,
     ) -> None:
         self.running = running
+        self._agent_headers = {} if agent is None else agent.headers()
         self._socket_path = os.fspath(socket_path) if socket_path and hasattr(socket, "AF_UNIX") else None
         if self._socket_path is None and address is None:
             raise InvalidError("a client needs a Unix socket or a TCP address", hint=START_HINT)
@@ -209,6 +234,7 @@ class Client:
             "Authorization": f"Bearer {self._token}",
             "Accept": f"application/json, {_PROBLEM}",
             VERSION_HEADER: __version__,
+            **self._agent_headers,
         }
         payload: bytes | None = None
         if isinstance(body, bytes):
@@ -286,8 +312,10 @@ class Client:
             self._connection = None
 
 
-def discover(data_dir: Path) -> Client | None:
+def discover(data_dir: Path, *, agent: Agent | None = None) -> Client | None:
     """Return a client of the daemon that runs on `data_dir`, or None when none does. Its `running` is that daemon.
+
+    With `agent` it calls as that agent, else as the person.
 
     The one that answers must be the one that wrote `daemon.json`, by its nonce: another process on the same port is
     never sent the token's bearer. Raises UnavailableError when it is there but does not answer in time.
@@ -295,19 +323,20 @@ def discover(data_dir: Path) -> Client | None:
     record = Running.of(data_dir)
     while record is not None:
         if greeting(record) is not None:
-            return _client_of(record, data_dir)
+            return _client_of(record, data_dir, agent)
         later = Running.of(data_dir)
         # While the dead one was asked, a successor may have written its own.
         record = None if later == record else later
     return None
 
 
-def _client_of(record: Running, data_dir: Path) -> Client | None:
+def _client_of(record: Running, data_dir: Path, agent: Agent | None) -> Client | None:
     try:
-        token = (data_dir / TOKEN_NAME).read_text(encoding="ascii").strip()
+        token = (data_dir / (TOKEN_NAME if agent is None else AGENT_TOKEN_NAME)).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
-    return Client(token=token, socket_path=record.socket, address=(record.host, record.port), running=record)
+    address = (record.host, record.port)
+    return Client(token=token, socket_path=record.socket, address=address, running=record, agent=agent)
 
 
 def greeting(record: Running) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Ways to the verbs for synchronous callers: in this process behind one portal thread, or through the daemon's socket.
+"""Transports for synchronous callers: in this process behind one portal thread, or through the daemon's socket.
 
 Theory of operation. The service is async and there is one copy of it, so a synchronous caller needs an event loop that
 is not its own: the portal, a thread that runs a loop and nothing else. A call hands a coroutine to that loop and waits
@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from scrubjay import api, settings
+from scrubjay import settings
+from scrubjay.api.caller import PERSON, Caller, Principal
+from scrubjay.api.operations import OPERATIONS, Operation
 from scrubjay.transports import client
+from scrubjay.transports.http.routes import BY_OPERATION
 from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
     from scrubjay.service.service import Service
 
 T = TypeVar("T")
-Call = Callable[[str, Any], Any]
-"""Runs a verb by its name: request in, answer out."""
-
 HAND_OVER_S = 2.0
 """How long opening waits for whoever has the store, unless the caller says longer. A daemon that has the lock listens
 in well under a second. Nobody waits longer for a script: it may keep the store open for a day."""
@@ -45,20 +45,20 @@ SAY_AFTER_S = 1.0
 POLL_S = 0.05
 """Between two looks at who has the lock."""
 
-SLOW_VERBS_S = 24 * 3600.0
-"""What a verb may take whose work grows with the store (import, rebuild, backup): it ends when the work does."""
+SLOW_OPERATIONS_S = 24 * 3600.0
+"""What an operation may take whose work grows with the store (import, rebuild, backup): it ends when the work does."""
 
 SETTLE_MARGIN_S = 30.0
 """How much longer than its own limit `settle` may take to answer."""
 
-EXPORT_CHUNK = 512
-"""Lines of an export per fetch: enough that crossing threads does not show, little enough to hold."""
+STREAM_CHUNK = 512
+"""Lines of a stream per fetch: enough that crossing threads does not show, little enough to hold."""
 
-SLOW = frozenset({"import_", "rebuild", "backup"})
+SLOW = frozenset({"import", "rebuild", "backup"})
 
 
-class Door(Protocol):
-    """A way to the verbs of one store."""
+class Transport(Protocol):
+    """A way to call the operations of one store."""
 
     @property
     def path(self) -> Path:
@@ -68,14 +68,14 @@ class Door(Protocol):
     def through(self) -> str:
         """Whether it leads to the daemon ("daemon") or stays in this process ("process")."""
 
-    def call(self, verb: str, request: Any) -> Any:
-        """Run a verb. Raises what the verb raises; UnavailableError once closed."""
+    def call(self, name: str, request: Any) -> Any:
+        """Run an operation. Raises what the operation raises; UnavailableError once closed."""
 
-    def export(self) -> Iterator[bytes]:
-        """Yield the lines of an export, without their newline."""
+    def stream(self, name: str, request: Any) -> Iterator[bytes]:
+        """Run a stream operation and yield its lines, without their newline. Raises as `call`."""
 
     def close(self) -> None:
-        """Let go of the store. Closing twice is closing once."""
+        """Let go of the store. A second close does nothing."""
 
 
 class Portal:
@@ -146,7 +146,7 @@ class Opened:
         _opened.add(self)
 
     def close(self) -> None:
-        """Finish what was begun, close the file, end the thread. Closing twice is closing once."""
+        """Finish what was begun, close the file, end the thread. A second close does nothing."""
         with self._closing:
             if self._closed:
                 return
@@ -163,32 +163,34 @@ class Opened:
             threading.Thread(target=self.close, name="scrubjay-close").start()
 
 
-class Inside:
+class LocalTransport:
     """The store, opened in this process. Closed when it is collected or the process ends, if not before."""
 
     through = "process"
 
-    def __init__(self, path: Path, chosen: settings.Settings, *, background: bool = True) -> None:
+    def __init__(
+        self, path: Path, chosen: settings.Settings, *, background: bool = True, caller: Caller = PERSON
+    ) -> None:
         """Open it. With `background`, the jobs of the daemon run here too. Raises ConflictError when it is in use."""
         self.path = path
+        self._caller = caller
         self._opened: Opened | None = Opened(path, chosen, background=background)
         self._finalizer = weakref.finalize(self, self._opened.abandon)
         self._finalizer.atexit = False  # the process's end is `_close_all`'s, in time for what needs threads
 
-    def call(self, verb: str, request: Any) -> Any:
-        """Run a verb of the service, after the check of the request that the daemon's door makes of JSON."""
+    def call(self, name: str, request: Any) -> Any:
+        """Run an operation, after the check of the request that the daemon makes of JSON."""
         opened = self._opened
         if opened is None:
             raise closed()
-        method = getattr(opened.service, known(verb).name)
-        return opened.portal.run(method(checked(verb, request)))
+        return opened.portal.run(opened.service.call(self._caller, name, checked(name, request)))
 
-    def export(self) -> Iterator[bytes]:
-        """Yield the lines of an export, fetched some hundred at a time: each fetch crosses threads."""
+    def stream(self, name: str, request: Any) -> Iterator[bytes]:
+        """Yield the lines of a stream, fetched some hundred at a time: each fetch crosses threads."""
         opened = self._opened
         if opened is None:
             raise closed()
-        lines = opened.service.export()
+        lines = opened.service.stream(self._caller, name, checked(name, request))
         try:
             while chunk := opened.portal.run(_some(lines)):
                 yield from chunk
@@ -203,7 +205,7 @@ class Inside:
             opened.close()
 
 
-class Daemon:
+class DaemonTransport:
     """The store, through the daemon that has it."""
 
     through = "daemon"
@@ -213,34 +215,35 @@ class Daemon:
         self.running = speaker.running
         self._client: client.Client | None = speaker
 
-    def call(self, verb: str, request: Any) -> Any:
-        """Send a verb over the daemon's socket: `VERBS` says where, and into what its answer is read."""
+    def call(self, name: str, request: Any) -> Any:
+        """Send a request over the daemon's socket: `routes` says where, the registry what its response is read into."""
         if self._client is None:
             raise closed()
-        route = known(verb)
-        fields = {name: value for name, value in _plain(request).items() if value is not None}
-        in_path = {name: str(fields.pop(name, "")) for _, name, _, _ in string.Formatter().parse(route.path) if name}
+        operation, route = known(name), BY_OPERATION[name]
+        fields = {key: value for key, value in _plain(request).items() if value is not None}
+        in_path = {key: str(fields.pop(key, "")) for _, key, _, _ in string.Formatter().parse(route.path) if key}
         body: dict[str, Any] | bytes | None = fields
         query: dict[str, Any] | None = None
-        if route.method in {"GET", "DELETE"}:
+        if route.takes_query:
             body, query = None, fields
         elif isinstance(fields.get("data"), bytes):  # a file travels as it is, not as base64
             body, query = fields.pop("data"), fields
         answer = self._client.call(
-            route.method, client.path_of(route.path, **in_path), body, query, timeout=_patience_s(verb, request)
+            route.method, client.path_of(route.path, **in_path), body, query, timeout=_patience_s(name, request)
         )
         try:
-            return msgspec.convert(answer, route.answer)
+            return msgspec.convert(answer, operation.response)
         except msgspec.ValidationError as error:
             apart = None if self.running is None else client.skew(self.running.version)
             words, hint = apart or ("the daemon is not of this build", "scrubjay daemon restart starts this one")
-            raise UnavailableError(f"{words}: its answer to {verb} cannot be read ({error})", hint=hint) from error
+            raise UnavailableError(f"{words}: its answer to {name} cannot be read ({error})", hint=hint) from error
 
-    def export(self) -> Iterator[bytes]:
-        """Yield the lines of an export as they come."""
+    def stream(self, name: str, request: Any) -> Iterator[bytes]:
+        """Yield the lines of a stream as they come."""
         if self._client is None:
             raise closed()
-        return (line.removesuffix(b"\n") for line in self._client.lines("/v1/export", timeout=SLOW_VERBS_S))
+        lines = self._client.lines(BY_OPERATION[known(name).name].path, _plain(request), timeout=SLOW_OPERATIONS_S)
+        return (line.removesuffix(b"\n") for line in lines)
 
     def close(self) -> None:
         """Close the connection; the daemon goes on."""
@@ -249,7 +252,7 @@ class Daemon:
             speaker.close()
 
 
-def open_file(path: Path | None = None, *, background: bool = True) -> Door:
+def open_file(path: Path | None = None, *, background: bool = True, caller: Caller = PERSON) -> Transport:
     """Open a store by its file, or without one the store of this machine's settings.
 
     Through the daemon that has it, else here. Models and all else are as the settings say. Raises ConflictError when a
@@ -257,9 +260,10 @@ def open_file(path: Path | None = None, *, background: bool = True) -> Door:
     """
     if path is None:
         chosen = settings.load({}, os.environ)
-        return open_store(chosen.store_path, chosen, background=background)
+        return open_store(chosen.store_path, chosen, background=background, caller=caller)
     path = path.expanduser().absolute()
-    return open_store(path, settings.load({"data_dir": path.parent}, os.environ), background=background)
+    chosen = settings.load({"data_dir": path.parent}, os.environ)
+    return open_store(path, chosen, background=background, caller=caller)
 
 
 def open_store(
@@ -267,16 +271,19 @@ def open_store(
     chosen: settings.Settings,
     *,
     background: bool = True,
+    caller: Caller = PERSON,
     wait_s: float = HAND_OVER_S,
     waiting: Callable[[str], None] = lambda _: None,
-) -> Door:
+) -> Transport:
     """Open the store at `path`: through the daemon that has it, else here.
 
     Waits up to `wait_s` for a daemon that is starting, or for another command to finish; see `in_turn`.
     """
 
-    def attempt() -> Door:
-        return through_daemon(path, chosen) or Inside(path, chosen, background=background)
+    def attempt() -> Transport:
+        return through_daemon(path, chosen, caller) or LocalTransport(
+            path, chosen, background=background, caller=caller
+        )
 
     return in_turn(attempt, wait_s=wait_s, waiting=waiting)
 
@@ -309,33 +316,36 @@ def in_turn(attempt: Callable[[], T], *, wait_s: float, waiting: Callable[[str],
         time.sleep(POLL_S)
 
 
-def through_daemon(path: Path, chosen: settings.Settings) -> Daemon | None:
+def through_daemon(path: Path, chosen: settings.Settings, caller: Caller = PERSON) -> DaemonTransport | None:
     """Return the way through the daemon that has this very file, or None when none does."""
     if path.resolve() != chosen.store_path.resolve():  # a daemon has the one store of its data folder
         return None
-    speaker = client.discover(chosen.data_dir)
-    return None if speaker is None else Daemon(path, speaker)
+    agent = None
+    if caller.principal is Principal.AGENT:
+        agent = client.Agent(name=caller.agent, project=caller.project, session_id=caller.session_id)
+    speaker = client.discover(chosen.data_dir, agent=agent)
+    return None if speaker is None else DaemonTransport(path, speaker)
 
 
-def known(verb: str) -> api.Verb:
-    """Return a verb by its name. Raises InvalidError when there is none."""
-    found = api.BY_NAME.get(verb)
+def known(name: str) -> Operation:
+    """Return an operation by its name. Raises InvalidError when there is none."""
+    found = OPERATIONS.get(name)
     if found is None:
-        raise InvalidError(f"no verb is called {verb}", hint=f"verbs: {', '.join(api.BY_NAME)}")
+        raise InvalidError(f"no operation is called {name}", hint=f"operations: {', '.join(OPERATIONS)}")
     return found
 
 
-def checked(verb: str, request: Any) -> Any:
-    """Return the request if every field has its type; the service may rely on it. Raises InvalidError."""
-    route = known(verb)
-    if not isinstance(request, route.request):
+def checked(name: str, request: Any) -> Any:
+    """Return the request if every field has its type; handlers may rely on it. Raises InvalidError."""
+    operation = known(name)
+    if not isinstance(request, operation.request):
         raise InvalidError(
-            f"{verb} takes a {route.request.__name__}, not a {type(request).__name__}", hint="see scrubjay.api"
+            f"{name} takes a {operation.request.__name__}, not a {type(request).__name__}", hint="see scrubjay.api"
         )
     try:
-        return msgspec.convert(msgspec.to_builtins(request, builtin_types=(bytes,)), route.request)
+        return msgspec.convert(msgspec.to_builtins(request, builtin_types=(bytes,)), operation.request)
     except (msgspec.ValidationError, TypeError) as error:
-        raise InvalidError(f"{verb}: {error}", hint="check the type and the range of that field") from error
+        raise InvalidError(f"{name}: {error}", hint="check the type and the range of that field") from error
 
 
 def closed() -> ScrubjayError:
@@ -364,7 +374,7 @@ async def _some(lines: AsyncGenerator[bytes, None]) -> list[bytes]:
     chunk: list[bytes] = []
     async for line in lines:
         chunk.append(line.removesuffix(b"\n"))
-        if len(chunk) == EXPORT_CHUNK:
+        if len(chunk) == STREAM_CHUNK:
             break
     return chunk
 
@@ -377,10 +387,10 @@ def _plain(request: Any) -> dict[str, Any]:
     return fields
 
 
-def _patience_s(verb: str, request: Any) -> float | None:
-    if verb == "settle":
+def _patience_s(name: str, request: Any) -> float | None:
+    if name == "settle":
         return float(request.timeout_ms) / 1000 + SETTLE_MARGIN_S
-    return SLOW_VERBS_S if verb in SLOW else None
+    return SLOW_OPERATIONS_S if name in SLOW else None
 
 
 _opened: set[Opened] = set()

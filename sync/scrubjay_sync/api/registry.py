@@ -96,4 +96,4 @@ OPERATIONS: dict[str, Operation] = {
     "totp": Operation(TotpRequest, WhoResponse),
     "account_delete": Operation(DeleteRequest, DeletedResponse),
 }
-"""The daemon's route to each is POST /v1/workers/sync/{name}."""
+"""In the daemon each is called "sync." and this name."""

@@ -27,7 +27,7 @@ from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.render import hits, layout, words
 from scrubjay.daemon import control
 from scrubjay.transports import client
-from scrubjay.transports import local as doors
+from scrubjay.transports import local as transports
 from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
 from scrubjay_shared.records import Event, EventDraft, MemoryType
 
@@ -175,33 +175,33 @@ def _show(told: Console, chosen: Settings, conversation: Conversation) -> None:
     speaker = client.discover(chosen.data_dir)
     if speaker is None:
         raise UnavailableError("the demo's daemon started, then ended by itself", hint=KEEP_HINT)
-    door = doors.Daemon(chosen.store_path, speaker)
+    transport = transports.DaemonTransport(chosen.store_path, speaker)
     try:
-        line_of = _take_in(told, door, conversation)
-        _learn(told, door, chosen)
-        _learned(told, door)
-        _ask(told, door, conversation.questions, line_of)
+        line_of = _take_in(told, transport, conversation)
+        _learn(told, transport, chosen)
+        _learned(told, transport)
+        _ask(told, transport, conversation.questions, line_of)
     finally:
-        door.close()
+        transport.close()
 
 
-def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> dict[str, str]:
+def _take_in(told: Console, transport: transports.Transport, conversation: Conversation) -> dict[str, str]:
     """Send the conversation in. Returns the line that each event was, by the event's id."""
     began = time.perf_counter()
     redactions: Counter[str] = Counter()
     line_of: dict[str, str] = {}
     if conversation.file is not None:
-        taken: api.ImportAnswer = door.call("import_", conversation.file)
+        taken: api.ImportAnswer = transport.call("import", conversation.file)
         redactions.update(taken.redactions)
     for start in range(0, len(conversation.events), BATCH):
         request = api.IngestRequest(events=conversation.events[start : start + BATCH])
-        answer: api.IngestAnswer = door.call("ingest", request)
+        answer: api.IngestAnswer = transport.call("ingest", request)
         redactions.update(answer.redactions)
         line_of |= {event_id: str(number) for number, event_id in enumerate(answer.ids, start + 1) if event_id}
     took = _seconds(began)
     if conversation.file is not None:
-        line_of |= {event.id: str(event.metadata.get("dia_id", "")) for event in _all_events(door)}
-    stats: api.StatsAnswer = door.call("stats", api.Nothing())
+        line_of |= {event.id: str(event.metadata.get("dia_id", "")) for event in _all_events(transport)}
+    stats: api.StatsAnswer = transport.call("stats", api.Nothing())
     said = f"{words.counted(stats.events, 'message')} in {words.counted(stats.sessions, 'session')}"
     if stats.oldest is not None and stats.newest is not None:
         said += f", {times.day(stats.oldest)} – {times.day(stats.newest)}"
@@ -214,25 +214,25 @@ def _take_in(told: Console, door: doors.Door, conversation: Conversation) -> dic
     return line_of
 
 
-def _all_events(door: doors.Door) -> Iterator[Event]:
+def _all_events(transport: transports.Transport) -> Iterator[Event]:
     cursor = None
     while True:
-        page: api.EventsAnswer = door.call("events", api.EventsRequest(limit=EVENTS_PAGE, cursor=cursor))
+        page: api.EventsAnswer = transport.call("events", api.EventsRequest(limit=EVENTS_PAGE, cursor=cursor))
         yield from page.events
         cursor = page.next
         if cursor is None:
             return
 
 
-def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
+def _learn(told: Console, transport: transports.Transport, chosen: Settings) -> None:
     began = time.perf_counter()
-    left = draining.settled(door, output.Output(json=False, quiet=False))
+    left = draining.settled(transport, output.Output(json=False, quiet=False))
     if left.to_learn or left.to_embed:
         raise UnavailableError(
             f"after ten minutes there are still {left.to_learn} events to learn from, {left.to_embed} texts to embed",
             hint=KEEP_HINT,
         )
-    stats: api.StatsAnswer = door.call("stats", api.Nothing())
+    stats: api.StatsAnswer = transport.call("stats", api.Nothing())
     if not stats.memories:
         raise UnavailableError(
             "scrubjay learned nothing from this conversation",
@@ -248,14 +248,14 @@ def _learn(told: Console, door: doors.Door, chosen: Settings) -> None:
         told.print(_under(Text(f"{stats.embedded:,} texts embedded on this machine", style="dim")))
 
 
-def _learned(told: Console, door: doors.Door) -> None:
+def _learned(told: Console, transport: transports.Transport) -> None:
     """Show the memory of each type that matters most, with the words it was read from."""
     for type_ in SHOWN_TYPES:
-        page: api.ListAnswer = door.call("list", api.ListRequest(type=type_, limit=200))
+        page: api.ListAnswer = transport.call("list", api.ListRequest(type=type_, limit=200))
         best = max(page.entries, key=lambda entry: (entry.memory.salience, entry.memory.id), default=None)
         if best is None:
             continue
-        answer: api.WhyAnswer = door.call("why", api.RefRequest(ref=best.memory.id))
+        answer: api.WhyAnswer = transport.call("why", api.RefRequest(ref=best.memory.id))
         told.print()
         head = Text(f"{type_.value}  ", style="green").append(words.one_line(best.memory.content, 300), style="bold")
         told.print(_under(head))
@@ -273,13 +273,15 @@ def _learned(told: Console, door: doors.Door) -> None:
     told.print()
 
 
-def _ask(told: Console, door: doors.Door, questions: Sequence[Question], line_of: Mapping[str, str]) -> None:
+def _ask(
+    told: Console, transport: transports.Transport, questions: Sequence[Question], line_of: Mapping[str, str]
+) -> None:
     told.print(_step(4, "Five questions", "answered from what was said, on this machine"))
-    door.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # the first question warms the models up
+    transport.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # it warms the models up
     proved = 0
     for question in questions:
         began = time.perf_counter()
-        answer: api.RecallAnswer = door.call("recall", api.RecallRequest(query=question.text, limit=HITS))
+        answer: api.RecallAnswer = transport.call("recall", api.RecallRequest(query=question.text, limit=HITS))
         took = (time.perf_counter() - began) * 1000
         if not answer.hits:
             raise UnavailableError(f"recall found nothing for “{question.text}”", hint=KEEP_HINT)

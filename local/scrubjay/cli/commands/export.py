@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from scrubjay import destination
+from scrubjay import api, destination
 from scrubjay.cli import invocation, render
 from scrubjay.cli.arguments import overwriting
 from scrubjay.cli.output import Output
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from scrubjay.cli.arguments import Parser
-    from scrubjay.transports.local import Door
+    from scrubjay.transports.local import Transport
 
 
 def configure(parser: Parser) -> None:
@@ -45,9 +45,9 @@ def run(line: Namespace) -> None:
     out.answer(report, lambda: f"wrote {path}: {render.words.counted(lines, 'record')}, {render.words.size(size)}")
 
 
-def _written(store: Door, file: BinaryIO) -> tuple[int, int]:
+def _written(store: Transport, file: BinaryIO) -> tuple[int, int]:
     lines = size = 0
-    for record in store.export():
+    for record in store.stream("export", api.Nothing()):
         size += file.write(record + b"\n")
         lines += 1
     return lines, size

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from scrubjay.cli.arguments import Parser
-    from scrubjay.transports.local import Door
+    from scrubjay.transports.local import Transport
 
 
 def configure(parser: Parser) -> None:
@@ -130,7 +130,7 @@ def _stopped(totals: Totals, failed: int, to_read: int, *, dry_run: bool) -> str
     )
 
 
-def _imported(store: Door, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
+def _imported(store: Transport, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
     """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised."""
     try:
         data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
@@ -145,7 +145,7 @@ def _imported(store: Door, line: Namespace, file: ImportFile, totals: Totals) ->
                 place=file.place(data),
                 restore=line.restore,
             )
-            totals.add(store.call("import_", request))
+            totals.add(store.call("import", request))
     except (InvalidError, NotFoundError) as error:
         return error
     except OSError as error:
@@ -154,7 +154,7 @@ def _imported(store: Door, line: Namespace, file: ImportFile, totals: Totals) ->
     return None
 
 
-def _pieces(store: Door, name: str, data: bytes) -> Iterator[bytes]:
+def _pieces(store: Transport, name: str, data: bytes) -> Iterator[bytes]:
     """Yield the file whole, or an export of ours in pieces that the daemon takes at once.
 
     Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.

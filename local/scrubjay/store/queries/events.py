@@ -16,24 +16,25 @@ from scrubjay_shared.records import Event, Session
 class EventFilter:
     """Which events a page holds: all conditions that are given. Times in UTC milliseconds, `until` excluded.
 
-    Of a project, the events that belong to no project are among them.
+    Of a project, the events that belong to no project are among them, and those of the asking session, `own_session`.
     """
 
     session_id: str | None = None
     project: str | None = None
+    own_session: str | None = None
     since: Millis | None = None
     until: Millis | None = None
 
     def clause(self) -> tuple[str, list[object]]:
         """Return the condition over the columns of `event`, and its values."""
-        given = (
-            ("session_id = ?", self.session_id),
-            ("(project = ? or project is null)", self.project),
-            ("ts >= ?", self.since),
-            ("ts < ?", self.until),
-        )
+        given = (("session_id = ?", self.session_id), ("ts >= ?", self.since), ("ts < ?", self.until))
         chosen = [(sql, value) for sql, value in given if value is not None]
-        return " and ".join(sql for sql, _ in chosen) or "1", [value for _, value in chosen]
+        clauses = [sql for sql, _ in chosen]
+        values: list[object] = [value for _, value in chosen]
+        if self.project is not None or self.own_session is not None:
+            clauses.append("(project = ? or project is null or session_id = ?)")
+            values += [self.project, self.own_session]
+        return " and ".join(clauses) or "1", values
 
 
 class EventQueries:

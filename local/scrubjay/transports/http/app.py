@@ -1,9 +1,8 @@
-"""The HTTP door: one route per verb of `api.VERBS`, generated from that table. It decides nothing."""
+"""HTTP: one route an operation, generated from the registry and `routes`. It decides nothing."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 from functools import cache, partial
 from itertools import chain
@@ -17,58 +16,64 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from scrubjay.api import VERBS, ImportRequest, StatusAnswer, Verb
+from scrubjay.api.operations import OPERATIONS, Kind, Operation
 from scrubjay.policy import DEFAULT, MemoryPolicy
-from scrubjay.transports.http.decoding import read
-from scrubjay.transports.http.guard import REQUEST_ID, VERB, Guard, explained
+from scrubjay.transports.http.decoding import read, read_plain, takes_file
+from scrubjay.transports.http.guard import CALLER, OPERATION, REQUEST_ID, Guard, explained
 from scrubjay.transports.http.openapi import document
 from scrubjay.transports.http.piecewise import LARGE_BYTES, SENT_BYTES, encoded
 from scrubjay.transports.http.problem import problem
+from scrubjay.transports.http.routes import PLUGIN_PATH, ROUTES
+from scrubjay.transports.http.routes import Route as Path
 from scrubjay_io.bodies import bounded_body
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from starlette.requests import Request
 
-    from scrubjay.plugins import Workers
+    from scrubjay.plugins import Plugins
     from scrubjay.service.service import Service
 
 JSON = "application/json"
 
 NDJSON = "application/x-ndjson"
 
+OLD_PLUGIN_PATH = "/v1/workers/{plugin}/{name}"
+"""Where commands before 0.3 ask for an operation of their package: a daemon may be newer than they for a moment."""
+
 
 def create_app(
     service: Service,
     *,
     token: str,
+    agent_token: str,
     version: str,
     instance: str = "",
-    warnings: Callable[[], Iterable[str]] = tuple,
     policy: MemoryPolicy = DEFAULT,
-    workers: Workers | None = None,
+    plugins: Plugins | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
-    `instance` names this run to clients, `warnings()` is added to the answer of `status`, `workers` answer the requests
-    of other packages' commands. `app.state.ready` is what /readyz tells, unless the store stopped writing; the caller
-    takes it back when it begins to stop.
+    Whoever sends `token` is the person, whoever sends `agent_token` an agent. `instance` names this run to clients,
+    `plugins` run the operations of other packages. `app.state.ready` is what /readyz tells, unless the store stopped
+    writing; the caller takes it back when it begins to stop.
     """
-    by_path: dict[str, dict[str, Verb]] = {}
-    for verb in VERBS:
-        by_path.setdefault(verb.path, {})[verb.method] = verb
+    by_path: dict[str, dict[str, tuple[Operation, Path]]] = {}
+    for path in ROUTES:
+        by_path.setdefault(path.path, {})[path.method] = (OPERATIONS[path.operation], path)
 
-    def route(path: str, verbs: dict[str, Verb]) -> Route:
-        async def answer(request: Request) -> Response:
-            verb = verbs["GET" if request.method == "HEAD" else request.method]
-            request.scope[VERB] = verb.name
+    def route(path: str, methods: dict[str, tuple[Operation, Path]]) -> Route:
+        async def respond(request: Request) -> Response:
+            operation, found = methods["GET" if request.method == "HEAD" else request.method]
+            request.scope[OPERATION] = operation.name
             media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-            body = await bounded_body(request, _limit(verb, media_type, policy))
+            body = await bounded_body(request, _limit(operation, media_type, policy))
             reading = partial(
                 read,
-                verb,
+                operation,
+                found,
                 path=request.path_params,
                 query=request.url.query,
                 body=body,
@@ -76,18 +81,14 @@ def create_app(
                 limits=policy.limits,
             )
             record = await asyncio.to_thread(reading) if len(body) >= LARGE_BYTES else reading()
-            result = await getattr(service, verb.name)(record)
-            if isinstance(result, StatusAnswer):
-                result = dataclasses.replace(result, warnings=(*result.warnings, *warnings()))
-            return await _answer(result, status=verb.status)
+            caller = request.scope[CALLER]
+            if operation.kind is Kind.STREAM:
+                lines = service.stream(caller, operation.name, record)
+                first = await anext(lines, b"")  # what fails before the first line is still a problem with a status
+                return _Streamed(_rejoined(first, lines), media_type=NDJSON)
+            return await _response(await service.call(caller, operation.name, record), status=found.status)
 
-        return Route(path, answer, methods=list(verbs))
-
-    async def export(request: Request) -> Response:
-        request.scope[VERB] = "export"
-        lines = service.export()
-        first = await anext(lines, b"")  # what fails before the first line is still a problem with a status
-        return _Streamed(_rejoined(first, lines), media_type=NDJSON)
+        return Route(path, respond, methods=list(methods))
 
     async def healthz(_: Request) -> Response:
         return _json({"ok": True, "pid": os.getpid(), "version": version, "instance": instance})
@@ -101,14 +102,14 @@ def create_app(
 
     app = Starlette(
         routes=[
-            *(route(path, verbs) for path, verbs in by_path.items()),
-            Route("/v1/export", export),
-            Route("/v1/workers/{name}/{verb}", partial(_work, workers, policy), methods=["POST"]),
+            *(route(path, methods) for path, methods in by_path.items()),
+            Route(PLUGIN_PATH, partial(_call_plugin, service, plugins, policy), methods=["POST"]),
+            Route(OLD_PLUGIN_PATH, partial(_call_plugin, service, plugins, policy), methods=["POST"]),
             Route("/healthz", healthz),
             Route("/readyz", partial(_readyz, service, instance)),
             Route("/openapi.json", openapi),
         ],
-        middleware=[Middleware(Guard, token=token, version=version)],
+        middleware=[Middleware(Guard, token=token, agent_token=agent_token, version=version)],
         exception_handlers={HTTPException: partial(_no_route, version)},
     )
     app.router.redirect_slashes = False
@@ -125,22 +126,24 @@ async def _readyz(service: Service, instance: str, request: Request) -> Response
     return _json({"ready": ready, "instance": instance}, status=200 if ready else 503)
 
 
-async def _work(workers: Workers | None, policy: MemoryPolicy, request: Request) -> Response:
-    """Answer a request of another package's command. Not in the OpenAPI document: it is between those two alone."""
-    request.scope[VERB] = "work"
-    if workers is None:
+async def _call_plugin(service: Service, plugins: Plugins | None, policy: MemoryPolicy, request: Request) -> Response:
+    """Run an operation of another package. Not in the OpenAPI document: it is between its commands and it alone."""
+    given = request.path_params
+    name = f"{given['plugin']}.{given['name']}" if "plugin" in given else given["name"]
+    request.scope[OPERATION] = name[:80]
+    if plugins is None:
         raise NotFoundError("there is no such route", hint="GET /openapi.json lists the routes")
     body = await bounded_body(request, policy.limits.max_body_bytes)
-    answer = await workers.call(request.path_params["name"], request.path_params["verb"], body)
-    return Response(answer, media_type=JSON)
+    operation = await plugins.find(name)
+    return await _response(await service.call(request.scope[CALLER], name, read_plain(operation, body)), status=200)
 
 
 def _json(value: Any, *, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
 
 
-async def _answer(result: Any, *, status: int) -> Response:
-    """Return an answer as JSON; a large one is encoded while it is sent, and others get their turn in between."""
+async def _response(result: Any, *, status: int) -> Response:
+    """Return a response as JSON; a large one is encoded while it is sent, and others get their turn in between."""
     pieces = encoded(result)
     first = next(pieces)
     second = next(pieces, None)
@@ -175,8 +178,8 @@ class _Streamed(StreamingResponse):
             raise failed
 
 
-def _limit(verb: Verb, media_type: str, policy: MemoryPolicy) -> int:
-    is_file = verb.request is ImportRequest and media_type != JSON
+def _limit(operation: Operation, media_type: str, policy: MemoryPolicy) -> int:
+    is_file = takes_file(operation) and media_type != JSON
     return policy.limits.max_import_bytes if is_file else policy.limits.max_body_bytes
 
 

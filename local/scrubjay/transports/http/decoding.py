@@ -21,7 +21,8 @@ from scrubjay_shared.errors import InvalidError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scrubjay.api import Verb
+    from scrubjay.api.operations import Operation
+    from scrubjay.transports.http.routes import Route
 
 MAX_QUERY_FIELDS = 64
 """Query parameters in one URL: several times the widest request there is."""
@@ -43,23 +44,19 @@ _ESCAPES = re.compile(
 )
 
 
-def takes_query(verb: Verb) -> bool:
-    """Tell whether the verb's fields stand in the query string, because its method has no body."""
-    return verb.method in {"GET", "DELETE"}
+def takes_file(operation: Operation) -> bool:
+    """Tell whether a request may also be a file's bytes as the body, with its other fields in the query string."""
+    return any(field.name == "data" for field in dataclasses.fields(operation.request))
 
 
-def takes_file(verb: Verb) -> bool:
-    """Tell whether the verb also takes a file's bytes as the body, with its other fields in the query string."""
-    return any(field.name == "data" for field in dataclasses.fields(verb.request))
-
-
-def path_fields(verb: Verb) -> tuple[str, ...]:
-    """Return the names of the fields that stand in the verb's path."""
-    return tuple(re.findall(r"{(\w+)}", verb.path))
+def path_fields(route: Route) -> tuple[str, ...]:
+    """Return the names of the fields that stand in a route's path."""
+    return tuple(re.findall(r"{(\w+)}", route.path))
 
 
 def read(
-    verb: Verb,
+    operation: Operation,
+    route: Route,
     *,
     path: Mapping[str, str],
     query: str,
@@ -67,17 +64,17 @@ def read(
     media_type: str,
     limits: LimitPolicy = DEFAULT.limits,
 ) -> Any:
-    """Return the verb's request record. `path` and `query` are percent-encoded. Raises InvalidError, TooLargeError.
+    """Return a request record. `path` and `query` are percent-encoded. Raises InvalidError, TooLargeError.
 
     A body of `piecewise.LARGE_BYTES` or more is to be read in a thread: it may take a second.
     """
     given: dict[str, Any] = {name: _unquoted(value) for name, value in path.items()}
     asked = _query_fields(query)
-    raw = takes_file(verb) and media_type != "application/json"
-    if takes_query(verb):
+    raw = takes_file(operation) and media_type != "application/json"
+    if route.takes_query:
         if body:
             raise InvalidError(
-                f"{verb.method} takes its fields from the query string, not from a body", hint=SEE_SCHEMA
+                f"{route.method} takes its fields from the query string, not from a body", hint=SEE_SCHEMA
             )
         fields: dict[str, Any] = asked
     elif raw:
@@ -85,16 +82,17 @@ def read(
     else:
         if asked:
             raise InvalidError(
-                f"{verb.method} {verb.path} takes its fields from the body, not from the query string", hint=SEE_SCHEMA
+                f"{route.method} {route.path} takes its fields from the body, not from the query string",
+                hint=SEE_SCHEMA,
             )
-        fields = _fields(verb, body, limits) if body else {}
+        fields = _fields(operation, body, limits) if body else {}
         if not isinstance(fields, dict):
             raise InvalidError("the body is not a JSON object", hint=SEE_SCHEMA)
     if twice := given.keys() & fields.keys():
         raise InvalidError(f"{min(twice)} is given in the path, and again beside it", hint="give it in the path alone")
     given |= fields
-    _refuse_unknown(given, verb.request, "")
-    record = _record(given, verb.request, strict=not (takes_query(verb) or raw))
+    _refuse_unknown(given, operation.request, "")
+    record = _record(given, operation.request, strict=not (route.takes_query or raw))
     for name in given:
         value = getattr(record, name)
         if isinstance(value, int) and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
@@ -102,12 +100,24 @@ def read(
     return record
 
 
-def _fields(verb: Verb, body: bytes, limits: LimitPolicy) -> Any:
+def read_plain(operation: Operation, body: bytes) -> Any:
+    """Return the request record of a plugin's operation: a JSON object as its body. Raises InvalidError."""
+    try:
+        return msgspec.json.decode(body or b"{}", type=operation.request)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        # The message of msgspec names fields and types, never values.
+        raise InvalidError(
+            f"the request to {operation.name} is not valid: {error}",
+            hint="if the daemon is of another version than the command: scrubjay daemon restart",
+        ) from error
+
+
+def _fields(operation: Operation, body: bytes, limits: LimitPolicy) -> Any:
     if len(body) < piecewise.LARGE_BYTES:
         return decoded(body)
-    shape: type = verb.request
+    shape: type = operation.request
     lists = {name for name, inner in _nested(shape).items() if inner is not None}
-    files = {"data"} if takes_file(verb) else set()
+    files = {"data"} if takes_file(operation) else set()
     return piecewise.fields(body, lists=lists, files=files, max_items=limits.max_batch, decode=decoded)
 
 

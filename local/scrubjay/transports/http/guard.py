@@ -3,7 +3,8 @@
 A local API is reachable by every program and every web page on the machine. So: a bearer token for everything but the
 two probes, a Host header that names this daemon (a page whose domain was rebound to 127.0.0.1 still sends its own
 name), no foreign Origin, no CORS. The token is asked for on the Unix socket too, although its mode (0600) already
-keeps others out: sockets get mounted into containers and forwarded over ssh, and one rule for both doors cannot drift.
+keeps others out: sockets get mounted into containers and forwarded over ssh, and one rule for both cannot drift.
+There are two tokens: one makes the caller the person, the other an agent, bound to what its headers name.
 The probes answer without it, because they tell nothing and a client must know whom it greets before it sends its token.
 """
 
@@ -14,16 +15,18 @@ import logging
 import secrets
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from scrubjay import tracebacks
-from scrubjay.transports.client import skew
+from scrubjay.api.caller import PERSON, Caller, Principal
+from scrubjay.transports.client import AGENT_HEADER, PROJECT_HEADER, SESSION_HEADER, skew
 from scrubjay.transports.http.decoding import UnknownFieldError
 from scrubjay.transports.http.problem import problem
 from scrubjay.transports.one_request import VERSION_HEADER
-from scrubjay_shared.errors import DeniedError, ScrubjayError, UnauthenticatedError, UnavailableError
+from scrubjay_shared.errors import DeniedError, InvalidError, ScrubjayError, UnauthenticatedError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +36,12 @@ if TYPE_CHECKING:
 PROBES = frozenset({"/healthz", "/readyz"})
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 REQUEST_ID = "scrubjay.request"
-VERB = "scrubjay.verb"
+OPERATION = "scrubjay.operation"
+CALLER = "scrubjay.caller"
+"""Under this key of its scope a request has its `Caller`: whose token it brought, and what an agent is bound to."""
+
+MAX_HEADER_CHARS = 4_096
+"""Of a project or a session in a header: a path at the longest."""
 
 
 log = logging.getLogger(__name__)
@@ -42,10 +50,13 @@ log = logging.getLogger(__name__)
 class Guard:
     """ASGI middleware: admits a request or refuses it, gives it an id, and turns every failure into a problem."""
 
-    def __init__(self, app: ASGIApp, *, token: str, version: str) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, agent_token: str, version: str) -> None:
         self._app = app
         self._version = version
-        self._bearer = f"bearer {token}".encode()
+        self._bearers = (
+            (f"bearer {token}".encode(), Principal.PERSON),
+            (f"bearer {agent_token}".encode(), Principal.AGENT),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Nothing escapes but a cancellation."""
@@ -89,9 +100,9 @@ class Guard:
             # which is how the client learns that the rest is missing.
         finally:
             log.debug(
-                "answered request=%s verb=%s status=%d ms=%.1f",
+                "answered request=%s operation=%s status=%d ms=%.1f",
                 request_id,
-                inner.get(VERB, "-"),
+                inner.get(OPERATION, "-"),
                 status,
                 (time.perf_counter() - began) * 1000,
             )
@@ -113,13 +124,28 @@ class Guard:
             raise DeniedError("requests from web pages of another origin are refused", hint="call from a program")
         if scope["path"] in PROBES:
             return
+        scope[CALLER] = self._caller(headers)
+
+    def _caller(self, headers: Headers) -> Caller:
+        """Return who calls, by the token. Raises UnauthenticatedError for a token that is not ours."""
         given = headers.get("authorization", "")
         scheme, _, credentials = given.partition(" ")
-        if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self._bearer):
+        bearer = f"{scheme.lower()} {credentials.strip()}".encode()
+        # Both are compared always: how long it takes tells nothing.
+        found = [principal for ours, principal in self._bearers if hmac.compare_digest(bearer, ours)]
+        if not found:
             raise UnauthenticatedError(
                 "a valid bearer token is missing" if given else "a bearer token is missing",
                 hint="send Authorization: Bearer and the contents of the file `token` in the data directory",
             )
+        if found[0] is Principal.PERSON:
+            return PERSON
+        return Caller(
+            principal=Principal.AGENT,
+            agent=_of_header(headers, AGENT_HEADER),
+            project=_of_header(headers, PROJECT_HEADER),
+            session_id=_of_header(headers, SESSION_HEADER),
+        )
 
 
 def explained(error: ScrubjayError, headers: Mapping[str, str], version: str) -> ScrubjayError:
@@ -129,6 +155,20 @@ def explained(error: ScrubjayError, headers: Mapping[str, str], version: str) ->
     return (
         error if apart is None else UnavailableError(f"{apart[0]}; the daemon answers: {error.message}", hint=apart[1])
     )
+
+
+def _of_header(headers: Headers, name: str) -> str | None:
+    """Return what a header says, percent-encoded UTF-8; None where it is absent or empty. Raises InvalidError."""
+    given = headers.get(name)
+    if not given:
+        return None
+    try:
+        value = unquote_to_bytes(given).decode()
+    except UnicodeError as error:
+        raise InvalidError(f"the header {name} is not UTF-8", hint="percent-encode UTF-8") from error
+    if len(value) > MAX_HEADER_CHARS:
+        raise InvalidError(f"the header {name} is too long", hint=f"at most {MAX_HEADER_CHARS} characters")
+    return value
 
 
 def _names(port: int) -> list[str]:

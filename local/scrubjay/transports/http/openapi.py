@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the HTTP door, generated from `api.VERBS` and the types in it, so that it cannot lie."""
+"""The OpenAPI 3.1 document, generated from the operations, their types and routes, so that it cannot lie."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from scrubjay.api import VERBS, Verb
+from scrubjay.api.operations import OPERATIONS, Kind, Operation
 from scrubjay.policy import DEFAULT
 from scrubjay.transports.http import problem
 from scrubjay.transports.http.bounds import CONDITIONS, bounds
-from scrubjay.transports.http.decoding import path_fields, takes_file, takes_query
+from scrubjay.transports.http.decoding import path_fields, takes_file
+from scrubjay.transports.http.routes import ROUTES, Route
 from scrubjay_shared.errors import KINDS
 
 Schema = dict[str, Any]
@@ -20,10 +21,11 @@ REF = "#/components/schemas/{name}"
 
 def document(version: str) -> Schema:
     """Return the document as plain JSON values. `version` is the product's."""
-    requests = {verb.request for verb in VERBS}
-    answers = {verb.answer for verb in VERBS}
+    unary = [(OPERATIONS[route.operation], route) for route in ROUTES if OPERATIONS[route.operation].kind is Kind.UNARY]
+    requests = {operation.request for operation, _ in unary}
+    responses = {operation.response for operation, _ in unary}
     _, found = msgspec.json.schema_components(
-        sorted(requests | answers, key=lambda shape: shape.__name__), ref_template=REF
+        sorted(requests | responses, key=lambda shape: shape.__name__), ref_template=REF
     )
     schemas = {name: _tidied(schema) for name, schema in found.items()}
     for shape in requests:
@@ -35,17 +37,17 @@ def document(version: str) -> Schema:
         schemas[name]["allOf"] = conditions
 
     paths: dict[str, Schema] = {}
-    for verb in VERBS:
-        paths.setdefault(verb.path, {})[verb.method.lower()] = _operation(verb, schemas)
+    for operation, route in unary:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(operation, route, schemas)
     paths |= _beside()
 
     # What stands in a path or a query string is described there, and is no part of a body.
-    for verb in VERBS:
-        if takes_query(verb):
-            schemas.pop(verb.request.__name__, None)
-        elif verb.request.__name__ in schemas:
-            for name in path_fields(verb):
-                schema = schemas[verb.request.__name__]
+    for operation, route in unary:
+        if route.takes_query:
+            schemas.pop(operation.request.__name__, None)
+        elif operation.request.__name__ in schemas:
+            for name in path_fields(route):
+                schema = schemas[operation.request.__name__]
                 schema["properties"].pop(name, None)
                 schema["required"] = [field for field in schema["required"] if field != name]
 
@@ -75,36 +77,36 @@ def document(version: str) -> Schema:
     }
 
 
-def _operation(verb: Verb, schemas: dict[str, Schema]) -> Schema:
-    schema = schemas[verb.request.__name__]
-    in_path = path_fields(verb)
-    operation: Schema = {
-        "operationId": verb.name.rstrip("_"),
-        "summary": verb.summary,
+def _operation(operation: Operation, route: Route, schemas: dict[str, Schema]) -> Schema:
+    schema = schemas[operation.request.__name__]
+    in_path = path_fields(route)
+    described: Schema = {
+        "operationId": operation.name,
+        "summary": operation.summary,
         "description": schema.get("description", ""),
         "parameters": [_parameter(name, "path", schema) for name in in_path],
         "responses": {
-            str(verb.status): {
-                "description": schemas[verb.answer.__name__].get("description", verb.summary),
-                "content": {"application/json": {"schema": {"$ref": REF.format(name=verb.answer.__name__)}}},
+            str(route.status): {
+                "description": schemas[operation.response.__name__].get("description", operation.summary),
+                "content": {"application/json": {"schema": {"$ref": REF.format(name=operation.response.__name__)}}},
             }
         }
         | _refusals(),
     }
     others = [name for name in schema["properties"] if name not in in_path]
-    if takes_query(verb):
-        operation["parameters"] += [_parameter(name, "query", schema) for name in others]
-        return operation
-    content: Schema = {"application/json": {"schema": {"$ref": REF.format(name=verb.request.__name__)}}}
-    if takes_file(verb):
+    if route.takes_query:
+        described["parameters"] += [_parameter(name, "query", schema) for name in others]
+        return described
+    content: Schema = {"application/json": {"schema": {"$ref": REF.format(name=operation.request.__name__)}}}
+    if takes_file(operation):
         content["application/octet-stream"] = {"schema": {"description": "The file's bytes."}}
-        operation["description"] += (
+        described["description"] += (
             "\n\nThe file may also be the body itself, under any other content type than JSON; "
             "its name and the other fields then stand in the query string."
         )
     required = any(name in schema["required"] for name in others)
-    operation["requestBody"] = {"required": required, "content": content}
-    return operation
+    described["requestBody"] = {"required": required, "content": content}
+    return described
 
 
 def _parameter(name: str, place: str, schema: Schema) -> Schema:

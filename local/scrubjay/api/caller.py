@@ -1,0 +1,36 @@
+"""Who calls: made by the transport that received the call, never by the request that came over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Principal(StrEnum):
+    """On whose behalf something is done: the person, an agent of theirs, a file that is read, sync, or a job."""
+
+    PERSON = "person"
+    AGENT = "agent"
+    IMPORTER = "importer"
+    SYNC = "sync"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls. An agent is bound to its project and its session; None means that it has none.
+
+    `access` says what follows from this: what a caller sees, what it may write, and how far that is trusted.
+    """
+
+    principal: Principal
+    agent: str | None = None
+    project: str | None = None
+    session_id: str | None = None
+
+
+PERSON = Caller(principal=Principal.PERSON)
+"""The person at the keyboard, who sees and may do everything."""
+
+IMPORTER = Caller(principal=Principal.IMPORTER)
+"""A file that is read: what it says of itself is believed no more than an import."""

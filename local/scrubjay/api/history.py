@@ -1,0 +1,113 @@
+"""Why a memory is believed, and what devices wrote into it without having seen each other's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scrubjay.api.memories import Entry
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Event, Grip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A grip with the events it points at. Of a long event the text stands to the end of the passage, or further."""
+
+    grip: Grip
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One op that touched a memory: when, on which device, what kind, and which fields."""
+
+    ts: Millis
+    device: str
+    seq: int
+    change: str
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an imported text stands: its file (the whole path, where that is known) and the headings above it."""
+
+    file: str
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """How a memory came to be, when, and on which device; `here` says whether that is the one that answers.
+
+    `how` is "learned" (read from what was said: see `sources`), "imported" (from `places`) or "added"; `by` is how far
+    who added it is trusted: "user" is the person, "agent" a program that acts for them.
+    """
+
+    how: str
+    by: str
+    ts: Millis
+    device: str
+    here: bool
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyAnswer:
+    """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since."""
+
+    entry: Entry
+    sources: tuple[Source, ...]
+    history: tuple[Change, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictsRequest:
+    """Which memories' conflicts: all that who asks may see."""
+
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What another device wrote into a field, at what time by its own clock. `version` is what `resolve` takes."""
+
+    version: str
+    ts: Millis
+    device: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A field that devices wrote without having seen each other's: the value that is shown, and the others.
+
+    `field` is its name, or its number where a newer version wrote it.
+    """
+
+    memory_id: str
+    name: str | None
+    field: str
+    shown: Any
+    others: tuple[Version, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictsAnswer:
+    """The open conflicts, by memory and field."""
+
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveRequest:
+    """Which version of a memory's field is right: None is the one that is shown. Closed on every device, for good."""
+
+    ref: str
+    field: str
+    version: str | None = None
+    project: str | None = None
+    session_id: str | None = None

@@ -1,0 +1,114 @@
+"""Memories: read, listed, rewritten, named, forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Json, Kind, Layer, Memory, MemoryType, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A memory with the names that resolve to it. `created` is false when an equal memory was already there."""
+
+    memory: Memory
+    aliases: tuple[str, ...] = ()
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefRequest:
+    """One memory, addressed by id, prefix, name or alias."""
+
+    ref: str
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRequest:
+    """A page of memories, newest first. `cursor` is the last answer's `next`."""
+
+    limit: int = 50
+    cursor: str | None = None
+    type: MemoryType | None = None
+    kind: Kind | None = None
+    layer: Layer | None = None
+    scope: Scope | None = None
+    project: str | None = None
+    session_id: str | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAnswer:
+    """A page of entries and the cursor of the next, None at the end. A page of large texts ends before its limit.
+
+    `notes` say when nothing belongs to `project`.
+    """
+
+    entries: tuple[Entry, ...]
+    next: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRequest:
+    """New values for a memory's fields; None leaves a field as it is (`Write` of the entry model is `content`)."""
+
+    ref: str
+    content: str | None = None
+    type: MemoryType | None = None
+    salience: float | None = None
+    topic: str | None = None
+    layer: Layer | None = None
+    metadata: Json | None = None
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameRequest:
+    """A new canonical name. The old one stays as an alias, so that nothing that used it breaks."""
+
+    ref: str
+    name: str
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AliasRequest:
+    """Bind one more name to a memory, or with `remove` take it away."""
+
+    ref: str
+    alias: str
+    remove: bool = False
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetRequest:
+    """Erase a memory or an event. `keep_sources` leaves the words in the events that the memory was read from."""
+
+    ref: str
+    keep_sources: bool = False
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAnswer:
+    """What is gone: memories and events by id. `sources` counts the passages blanked out of events.
+
+    `copies` are files beside the store, made before, that may still hold the words: backups, and stores that a restore
+    put aside. Nothing but the person deletes those.
+    """
+
+    forgotten: tuple[str, ...]
+    events: tuple[str, ...] = ()
+    sources: int = 0
+    copies: tuple[str, ...] = ()

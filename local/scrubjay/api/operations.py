@@ -1,0 +1,210 @@
+"""The registry of operations: what scrubjay can be asked, as data. Free of any transport.
+
+Every transport, every client and every plugin looks an operation up here by its name. What an operation is over HTTP
+(method, path, status) is `transports.http.routes`; what runs it is bound where the application is composed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from scrubjay import api
+from scrubjay.api.caller import Principal
+from scrubjay_shared.records import MemoryDraft
+
+
+class Kind(StrEnum):
+    """Whether an operation gives one response, or a stream of lines."""
+
+    UNARY = "unary"
+    STREAM = "stream"
+
+
+class Transport(StrEnum):
+    """A way to call: over HTTP, or in this process (`Memory` and the commands)."""
+
+    HTTP = "http"
+    LOCAL = "local"
+
+
+PERSON_ONLY = frozenset({Principal.PERSON})
+EVERYONE = frozenset({Principal.PERSON, Principal.AGENT})
+EVERYWHERE = frozenset(Transport)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation: its name, the records it takes and gives, who may call it, and which transports show it.
+
+    Of a stream, `response` is the type of one line.
+    """
+
+    name: str
+    request: type[Any]
+    response: type[Any]
+    summary: str = ""
+    kind: Kind = Kind.UNARY
+    principals: frozenset[Principal] = EVERYONE
+    transports: frozenset[Transport] = EVERYWHERE
+
+
+def _named(operations: Iterable[Operation]) -> dict[str, Operation]:
+    return {operation.name: operation for operation in operations}
+
+
+OPERATIONS: dict[str, Operation] = _named(
+    (
+        Operation(
+            name="ingest",
+            request=api.IngestRequest,
+            response=api.IngestAnswer,
+            summary="Append events; durable when answered, learned from in the background.",
+        ),
+        Operation(
+            name="events",
+            request=api.EventsRequest,
+            response=api.EventsAnswer,
+            summary="Page through events in time order.",
+        ),
+        Operation(
+            name="sessions", request=api.Nothing, response=api.SessionsAnswer, summary="All sessions, newest first."
+        ),
+        Operation(
+            name="add",
+            request=MemoryDraft,
+            response=api.Entry,
+            summary="Add a memory; an equal one in the same scope is returned instead of stored twice.",
+        ),
+        Operation(
+            name="list",
+            request=api.ListRequest,
+            response=api.ListAnswer,
+            summary="Page through memories, newest first.",
+        ),
+        Operation(
+            name="get", request=api.RefRequest, response=api.Entry, summary="One memory by id, prefix, name or alias."
+        ),
+        Operation(
+            name="update",
+            request=api.UpdateRequest,
+            response=api.Entry,
+            summary="Rewrite a memory's content or fields.",
+        ),
+        Operation(
+            name="forget",
+            request=api.ForgetRequest,
+            response=api.ForgetAnswer,
+            summary="Erase a memory (or an event, by its id) and the words it was read from.",
+        ),
+        Operation(
+            name="rename",
+            request=api.RenameRequest,
+            response=api.Entry,
+            summary="Give a memory another canonical name.",
+        ),
+        Operation(
+            name="alias", request=api.AliasRequest, response=api.Entry, summary="Bind or remove an additional name."
+        ),
+        Operation(
+            name="why",
+            request=api.RefRequest,
+            response=api.WhyAnswer,
+            summary="The passages a memory was read from, and its history.",
+        ),
+        Operation(
+            name="conflicts",
+            request=api.ConflictsRequest,
+            response=api.ConflictsAnswer,
+            summary="Fields that devices wrote without having seen each other's values.",
+        ),
+        Operation(
+            name="resolve",
+            request=api.ResolveRequest,
+            response=api.Entry,
+            summary="Settle a conflict: keep the value that is shown, or another device's.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="recall",
+            request=api.RecallRequest,
+            response=api.RecallAnswer,
+            summary="Memories and events that answer a question, best first.",
+        ),
+        Operation(
+            name="context",
+            request=api.ContextRequest,
+            response=api.ContextAnswer,
+            summary="What an agent loads at its start: identity and active layer.",
+        ),
+        Operation(
+            name="set_identity",
+            request=api.SlotRequest,
+            response=api.ContextAnswer,
+            summary="Set one line of the identity layer.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="set_active",
+            request=api.SlotRequest,
+            response=api.ContextAnswer,
+            summary="Set one line of the active layer.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="import",
+            request=api.ImportRequest,
+            response=api.ImportAnswer,
+            summary="Import a file's bytes (base64 in JSON); idempotent.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="export",
+            request=api.Nothing,
+            response=bytes,
+            kind=Kind.STREAM,
+            summary="Everything that is not derived, one JSON object a line.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(name="stats", request=api.Nothing, response=api.StatsAnswer, summary="Counts and sizes."),
+        Operation(
+            name="status", request=api.Nothing, response=api.StatusAnswer, summary="Process, store, models and jobs."
+        ),
+        Operation(
+            name="settle",
+            request=api.SettleRequest,
+            response=api.SettleAnswer,
+            summary="Wait until everything received has been learned and embedded.",
+        ),
+        Operation(
+            name="backup",
+            request=api.PathRequest,
+            response=api.PathAnswer,
+            summary="Write a checked copy of the store while it runs.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="rebuild",
+            request=api.RebuildRequest,
+            response=api.RebuildAnswer,
+            summary="Derive everything again from events and ops.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="models",
+            request=api.Nothing,
+            response=api.ModelsAnswer,
+            summary="Embedding and reranking models, and progress.",
+        ),
+        Operation(
+            name="use_model",
+            request=api.ModelRequest,
+            response=api.ModelsAnswer,
+            summary="Embed or rerank with another model from now on.",
+            principals=PERSON_ONLY,
+        ),
+    )
+)
+"""Every operation of the core, by name."""

@@ -1,0 +1,104 @@
+"""Recall: a question, what may answer it, and the hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import MemoryType, Scope
+
+
+class Mode(StrEnum):
+    """How recall ranks: the hand-set hybrid, pure BM25, or cosine plus weighted token overlap with a topic filter."""
+
+    HYBRID = "hybrid"
+    KEYWORD = "keyword"
+    WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest:
+    """A question, and what may answer it.
+
+    `since`/`until` bound the time of the candidates; dates in the question itself only favour candidates near them.
+    `kinds` is any of "memory" and "event". `neighbours` asks for that many events on either side of each hit.
+    `max_tokens` bounds the whole answer's texts and is never exceeded. `min_salience` applies to memories.
+    `scope` narrows; a scope wider than the caller's, or another project's `resource_id`, is refused. `rerank` false
+    leaves the reranking model out of mode hybrid; true or not, it takes part only where it is installed and in use.
+    """
+
+    query: str
+    limit: int = 10
+    mode: Mode = Mode.HYBRID
+    project: str | None = None
+    session_id: str | None = None
+    scope: Scope | None = None
+    resource_id: str | None = None
+    agent: str | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+    types: tuple[MemoryType, ...] = ()
+    kinds: tuple[str, ...] = ("memory", "event")
+    min_salience: float = 0.0
+    max_tokens: int | None = None
+    neighbours: int = 0
+    rerank: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A line of evidence: who said it, when, and the words (the grip's excerpt, or the event's text)."""
+
+    event_id: str
+    session_id: str
+    ts: Millis
+    utc_offset: int
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
+
+    `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type.
+    """
+
+    id: str
+    kind: str
+    text: str
+    score: float
+    ts: Millis
+    type: str
+    parts: dict[str, float] = field(default_factory=dict)
+    name: str | None = None
+    scope: str | None = None
+    resource_id: str | None = None
+    salience: float | None = None
+    trust: str | None = None
+    superseded_by: str | None = None
+    valid_from: Millis | None = None
+    valid_to: Millis | None = None
+    sources: tuple[Quote, ...] = ()
+    neighbours: tuple[Quote, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallAnswer:
+    """Hits, best first. `mode` is what was really done.
+
+    `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.
+    `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
+    `stages_ms` splits `elapsed_ms`: "embed" (the question's vector), "rank", "rerank" (0 where no model took part) and
+    "read" (the texts of the hits); what is left is checking and counting.
+    """
+
+    hits: tuple[Hit, ...]
+    mode: str
+    tokens: int
+    elapsed_ms: float
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+    stages_ms: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,129 @@
+"""How the store and the daemon are, and which models are in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrubjay_shared.clock import Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """A request without fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsAnswer:
+    """Counts and sizes of the store. `refused` texts are those that the model refused to embed."""
+
+    memories: int
+    events: int
+    sessions: int
+    aliases: int
+    grips: int
+    ops: int
+    identity_keys: int
+    active_keys: int
+    by_type: dict[str, int]
+    by_kind: dict[str, int]
+    file_bytes: int
+    schema_version: int
+    embedded: int
+    to_embed: int
+    to_learn: int
+    space: str | None
+    refused: int = 0
+    oldest: Millis | None = None
+    newest: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A background job: when it ran, how it went, when it runs next. `running` is true while it holds its lease."""
+
+    name: str
+    running: bool
+    runs: int
+    failures: int
+    last_start: Millis | None = None
+    last_ms: int | None = None
+    last_error: str | None = None
+    next_run: Millis | None = None
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusAnswer:
+    """How the daemon is: process, store, models, jobs.
+
+    A model's state is "loaded", "idle" (loaded when it is next needed), "none", "absent" (a reranker that is not
+    installed, which is no fault), or the code of the error that it met.
+    """
+
+    version: str
+    pid: int
+    started: Millis
+    file: str
+    sqlite_version: str
+    schema_version: int
+    device: str
+    model: str
+    model_state: str
+    reranker: str
+    reranker_state: str
+    jobs: tuple[Job, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleRequest:
+    """Wait until nothing is left to learn or embed, for at most `timeout_ms`; 0 only looks."""
+
+    timeout_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleAnswer:
+    """What is still waiting; zeros when all is done."""
+
+    to_learn: int
+    to_embed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """The model to embed or rerank with from now on, whichever it does; "none" for lexical recall only.
+
+    With `reranker` the name is that of a reranking model: "none" then means that nothing is reranked.
+    """
+
+    name: str
+    reranker: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelState:
+    """One model: "embedder" or "reranker", whether its files are here and whole, and whether it is in use."""
+
+    name: str
+    kind: str
+    state: str
+    bytes: int
+    licence: str
+    in_use: bool
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelsAnswer:
+    """The models, and how far embedding has come in the space in use.
+
+    `refused` texts are found by their words alone. `notes` say where another model is named than the one in use.
+    """
+
+    models: tuple[ModelState, ...]
+    space: str | None
+    embedded: int
+    to_embed: int
+    refused: int = 0
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,83 @@
+"""Files in and out: import, backup, and what is derived again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay.api.events import Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """A file's bytes, its name, and optionally its format and the one conversation wanted.
+
+    `place` says which file it is, whatever way it was named: its absolute path. An edited file updates the notes of its
+    own place; without one, files of the same name for the same project are taken for one file.
+
+    With `restore`, the file is the person's own export and is put back: layers and trust as they stand in it.
+    """
+
+    name: str
+    data: bytes
+    format: str | None = None
+    only: str | None = None
+    project: str | None = None
+    dry_run: bool = False
+    place: str | None = None
+    restore: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportAnswer:
+    """What an import took and what it skipped, by reason. Importing the same again adds nothing.
+
+    `memories` counts new notes and updated ones. `renamed` counts notes whose name another memory has: theirs is longer
+    by the file's path; `aliases_taken` counts aliases that belong to another memory and were left out.
+
+    `changed` counts what records said of themselves and were not believed: `trust`, `layer`, `kind`, and `name` for
+    those of always loaded lines.
+    """
+
+    format: str
+    events: int
+    memories: int
+    duplicates: int
+    redactions: dict[str, int] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    renamed: int = 0
+    aliases_taken: int = 0
+    changed: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRequest:
+    """A file to write on this machine, by its absolute path. `force` replaces a file that is there, but for our own."""
+
+    path: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathAnswer:
+    """A file that was written and checked: its path, size and SHA-256."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildRequest:
+    """Derive everything again from events and ops; with `vectors`, embed everything again too."""
+
+    vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildAnswer:
+    """What was derived again, and the digest of the view before and after (equal, unless it was damaged)."""
+
+    memories: int
+    events: int
+    before: str
+    after: str

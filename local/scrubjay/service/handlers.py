@@ -1,0 +1,65 @@
+"""What runs each operation. Every call of every transport passes here, and so does the check of who may call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any
+
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
+from scrubjay.api.operations import OPERATIONS, Kind, Operation
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
+
+Handler = Callable[[Caller, Any], Awaitable[Any]]
+"""Runs an operation that gives one response."""
+
+StreamHandler = Callable[[Caller, Any], AsyncGenerator[bytes, None]]
+"""Runs an operation that gives a stream of lines."""
+
+
+class Handlers:
+    """The handlers of an application: those of the core, and those that plugins register."""
+
+    def __init__(self, unary: Mapping[str, Handler], streams: Mapping[str, StreamHandler]) -> None:
+        """Bind every operation of the core; one without a handler is an error of ours."""
+        if set(OPERATIONS) != {*unary, *streams}:
+            raise ValueError(f"operations without a handler: {sorted(set(OPERATIONS) ^ {*unary, *streams})}")
+        self._operations = dict(OPERATIONS)
+        self._unary = dict(unary)
+        self._streams = dict(streams)
+
+    def register(self, operation: Operation, handler: Handler) -> None:
+        """Add an operation of a plugin. Raises ConflictError for a name that is taken."""
+        if operation.name in self._operations:
+            raise ConflictError(f"there is an operation {operation.name} already", hint="give it another name")
+        self._operations[operation.name] = operation
+        self._unary[operation.name] = handler
+
+    def unregister(self, name: str) -> None:
+        """Take away an operation of a plugin that ended."""
+        del self._operations[name], self._unary[name]
+
+    def find(self, name: str) -> Operation | None:
+        """Return an operation by its name, or None when there is none."""
+        return self._operations.get(name)
+
+    async def call(self, caller: Caller, name: str, request: Any) -> Any:
+        """Run an operation and return its response. Raises DeniedError where the caller may not call it."""
+        access.check_call(caller, self._known(name, Kind.UNARY))
+        return await self._unary[name](caller, request)
+
+    def stream(self, caller: Caller, name: str, request: Any) -> AsyncGenerator[bytes, None]:
+        """Run an operation and yield the lines of its response. Raises DeniedError as `call`, before the first line."""
+        access.check_call(caller, self._known(name, Kind.STREAM))
+        return self._streams[name](caller, request)
+
+    def _known(self, name: str, kind: Kind) -> Operation:
+        operation = self._operations.get(name)
+        if operation is None:
+            raise NotFoundError(f"there is no operation {name[:60]!r}", hint=f"operations: {', '.join(OPERATIONS)}")
+        if operation.kind is not kind:
+            raise InvalidError(
+                f"{name} is a {operation.kind} operation, not a {kind} one",
+                hint="stream() runs the stream operations, call() the others",
+            )
+        return operation

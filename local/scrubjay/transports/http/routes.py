@@ -1,0 +1,57 @@
+"""Where each operation is found over HTTP: method, path and status, by the operation's name. Standard library only.
+
+Path parameters are fields of the request. GET and DELETE take the others from the query string, the other methods from
+a JSON body. An operation of another package is POST /v1/operations/{name}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Route(NamedTuple):
+    """The route of one operation, and the status of its response."""
+
+    operation: str
+    method: str
+    path: str
+    status: int = 200
+
+    @property
+    def takes_query(self) -> bool:
+        """Whether the request's fields stand in the query string, because the method has no body."""
+        return self.method in {"GET", "DELETE"}
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("ingest", "POST", "/v1/events", status=202),
+    Route("events", "GET", "/v1/events"),
+    Route("sessions", "GET", "/v1/sessions"),
+    Route("add", "POST", "/v1/memories", status=201),
+    Route("list", "GET", "/v1/memories"),
+    Route("get", "GET", "/v1/memories/{ref}"),
+    Route("update", "PATCH", "/v1/memories/{ref}"),
+    Route("forget", "DELETE", "/v1/memories/{ref}"),
+    Route("rename", "POST", "/v1/memories/{ref}/rename"),
+    Route("alias", "POST", "/v1/memories/{ref}/aliases"),
+    Route("why", "GET", "/v1/memories/{ref}/why"),
+    Route("conflicts", "GET", "/v1/conflicts"),
+    Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
+    Route("recall", "POST", "/v1/recall"),
+    Route("context", "GET", "/v1/context"),
+    Route("set_identity", "PUT", "/v1/identity/{key}"),
+    Route("set_active", "PUT", "/v1/active/{key}"),
+    Route("import", "POST", "/v1/import"),
+    Route("export", "GET", "/v1/export"),
+    Route("stats", "GET", "/v1/stats"),
+    Route("status", "GET", "/v1/status"),
+    Route("settle", "POST", "/v1/settle"),
+    Route("backup", "POST", "/v1/backup"),
+    Route("rebuild", "POST", "/v1/rebuild"),
+    Route("models", "GET", "/v1/models"),
+    Route("use_model", "POST", "/v1/models/use"),
+)
+BY_OPERATION: dict[str, Route] = {route.operation: route for route in ROUTES}
+
+PLUGIN_PATH = "/v1/operations/{name}"
+"""Where the operations of other packages are: POST, JSON in and JSON out."""
