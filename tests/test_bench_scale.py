@@ -24,7 +24,6 @@ from scrubjay_bench.floors import BareVectors, BareWords
 from scrubjay_bench.plan import Plan
 from scrubjay_bench.scale import Size
 from scrubjay_bench.stores import Filling, Source
-from scrubjay_io.sqlite import driver
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 
@@ -148,17 +147,13 @@ def test_each_bare_search_finds_the_nearest() -> None:
 def test_bare_postings_find_what_bm25_finds() -> None:
     texts = corpus.Corpus(9)
     documents = [texts.statement().lower().rstrip(".").split() for _ in range(300)]
-    connection = driver.connect(":memory:")
-    connection.execute("create virtual table event_fts using fts5 (tokens, tokenize = 'ascii')")
-    connection.executemany("insert into event_fts (tokens) values (?)", [(" ".join(each),) for each in documents])
-    bare = BareWords(connection)
+    bare = BareWords((n, " ".join(each)) for n, each in enumerate(documents, 1))
 
     for wanted in (["the"], documents[7][:4], [*documents[8][2:5], "nowhere"]):
         scores = scoring.bm25(wanted, documents, k1=0.9, b=0.0)
         best = sorted(scores, reverse=True)[:10]
         assert sorted((scores[row - 1] for row in bare.postings(wanted)), reverse=True) == pytest.approx(best)
     assert 8 in bare.full_text(documents[7][:4])
-    connection.close()
 
 
 # With the real model

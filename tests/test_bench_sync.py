@@ -88,7 +88,6 @@ async def test_a_kept_store_is_written_by_the_store_itself_and_made_once(plan: P
     try:
         assert (await store.read(lambda q: q.fetch("select count(*) from event")))[0][0] == 30
         assert (await store.read(lambda q: q.fetch("select count(*) from op where seq between 1 and 30")))[0][0] == 30
-        assert (await store.read(lambda q: q.fetch("select count(*) from event_fts")))[0][0] == 30
     finally:
         await store.close()
 
@@ -102,10 +101,10 @@ async def test_the_floor_inserts_all_rows_of_the_first_store(plan: Plan, tmp_pat
     bootstrap._floor(rounds, path, tmp_path / "bare.db", 30)
 
     bare = bootstrap.driver.connect(str(tmp_path / "bare.db"))
-    counts = [bare.execute(f"select count(*) from {table}").fetchone()[0] for table in ("event", "op", "event_fts")]
+    counts = [bare.execute(f"select count(*) from {table}").fetchone()[0] for table in ("event", "op")]
     bare.close()
-    assert counts == [30, 30, 30]
-    assert rounds.values("floor.cpu")[0] >= rounds.values("floor.rows.cpu")[0]
+    assert counts == [30, 30]
+    assert rounds.values("floor.cpu")[0] > 0
 
 
 # The command

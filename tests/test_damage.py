@@ -129,7 +129,7 @@ def test_every_table_is_sealed_or_derived(sound: Path) -> None:
         made = {
             row[0]
             for row in connection.execute("select name from sqlite_schema where type = 'table'")
-            if not row[0].startswith(("event_fts", "memory_fts", "sqlite_"))
+            if not row[0].startswith(("memory_fts", "sqlite_"))
         }
 
     assert made == derived | set(tables.CHECKSUMMED)
@@ -153,7 +153,6 @@ def test_every_row_is_sealed_when_it_is_written(sound: Path) -> None:
         ("update name set memory_id = 'nobody' where name = 'tea'", "name tea", Remedy.REBUILD),
         ("update session set events = events + 1 where id = 's1'", "session s1", Remedy.REBUILD),
         ("update grip set excerpt = 'other' where id = (select min(id) from grip)", "grip ", Remedy.REBUILD),
-        ("update event_fts_content set c0 = upper(c0) where id = 9", "the full text of event", Remedy.REBUILD),
         ("update memory_fts_content set c0 = upper(c0) where id = 9", "the full text of memory", Remedy.REBUILD),
         ("update access set total = total + 64", "a row of table access", Remedy.RESTORE),
     ],
@@ -176,7 +175,7 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
 @pytest.mark.parametrize(
     ("sql", "remedy"),
     [
-        ("update event_fts_data set block = zeroblob(length(block)) where id > 10", ("rebuild",)),
+        ("update memory_fts_data set block = zeroblob(length(block)) where id > 10", ("rebuild",)),
         ("update memory_fts_content set c0 = upper(c0)", ("rebuild",)),
         ("update memory set content = 'Maya drinks mud'", ("rebuild",)),
         ("update session set title = cast(x'c3ff41' as text)", ("rebuild",)),

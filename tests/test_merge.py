@@ -978,11 +978,8 @@ def test_a_run_of_events_leaves_what_they_leave_one_by_one_in_any_order(
             for name, piece in runs:
                 await take(here, name, piece)
             kept = [await here.write(lambda tx: tx.queries.ops.between(device=name, low=1, high=99)) for name in logs]
-            found = await here.read(
-                lambda q: q.fetch(
-                    "select e.id from event_fts f join event e on e.n = f.rowid where event_fts match 'said' order by 1"
-                )
-            )
+            docs, _ = await here.read(lambda q: q.documents.events(None))
+            found = sorted(doc.id for doc in docs if "said" in doc.tokens.split())
             digest = await here.write(lambda tx: tx.queries.digests.view())
             await here.write(lambda tx: tx.projections.rebuild(vectors=False))
             assert await here.write(lambda tx: tx.queries.digests.view()) == digest
@@ -1269,7 +1266,6 @@ async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tm
             "name": "name, memory_id, created_at, canonical",
             "grip": GRIP_COLUMNS,
             "access": "memory_id, total, last, logged",
-            "event_fts": "rowid, tokens",
             "memory_fts": "rowid, tokens",
         }
         rows_of = {

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -751,13 +753,12 @@ async def assert_tables_in_step(service: Service) -> None:
     """Check that full text, grips and names say what the events and memories do."""
 
     def look(tx: Transaction) -> None:
-        for table in ("event_fts", "memory_fts"):
-            tx.queries.fetch(f"insert into {table} ({table}) values ('integrity-check')")
+        tx.queries.fetch("insert into memory_fts (memory_fts) values ('integrity-check')")
         events = [
             (row[13], rows.event_of(row)) for row in tx.queries.fetch(f"select {rows.EVENT_COLUMNS}, n from event")
         ]
-        assert tx.queries.fetch("select rowid, tokens from event_fts order by rowid") == [
-            (n, tokens) for n, event in events if (tokens := rows.event_tokens(event))
+        assert [(doc.id, doc.tokens) for doc in tx.queries.documents.events(None)[0]] == [
+            (event.id, tokens) for _, event in events if (tokens := rows.event_tokens(event))
         ]
         memories = tx.queries.fetch(f"select n, {rows.MEMORY_COLUMNS} from memory order by n")
         assert tx.queries.fetch("select rowid, tokens from memory_fts order by rowid") == [
@@ -1066,3 +1067,48 @@ async def test_reading_writes_nothing(opened: Opener, store_path: Path) -> None:
         assert (bytes_in(store_path.parent), store_path.stat().st_mtime_ns) == before
         changes = [await connection.call(lambda raw_: raw_.total_changes) for connection in service.store._open]
         assert changes[1:] == [0] * (len(changes) - 1)
+
+
+# --- the rooms ------------------------------------------------------------------------------------------------------------
+
+_SQL = re.compile(
+    r"\s*(select\s.+\sfrom\s|insert\s+(or\s+\w+\s+)?into\s|update\s+\w+\s+set\s|delete\s+from\s|pragma\s|create\s+(temp\s+)?table\s)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def test_only_the_store_speaks_sql() -> None:
+    root = Path(__file__).parent.parent
+    modules = [
+        path
+        for folder in ("local/scrubjay", "sync/scrubjay_sync")
+        for path in (root / folder).rglob("*.py")
+        if "store" not in path.relative_to(root).parts
+    ]
+    said = [
+        (path.name, node.value)
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _SQL.match(node.value)
+    ]
+    looked = [path.name for path in modules if re.search(r"\b(q|queries)\.fetch\(", path.read_text(encoding="utf-8"))]
+
+    assert len(modules) > 100
+    assert (said, looked) == ([], [])
+
+
+def test_an_upgrade_leaves_nothing_of_the_full_text_of_events_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    seed = {"store_id": "1", "device": "2", "created": "1", "projected": file.PROJECTED}
+    file.prepare(path, file.migrations()[:5], lambda: seed)
+    with closing(driver.connect(str(path))) as connection:
+        connection.executemany("insert into event_fts (tokens) values (?)", [(f"quvex{n} " * 40,) for n in range(300)])
+        connection.commit()
+    before = path.read_bytes().count(b"quvex")
+
+    version = file.prepare(path, file.migrations(), lambda: seed)
+
+    assert before > 300
+    assert version == 6
+    assert b"quvex" not in path.read_bytes()
+    assert check(path) == []

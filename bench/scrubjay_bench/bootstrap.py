@@ -363,9 +363,8 @@ _TABLES = ("event", "op", "session")
 
 
 def _floor(rounds: Rounds, store: Path, path: Path, events: int) -> None:
-    """Note what one connection needs to insert the same rows with the same indexes, without and with their tokens."""
-    plain = tokens = 0.0
-    plain_cpu = tokens_cpu = 0.0
+    """Note what one connection needs to insert the same rows with the same indexes."""
+    wall = total_cpu = 0.0
     with (
         closing(driver.connect(f"file:{store}?immutable=1", uri=True)) as source,
         closing(driver.connect(str(path), isolation_level=None)) as target,
@@ -375,31 +374,26 @@ def _floor(rounds: Rounds, store: Path, path: Path, events: int) -> None:
         named = ", ".join(f"'{table}'" for table in _TABLES)
         schema = source.execute(
             "select sql from sqlite_master where sql is not null and type in ('table', 'index')"
-            f" and (tbl_name in ({named}) or name = 'event_fts') and name not like 'event_fts_%'"
-            " order by type desc"
+            f" and tbl_name in ({named}) order by type desc"
         )
         for (sql,) in schema.fetchall():
             target.execute(sql)
         for table in _TABLES:
-            took, cpu = _copied(source, target, table, "*")
-            plain, plain_cpu = plain + took, plain_cpu + cpu
-        tokens, tokens_cpu = _copied(source, target, "event_fts", "rowid, tokens")
-    rounds.add("floor.wall", plain + tokens)
-    rounds.add("floor.cpu", plain_cpu + tokens_cpu)
-    rounds.add("floor.rows.cpu", plain_cpu)
-    rounds.add("floor.tokens.cpu", tokens_cpu)
-    rounds.add("floor.rate", events / (plain + tokens))
+            took, cpu = _copied(source, target, table)
+            wall, total_cpu = wall + took, total_cpu + cpu
+    rounds.add("floor.wall", wall)
+    rounds.add("floor.cpu", total_cpu)
+    rounds.add("floor.rate", events / wall)
 
 
-def _copied(source: Any, target: Any, table: str, columns: str) -> tuple[float, float]:
-    cursor = source.execute(f"select {columns} from {table}")
+def _copied(source: Any, target: Any, table: str) -> tuple[float, float]:
+    cursor = source.execute(f"select * from {table}")
     took = cpu = 0.0
-    names = f"({columns})" if columns != "*" else ""
     while rows := cursor.fetchmany(FLOOR_ROWS):
         marks = ", ".join("?" * len(rows[0]))
         began, began_cpu = time.perf_counter(), time.process_time()
         target.execute("begin immediate")
-        target.executemany(f"insert into {table}{names} values ({marks})", rows)
+        target.executemany(f"insert into {table} values ({marks})", rows)
         target.execute("commit")
         took, cpu = took + time.perf_counter() - began, cpu + time.process_time() - began_cpu
     return took, cpu
@@ -444,8 +438,6 @@ def _figures(rounds: Rounds, events: int, size: str) -> list[Figure]:
         row("floor.wall", "bare SQLite, one connection: the same rows, indexes and tokens", "s"),
         row("floor.rate", "the same as a rate", "events/s"),
         row("floor.cpu", "its processor time", "s"),
-        row("floor.rows.cpu", "of which rows and indexes", "s"),
-        row("floor.tokens.cpu", "of which tokens (FTS5)", "s"),
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numkong
 import numpy as np
 import numpy.typing as npt
 
+from scrubjay.store import Queries
 from scrubjay.transports.client import Client
 from scrubjay_bench.daemons import LOOK_SECONDS
 from scrubjay_io.sqlite import driver
@@ -86,19 +87,22 @@ class BareVectors:
 class BareWords:
     """The best ten of n texts by BM25, with nothing around it: SQLite's FTS5, and numpy over postings in memory."""
 
-    def __init__(self, connection: Any) -> None:
-        """Take the events of a store, and the full text that the store itself keeps of them."""
-        self._connection = connection
-        found = connection.execute("select rowid, tokens from event_fts order by rowid")
+    def __init__(self, documents: Iterable[tuple[int, str]]) -> None:
+        """Take (row id, tokens joined by spaces), which are written into a full text of their own."""
+        self._connection = driver.connect("", isolation_level=None)  # a file without a name, gone with the connection
+        self._connection.execute("create virtual table event_fts using fts5 (tokens, tokenize = 'ascii')")
+        self._connection.execute("begin")
         numbers: dict[str, int] = {}
         lengths = array("q")
         terms = array("q")
         self._ids = array("q")
-        for rowid, tokens in found:
+        for rowid, tokens in documents:
+            self._connection.execute("insert into event_fts (rowid, tokens) values (?, ?)", (rowid, tokens))
             split = tokens.split()
             self._ids.append(rowid)
             lengths.append(len(split))
             terms.extend(numbers.setdefault(token, len(numbers)) for token in split)
+        self._connection.execute("commit")
         self._numbers = numbers
         self._documents = len(lengths)
         rows = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
@@ -123,6 +127,19 @@ class BareWords:
         query = " OR ".join(f'"{token}"' for token in tokens)
         sql = "select rowid from event_fts where event_fts match ? order by rank limit ?"
         return np.array([row[0] for row in self._connection.execute(sql, (query, BEST))])
+
+
+def tokens_of(connection: Any) -> Iterator[tuple[int, str]]:
+    """Yield the number and the tokens of every event of a store that recall can return."""
+    queries = Queries(connection)
+    number, after = 0, None
+    while True:
+        page, after = queries.documents.events(after)
+        for doc in page:
+            number += 1
+            yield number, doc.tokens
+        if after is None:
+            return
 
 
 def _best(scores: npt.NDArray[Any]) -> Any:

@@ -130,7 +130,7 @@ def bare(plan: Plan, filled_store: Path, folder: Path) -> Iterator[Bare]:
             yield Bare(
                 embedder=embedder,
                 vectors=floors.BareVectors(*stores.vectors_of(connection)),
-                words=floors.BareWords(connection),
+                words=floors.BareWords(floors.tokens_of(connection)),
                 echo=client,
             )
     finally:

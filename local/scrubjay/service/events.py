@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from scrubjay import api
@@ -86,18 +85,12 @@ class Events:
 
         def work(tx: Transaction) -> tuple[Sequence[str], int]:
             known = tx.queries.events.known([event for event in wanted if event is not None])
-            fresh: list[Event] = []
-            ids: list[str] = []
+            fresh: dict[str, Event] = {}
             for event in wanted:
-                if event is None:
-                    ids.append("")
-                    continue
-                if event.dedupe_key not in known:
-                    known[event.dedupe_key] = event.id or tx.new_id()
-                    fresh.append(replace(event, id=known[event.dedupe_key]))
-                ids.append(known[event.dedupe_key])
-            tx.events.append(fresh, learn=learn)
-            return ids, len(fresh)
+                if event is not None and event.dedupe_key not in known:
+                    fresh.setdefault(event.dedupe_key, event)
+            known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
+            return ["" if event is None else known[event.dedupe_key] for event in wanted], len(fresh)
 
         ids, accepted = await self._store.write(work)
         if accepted:

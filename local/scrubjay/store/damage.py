@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scrubjay.store import checksums, embed_queue, file, rows, tables
+from scrubjay.store import checksums, embed_queue, file, tables
 from scrubjay.store.index_file import index_is_whole
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries import Queries
@@ -74,7 +74,6 @@ def find(path: Path, watch: Watch) -> Iterator[Damage]:
                 sound = sound and damage.remedy is not Remedy.RESTORE
                 yield damage
         if sound:  # what is derived from damaged rows differs, and says nothing new
-            yield from _read(path, partial(_full_text, connection, watch))
             yield from _read(path, partial(_queued, connection, watch))
             yield from _read(path, partial(_derived, connection, watch))
     if index_is_whole(path) is False:
@@ -109,9 +108,7 @@ def _schema(connection: Any) -> Iterator[Damage]:
         expected, found = set(fresh.execute(listed)), set(connection.execute(listed))
     for kind, name, *_ in sorted(expected ^ found, key=str):
         yield Damage(what=f"{kind} {name}", wrong="its definition was changed", remedy=Remedy.RESTORE)
-    config = dict(connection.execute("select k, v from event_fts_config")) | {
-        f"memory {key}": value for key, value in connection.execute("select k, v from memory_fts_config")
-    }
+    config = dict(connection.execute("select k, v from memory_fts_config"))
     if any(str(value) not in {"1", "4", "5"} for value in config.values()):
         yield Damage(what="full text", wrong="its settings were changed", remedy=Remedy.REBUILD)
 
@@ -172,26 +169,6 @@ def _linked(connection: Any) -> Iterator[Damage]:
         yield Damage(what=f"op {seq} of device {device[:8]}", wrong="its event is missing", remedy=Remedy.RESTORE)
 
 
-def _full_text(connection: Any, watch: Watch) -> Iterator[Damage]:
-    """Compare the words by which events are found with those of their texts."""
-    total = connection.execute("select count(*) from event").fetchone()[0]
-    cursor = connection.execute(
-        f"select {rows.prefixed(rows.EVENT_COLUMNS, 'e')}, e.seq, e.forgotten, f.c0"
-        " from event e left join event_fts_content f on f.id = e.n order by e.n"
-    )
-    done = 0
-    while found := cursor.fetchmany(PAGE):
-        for *row, seq, forgotten, tokens in found:
-            try:
-                doc = None if forgotten else rows.event_doc(tuple(row), seq)
-            except CorruptError:  # the row fails its check sum too, which says more
-                continue
-            if tokens != (None if doc is None else doc.tokens):
-                yield Damage(what=f"the full text of event {_shown(row[0])}", wrong="it differs", remedy=Remedy.REBUILD)
-        done += len(found)
-        watch("full text", done, total)
-
-
 def _queued(connection: Any, watch: Watch) -> Iterator[Damage]:
     """Compare the queue of texts that wait for a vector with those that have none."""
     watch("what waits for a vector", 0, 0)
@@ -217,9 +194,7 @@ def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:
     hidden = {
         name
         for kind, name, _, _ in definitions
-        if kind == "table"
-        and name not in tables.SOURCES
-        and not name.startswith(("sqlite_", "event_fts", "memory_fts_"))
+        if kind == "table" and name not in tables.SOURCES and not name.startswith(("sqlite_", "memory_fts_"))
     }
     for _, name, table, sql in definitions:
         if table in hidden:
@@ -255,5 +230,5 @@ def _differing(connection: Any, what: str, key: str, query: str) -> Iterator[Dam
         yield Damage(what=f"{what}{name}", wrong="it is not what its ops say", remedy=Remedy.REBUILD)
 
 
-def _leave_new(context: WriteContext, table: str) -> None:
+def _leave_new(context: WriteContext) -> None:
     """Do nothing: the temporary tables are new."""

@@ -88,6 +88,7 @@ def prepare(path: Path, steps: Iterable[Migration], seed: Callable[[], dict[str,
             "upgrading %s from schema %d to %d mb=%d (minutes where it is large)", path.name, version, newest, megabytes
         )
         with translated(path), _opened(path) as connection:
+            connection.execute("pragma secure_delete = on")  # of a table that a step drops nothing may stay readable
             copy_to(connection, path, snapshot_path(path, version))
             for step in pending:
                 migrate(connection, step)
@@ -284,9 +285,6 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
             migrate(connection, step)
         connection.executemany("insert into meta (key, value) values (?, ?)", sorted(seed.items()))
         checksums.fill(connection)
-        connection.execute(
-            "insert into event_fts (event_fts, rank) values ('secure-delete', 1)"
-        ) if fts_erases() else None
         connection.execute(
             "insert into memory_fts (memory_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None

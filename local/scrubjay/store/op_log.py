@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from scrubjay.store import checksums
 from scrubjay.store.write_context import START, WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, field_stamp, millis_of, tick, uuid7
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
+
+_EVENT = int(OpType.EVENT)
 
 
 class OpLog:
@@ -45,14 +48,26 @@ class OpLog:
                     op.hlc,
                     op.type,
                     ops.entity_of(op),
-                    None if op.type == OpType.EVENT else ops.encode(op),
+                    ops.encode(op),
                 )
                 for op in written
             ]
         )
 
+    def append_events(self, ids: Sequence[str]) -> list[int]:
+        """Append an op for each of some events, whose rows say all that its body would. Returns their places."""
+        head, now, entropy = self._context.head, self._context.now, self._context.entropy
+        logged: list[tuple[Any, ...]] = []
+        for event_id in ids:
+            head.hlc = stamp = tick(head.hlc, now)
+            head.seq += 1
+            logged.append((head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None))
+        self.add(logged)
+        return [row[1] for row in logged]
+
     def add(self, logged: Sequence[tuple[Any, ...]]) -> None:
         """Add rows of ops: (device, seq, op id, stamp, type, entity, body or None)."""
         self._context.run_many(
-            "insert into op (device, seq, op_id, hlc, type, entity, body) values (?, ?, ?, ?, ?, ?, ?)", logged
+            "insert into op (device, seq, op_id, hlc, type, entity, body, crc) values (?, ?, ?, ?, ?, ?, ?, ?)",
+            [checksums.summed(row) for row in logged],
         )

@@ -79,6 +79,9 @@ EMBEDDED_TYPES = SEARCHED_TYPES - {EventType.TOOL_RESULT}
 MAX_INDEXED_CHARS = 20_000
 """How much of one text is tokenized: beyond about 3,000 words a text is a file, and is found by its beginning."""
 
+ENDING_CHARS = 16
+"""How much of the end of a text says whether it asks (`text.asks`)."""
+
 MAX_EMBEDDED_CHARS = 4_000
 """How much of one text is given to the model, whose window is 512 tokens."""
 
@@ -94,7 +97,7 @@ _MEMORY: _Types = (
 )
 _GRIP: _Types = (*[_TEXT] * 4, _INT, _INT, _TEXT, _TEXT, _INT)
 _SESSION: _Types = (_TEXT, _TEXT, _MAYBE_TEXT, _INT, _MAYBE_INT, _TEXT, _INT)
-_EVENT_DOC: _Types = (*[_TEXT] * 3, _INT, _INT, *[_TEXT] * 3, _MAYBE_TEXT, _MAYBE_TEXT)
+_EVENT_DOC: _Types = (*[_TEXT] * 3, _INT, _INT, *[_TEXT] * 4, _MAYBE_TEXT, _MAYBE_TEXT)
 _MEMORY_DOC: _Types = (
     *(*[_TEXT] * 5, _REAL, _INT, _INT, _TEXT, _MAYBE_TEXT, _MAYBE_TEXT, _MAYBE_INT, _MAYBE_INT, _INT, _MAYBE_TEXT),
 )
@@ -322,8 +325,12 @@ def event_tokens(event: Event) -> str:
 def _tokens(event_type: str, speaker: str, text: str) -> str:
     if event_type not in _SEARCHED or not text:
         return ""
-    tokens = analysed(f"[{speaker}] {text[:MAX_INDEXED_CHARS]}")
-    return f"{tokens} {ASKS}".lstrip() if asks(text) else tokens
+    return _tokens_of(speaker, text[:MAX_INDEXED_CHARS], text[-ENDING_CHARS:])
+
+
+def _tokens_of(speaker: str, beginning: str, end: str) -> str:
+    tokens = analysed(f"[{speaker}] {beginning}")
+    return f"{tokens} {ASKS}".lstrip() if asks(end) else tokens
 
 
 _SEARCHED = frozenset(kind.value for kind in SEARCHED_TYPES)
@@ -379,15 +386,26 @@ def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryD
     )
 
 
-@_reads("an event", _EVENT_DOC)
-def event_doc_of(row: tuple[Any, ...]) -> EventDoc:
-    """Return the event of a row that begins with the fields of an `EventDoc`, but with the role for the speaker.
+EVENT_DOC_COLUMNS = (
+    "e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.seq & 0xFFFFF), e.role, e.type,"
+    f" substr(e.text, 1, {MAX_INDEXED_CHARS}), substr(e.text, -{ENDING_CHARS}), e.project,"
+    " iif(e.metadata = '{}', null, e.metadata)"
+)
+"""What an `EventDoc` is made of, from event e: both ends of its text in place of the tokens."""
 
-    What follows is the metadata, None for none: no record is built for each of a million events.
+
+@_reads("an event", _EVENT_DOC)
+def event_doc_of(row: tuple[Any, ...]) -> EventDoc | None:
+    """Return the event of a row of `EVENT_DOC_COLUMNS` of a type that recall returns; None when no token remains.
+
+    No record is built for each of a million events.
     """
-    if row[9] is None or '"speaker"' not in row[9]:
-        return EventDoc._make(row[:9])
-    return EventDoc._make((*row[:5], speaker_of(unjson(row[9]), row[5]), *row[6:9]))
+    event_id, session_id, agent, ts, order, speaker, event_type, beginning, end, project, metadata, *_ = row
+    if metadata is not None and '"speaker"' in metadata:
+        speaker = speaker_of(unjson(metadata), speaker)
+    if not (tokens := _tokens_of(speaker, beginning, end)):
+        return None
+    return EventDoc(event_id, session_id, agent, ts, order, speaker, event_type, tokens, project)
 
 
 DOC_COLUMNS = (

@@ -1,18 +1,20 @@
-"""Events: their rows, words and sessions, and how each of these changes when an event is erased."""
+"""Events: their rows and sessions, what the index learns of them, and how all of it changes when one is erased."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from scrubjay.store import rows, sqlite
+from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.embed_queue import EmbedQueue
-from scrubjay.store.projections import full_text
 from scrubjay.store.projections.memories import Memories
 from scrubjay.store.projections.sessions import Sessions
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Event
+
+_COLUMNS = f"n, {rows.EVENT_COLUMNS}, erased, seq, forgotten, crc"
+_INSERT = f"insert into event ({_COLUMNS}) values ({rows.placeholders(_COLUMNS)})"
 
 
 class Events:
@@ -30,25 +32,21 @@ class Events:
     def add(self, new: Sequence[tuple[int, sqlite.Row, bool, int]], *, learn: bool) -> None:
         """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased)."""
         numbered = list(enumerate(new, self._context.queries.events.last() + 1))
-        columns = f"n, {rows.EVENT_COLUMNS}, seq, forgotten, erased"
         self._run_many(
-            f"insert into event ({columns}) values ({rows.placeholders(columns)})",
-            [(n, *row, seq, gone, erased) for n, (seq, row, gone, erased) in numbered],
+            _INSERT, [checksums.summed((n, *row, erased, seq, int(gone))) for n, (seq, row, gone, erased) in numbered]
         )
         if numbered:
             self._queue.add_events(numbered[0][0], numbered[-1][0])
         if not learn:
             self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in numbered])
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
-        self.index(live)
+        self._tell((seq, row) for _, seq, row in live)
         self._sessions.extend(live, learn=learn)
         self._memories.cover({row[3] for _, _, row in live})
 
-    def index(self, numbered: Iterable[tuple[int, int, sqlite.Row]]) -> set[str]:
-        """Write the full text of events (n, seq, row), and tell the index. Returns the ids of those that have some."""
-        found = [(n, doc) for n, seq, row in numbered if (doc := rows.event_doc(row, seq)) is not None]
-        self._run_many("insert into event_fts (rowid, tokens) values (?, ?)", [(n, doc.tokens) for n, doc in found])
-        docs = [doc for _, doc in found]
+    def _tell(self, numbered: Iterable[tuple[int, sqlite.Row]]) -> set[str]:
+        """Tell the index of events (seq, row). Returns the ids of those that recall can return."""
+        docs = [doc for seq, row in numbered if (doc := rows.event_doc(row, seq)) is not None]
         self._context.changes.events += docs
         return {doc.id for doc in docs}
 
@@ -115,7 +113,7 @@ class Events:
         return found
 
     def _reindex(self, ids: str) -> None:
-        """Tell the full text, the index and the sessions of some events (a JSON array of ids) that changed."""
+        """Tell the index and the sessions of some events (a JSON array of ids) that changed."""
         self._run(
             "delete from embedding where space in (select id from space) and owner in (select value from json_each(?))",
             (ids,),
@@ -126,8 +124,7 @@ class Events:
             " where id in (select value from json_each(?)) order by n",
             (ids,),
         )
-        full_text.remove(self._context, "event_fts", [row[13] for row in found])
-        searched = self.index((row[13], row[14], row) for row in found if not row[15])
+        searched = self._tell((row[14], row) for row in found if not row[15])
         self._context.changes.stale.update(row[0] for row in found)
         self._context.changes.removed += sorted({row[0] for row in found} - searched)
         self._sessions.project({row[3] for row in found})

@@ -122,7 +122,7 @@ class Memories:
         top = self._fetch("select coalesce(max(n), 0) from memory")[0][0]
         fresh = iter(range(top + 1, top + 1 + len(memories)))
         numbered = [(old[memory.id][0] if memory.id in old else next(fresh), memory) for memory in memories]
-        full_text.remove(self._context, "memory_fts", [n for n, _ in old.values()])
+        full_text.remove(self._context, [n for n, _ in old.values()])
         self._run_many(
             f"insert into memory (n, {rows.MEMORY_COLUMNS}) values (?, {rows.placeholders(rows.MEMORY_COLUMNS)})"
             f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
@@ -150,7 +150,7 @@ class Memories:
             self._run_many(f"delete from {table} where {column} = ?", [(memory_id,) for memory_id in ids])
         self._run_many(UNEMBED, [(memory_id,) for memory_id in ids])
         self._queue.drop_memories([n for n, _ in numbers])
-        full_text.remove(self._context, "memory_fts", [n for n, _ in numbers])
+        full_text.remove(self._context, [n for n, _ in numbers])
         self._context.changes.removed += [memory_id for _, memory_id in numbers]
         renamed = self._names.decide(named, {})
         self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])

@@ -29,7 +29,7 @@ class Projections:
         self,
         context: WriteContext,
         *,
-        empty_full_text: Callable[[WriteContext, str], None] = full_text.make_anew,
+        empty_full_text: Callable[[WriteContext], None] = full_text.make_anew,
     ) -> None:
         self._context = context
         self._empty_full_text = empty_full_text
@@ -49,20 +49,12 @@ class Projections:
         """
         self._context.run("reindex")
         self._context.run("delete from tombstone")
-        self._empty_full_text(self._context, "event_fts")
         self._context.run(
             "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
             (int(OpType.FORGET),),
         )
         if vectors:
             self._context.run("delete from embedding")
-        last = 0
-        while found := self._context.queries.fetch(
-            f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event where n > ? order by n limit 2000", (last,)
-        ):
-            self.events.index((row[13], row[14], row) for row in found if not row[15])
-            self._context.changes.events.clear()
-            last = found[-1][13]
         self.project_all(tell=False)
         self.queue.refill(self.queue.space)
         events = self._context.queries.fetch("select count(*) from event where not forgotten")[0][0]
@@ -74,7 +66,7 @@ class Projections:
 
         `tell` is whether an index must learn of it.
         """
-        self._empty_full_text(self._context, "memory_fts")
+        self._empty_full_text(self._context)
         for table in tables.REMADE:
             self._context.run(f"delete from {table}")
         self.sessions.project([row[0] for row in self._context.queries.fetch("select distinct session_id from event")])

@@ -28,7 +28,6 @@ class DigestQueries:
         try:
             return self._digest(
                 *tables.SHOWN,
-                "select e.id, f.tokens from event_fts f join event e on e.n = f.rowid order by e.id",
                 "select m.id, f.tokens from memory_fts f join memory m on m.n = f.rowid order by m.id",
             )
         except driver.DatabaseError as error:

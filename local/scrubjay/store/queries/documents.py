@@ -13,6 +13,11 @@ PAGE = 1_000
 """Documents or vectors that the index takes at a time."""
 
 
+_TYPES = ", ".join(f"'{kind.value}'" for kind in sorted(rows.SEARCHED_TYPES))
+_SEARCHED = f"e.type in ({_TYPES}) and e.text <> '' and not e.forgotten"
+"""Which events recall can return, but for those of which no token remains."""
+
+
 class DocumentQueries:
     """Everything that recall searches. A page comes with the key to read on after, None at the end."""
 
@@ -23,13 +28,11 @@ class DocumentQueries:
     def events(self, after: int | None) -> tuple[list[EventDoc], int | None]:
         """Return searchable events in the order of their arrival, after an arrival number."""
         found = self._fetch(
-            # event_fts_content is where FTS5 keeps the tokens; reading it through event_fts costs a quarter more.
-            "select e.id, e.session_id, e.agent, e.ts, (e.ts << 20) + (e.seq & 0xFFFFF), e.role, e.type, f.c0,"
-            " e.project, iif(e.metadata = '{}', null, e.metadata), e.n"
-            " from event_fts_content f join event e on e.n = f.id where f.id > ? order by f.id limit ?",
+            f"select {rows.EVENT_DOC_COLUMNS}, e.n from event e where e.n > ? and {_SEARCHED} order by e.n limit ?",
             (after or 0, PAGE),
         )
-        return [rows.event_doc_of(row) for row in found], int(found[-1][-1]) if found else None
+        docs = [doc for row in found if (doc := rows.event_doc_of(row)) is not None]
+        return docs, int(found[-1][-1]) if found else None
 
     def memories(self, after: int | None) -> tuple[list[MemoryDoc], int | None]:
         """Return memories in the order of their arrival, after an arrival number."""

@@ -106,14 +106,13 @@ class EventQueries:
 
         An event is there when its key is, or its id (of an import).
         """
-        ids = {
-            str(row[0])
-            for row in self._fetch(
-                "select id from event where id in (select value from json_each(?1)) union"
-                " select id from tombstone where id in (select value from json_each(?1))",
-                (rows.array(event.id for event in events if event.id),),
-            )
-        }
+        given = [event.id for event in events if event.id]
+        found = given and self._fetch(
+            "select id from event where id in (select value from json_each(?1)) union"
+            " select id from tombstone where id in (select value from json_each(?1))",
+            (rows.array(given),),
+        )
+        ids = {str(row[0]) for row in found}
         return {event.dedupe_key: event.id for event in events if event.id in ids} | {
             str(key): str(event_id)
             for key, event_id in self._fetch(

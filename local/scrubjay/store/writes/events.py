@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from scrubjay.store import rows
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections.events import Events
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
-from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Event
 
 
@@ -22,24 +20,27 @@ class EventWrites:
         self._log = log
         self._events = events
 
-    def append(self, events: Sequence[Event], *, learn: bool) -> None:
-        """Append events that `queries.events.known` does not know, with their ops, and open or close their sessions."""
+    def append(self, events: Sequence[Event], *, learn: bool) -> list[str]:
+        """Append events that `queries.events.known` does not know, with their ops, and open or close their sessions.
+
+        Returns their ids: an event whose id is "" gets one. The device is this one, whatever an event says.
+        """
         if not events:
-            return
-        redactions = self._events.redactions(event.id for event in events)  # of one that comes back from an export
-        events = [
-            replace(event, text=ops.blanked(event.text, redactions.get(event.id, ())), device=self._context.head.device)
-            for event in events
-        ]
-        written = [self._log.make(OpType.EVENT, ops.event_body(event)) for event in events]
-        self._log.append(written)
+            return []
+        device = self._context.head.device
+        ids = [event.id or self._context.new_id() for event in events]
+        back = [event.id for event in events if event.id]  # from an export
+        redactions = self._events.redactions(back) if back else {}
+        made = []
+        for event_id, event in zip(ids, events, strict=True):
+            row = rows.event_row(event)
+            text = ops.blanked(event.text, redactions[event_id]) if event_id in redactions else event.text
+            made.append((event_id, device, *row[2:9], text, *row[10:]))
+        places = self._log.append_events(ids)
         self._events.add(
-            [
-                (op.seq, rows.event_row(event), False, int(event.id in redactions))
-                for op, event in zip(written, events, strict=True)
-            ],
-            learn=learn,
+            [(seq, row, False, int(row[0] in redactions)) for seq, row in zip(places, made, strict=True)], learn=learn
         )
+        return ids
 
     def distilled(self, session_id: str, n: int) -> None:
         """Note that the events of a session up to arrival number `n` have been distilled."""
