@@ -293,7 +293,7 @@ async def test_a_server_that_never_answers_costs_two_questions_a_moment_and_come
         away = await service.call(PERSON, "status", NOTHING)
         server.start()
         scheduler = service.scheduler
-        scheduler.start()
+        await scheduler.start()
         try:
 
             async def healed() -> bool:

@@ -1,4 +1,4 @@
-"""Background jobs: told of work they do it, what fails is shown and tried again, and a lease keeps others out."""
+"""Background jobs: told of work they do it, what fails is shown and tried again, and what is paused stays so."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -13,9 +14,11 @@ import pytest
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
+from scrubjay.jobs.registry import Trigger
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
 from scrubjay.service.service import Service
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +29,7 @@ NOTHING = api.Nothing()
 
 @asynccontextmanager
 async def scheduled(service: Service) -> AsyncIterator[Scheduler]:
-    service.scheduler.start()
+    await service.scheduler.start()
     try:
         yield service.scheduler
     finally:
@@ -109,37 +112,121 @@ async def _failed(service: Service) -> bool:
     return (await job(service, "learn")).failures > 0
 
 
-async def test_a_job_waits_while_another_holds_its_lease(service: Service) -> None:
-    assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "somebody", 600_000))
-    async with scheduled(service):
-        await say(service, "I prefer tea to coffee in the morning.")
-        for _ in range(5):
-            service.on_work("learn")
-            await asyncio.sleep(0.02)
-        assert await service.distill.pending() == 1
+class Counter:
+    """A job of a package: it counts its runs, and fails when told."""
 
-        await service.store.write(lambda tx: tx.jobs.end_lease("learn", 1, None))
-        service.on_work("learn")
+    name = "counter"
+    trigger = Trigger(seconds=3_600, first_seconds=3_600)
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.error: Exception | None = None
+
+    async def due(self) -> bool:
+        return True
+
+    async def pending(self) -> int:
+        return 1
+
+    async def run(self) -> None:
+        self.runs += 1
+        if self.error is not None:
+            raise self.error
+
+
+async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Service) -> None:
+    counter = Counter()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        scheduler.wake("counter")
+        await until(lambda: job_ran(service, "counter"))
+        with pytest.raises(ConflictError, match="counter"):
+            scheduler.add(Counter())
+
+        await scheduler.remove("counter")
+        scheduler.wake("counter")
+
+    assert counter.runs == 1
+    assert "counter" not in [found.name for found in await service.scheduler.jobs()]
+
+
+async def job_ran(service: Service, name: str) -> bool:
+    return (await job(service, name)).runs > 0
+
+
+async def test_a_paused_job_is_left_alone_until_it_is_resumed_also_after_a_restart(opened: Opener) -> None:
+    async with opened() as service, scheduled(service) as scheduler:
+        await scheduler.pause("learn")
+        await say(service, "I prefer tea to coffee in the morning.")
+    async with opened() as service, scheduled(service) as scheduler:
+        await asyncio.sleep(service.policy.work.gather_ms / 1000 * 2)
+        paused = await job(service, "learn")
+
+        await scheduler.resume("learn")
         await until(lambda: learned(service))
 
-
-async def test_a_lease_runs_out_and_is_not_trusted_when_the_clock_was_set_back(opened: Opener) -> None:
-    times = [1_000_000]
-    async with opened(now=lambda: times[0]) as service:
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
-        assert not await service.store.write(lambda tx: tx.jobs.take_lease("learn", "two", 1_000))
-        times[0] += 1_001
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "two", 1_000))
-        times[0] -= 500_000
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "one", 1_000))
+    assert (paused.paused, paused.runs, paused.pending, paused.next_run) == (True, 0, 1, None)
 
 
-async def test_leases_of_a_dead_process_are_dropped_at_the_start(opened: Opener) -> None:
-    async with opened() as service:
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "dead", 600_000))
-    async with opened() as service:
-        assert await service.store.write(lambda tx: tx.jobs.take_lease("learn", "alive", 600_000))
+async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(service: Service) -> None:
+    counter = Counter()
+    service.scheduler.add(counter)
+    await service.scheduler.pause("counter")
+
+    well = await service.scheduler.run("counter")
+    counter.error = InvalidError("no", hint="none")
+    badly = await service.scheduler.run("counter")
+
+    assert (well.error, badly.error) == (None, "invalid")
+    assert [ran.error for ran in await service.scheduler.history("counter", 10)] == ["invalid", None]
+    with pytest.raises(NotFoundError, match="cuonter"):
+        await service.scheduler.run("cuonter")
+
+
+async def test_the_last_runs_are_kept_and_no_more(opened: Opener) -> None:
+    policy = replace(DEFAULT, work=replace(DEFAULT.work, history=3))
+    async with opened(policy=policy) as service:
+        service.scheduler.add(Counter())
+        runs = []
+        for _ in range(5):
+            runs.append(await service.scheduler.run("counter"))
+            await asyncio.sleep(0.002)  # each begins in a millisecond of its own
+        await service.scheduler.run("count")
+
+        assert list(await service.scheduler.history("counter", 10)) == runs[:1:-1]
+        assert (await job(service, "counter")).runs == 5
+        assert next(ran.job for ran in await service.scheduler.history(None, 10)) == "count"
+
+
+async def test_a_job_that_fails_with_an_error_of_its_own_does_not_stop_the_others(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, sound = Counter(), Counter()
+    broken.error = RuntimeError("the words of a memory")
+    sound.name = "sound"
+    async with scheduled(service) as scheduler:
+        scheduler.add(broken)
+        scheduler.add(sound)
+        scheduler.wake("counter")
+        scheduler.wake("sound")
+        await until(lambda: job_ran(service, "counter"))
+        await until(lambda: job_ran(service, "sound"))
+
+    assert (await job(service, "counter")).last_error == "RuntimeError"
+    assert (await job(service, "sound")).last_error is None
+    assert "the words of a memory" not in caplog.text
+
+
+async def test_looks_that_a_sleeping_machine_missed_are_made_once(service: Service) -> None:
+    counter = Counter()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        asleep = datetime.now(UTC) - timedelta(hours=30)
+        scheduler._scheduler.modify_job("counter", next_run_time=asleep)
+        await until(lambda: job_ran(service, "counter"))
+        await asyncio.sleep(0.05)
+
+    assert counter.runs == 1
 
 
 async def test_counts_of_recall_are_written_down_by_their_job(opened: Opener) -> None:

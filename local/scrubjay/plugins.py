@@ -1,9 +1,9 @@
 """Plugins: other packages inside the daemon. One that nobody uses is never imported.
 
 A package announces a plugin under the entry point group `scrubjay.workers`: an async function from the open service and
-the settings to a `Plugin`, which brings operations under names that begin with its own ("sync.log_in"). A plugin named
-N is started with the daemon if the data directory holds `N.json`, the record that its own commands leave while it is in
-use; else by the first request for one of its operations.
+the settings to a `Plugin`, which brings background jobs, and operations under names that begin with its own
+("sync.log_in"). A plugin named N is started with the daemon if the data directory holds `N.json`, the record that its
+own commands leave while it is in use; else by the first request for one of its operations.
 
 They are other people's code, and may fail in any way (a library that is missing or broken, a bug): that is logged and
 said in `status`, and the daemon serves without them.
@@ -26,6 +26,7 @@ from scrubjay_shared.extras import install_command
 
 if TYPE_CHECKING:
     from scrubjay.api.operations import Operation
+    from scrubjay.jobs.registry import Job
     from scrubjay.service.handlers import Handler
     from scrubjay.service.service import Service
     from scrubjay.settings import Settings
@@ -37,13 +38,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What a package runs beside the service: its operations with their handlers, and how it ends.
+    """What a package runs beside the service: its operations with their handlers, its jobs, and how it ends.
 
     `close` ends the work under way; nothing of it is lost.
     """
 
     operations: Sequence[tuple[Operation, Handler]]
     close: Callable[[], Awaitable[None]]
+    jobs: Sequence[Job] = ()
 
 
 class Plugins:
@@ -104,6 +106,8 @@ class Plugins:
                     raise
                 for operation, handler in plugin.operations:
                     self._service.handlers.register(operation, handler)
+                for job in plugin.jobs:
+                    self._service.scheduler.add(job)
                 self._running[name] = plugin
                 self._failed.pop(name, None)
                 log.info("plugin started name=%s", name)
@@ -137,6 +141,8 @@ class Plugins:
                 for operation, _ in plugin.operations:
                     self._service.handlers.unregister(operation.name)
                 try:
+                    for job in plugin.jobs:
+                        await self._service.scheduler.remove(job.name)
                     await plugin.close()
                 except Exception as error:  # noqa: BLE001  # the daemon must end, and close its store
                     log.error("plugin failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # as above

@@ -230,7 +230,7 @@ class WorkPolicy:
     gather_ms: int = 500  # from new work to the job that does it: a turn's events come within this, and nobody waits
     sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
     maintain_seconds: int = 3_600  # how often the file is looked after
-    lease_ms: int = 600_000  # a job that has not ended after ten minutes is taken for dead
+    history: int = 50  # runs of a job that are kept: some days of quiet use, half a minute of a large import
     count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour: sync sends that log
     unload_seconds: int = 900  # the model leaves memory after a quarter of an hour without a question
     recalled_hits: int = 100  # the most hits of one answer

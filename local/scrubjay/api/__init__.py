@@ -52,6 +52,11 @@ from scrubjay.api.recall import (
 )
 from scrubjay.api.status import (
     Job,
+    JobRequest,
+    JobRun,
+    JobRunsAnswer,
+    JobRunsRequest,
+    JobsAnswer,
     ModelRequest,
     ModelsAnswer,
     ModelState,
@@ -89,6 +94,11 @@ __all__ = [
     "IngestAnswer",
     "IngestRequest",
     "Job",
+    "JobRequest",
+    "JobRun",
+    "JobRunsAnswer",
+    "JobRunsRequest",
+    "JobsAnswer",
     "ListAnswer",
     "ListRequest",
     "Mode",

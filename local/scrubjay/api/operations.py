@@ -199,6 +199,36 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Embedding and reranking models, and progress.",
         ),
         Operation(
+            name="jobs", request=api.Nothing, response=api.JobsAnswer, summary="The background jobs, and how they are."
+        ),
+        Operation(
+            name="run_job",
+            request=api.JobRequest,
+            response=api.JobRun,
+            summary="Run a background job now, and say how that went.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="pause_job",
+            request=api.JobRequest,
+            response=api.JobsAnswer,
+            summary="Leave a background job alone until it is resumed.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="resume_job",
+            request=api.JobRequest,
+            response=api.JobsAnswer,
+            summary="Have a paused background job look for work again.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="job_runs",
+            request=api.JobRunsRequest,
+            response=api.JobRunsAnswer,
+            summary="The last runs of background jobs, newest first.",
+        ),
+        Operation(
             name="use_model",
             request=api.ModelRequest,
             response=api.ModelsAnswer,

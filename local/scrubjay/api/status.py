@@ -39,7 +39,7 @@ class StatsAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A background job: when it ran, how it went, when it runs next. `running` is true while it holds its lease."""
+    """A background job: when it ran, how it went, when it runs next. A paused one waits to be resumed."""
 
     name: str
     running: bool
@@ -50,6 +50,46 @@ class Job:
     last_error: str | None = None
     next_run: Millis | None = None
     pending: int = 0
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsAnswer:
+    """The background jobs."""
+
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """Run, pause or resume the job of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """One run of a job. `error` is the code of the error that ended it, null when it went well."""
+
+    job: str
+    started: Millis
+    ms: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunsRequest:
+    """The last runs of the job of this name, or of all jobs."""
+
+    name: str | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunsAnswer:
+    """Runs, newest first. Only the last 50 of each job are kept."""
+
+    runs: tuple[JobRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -286,6 +286,8 @@ def daemon(chosen: Settings) -> Iterator[Check]:
                     f"{job.name}: {job.last_error}",
                     "scrubjay tries it again by itself; scrubjay daemon logs shows more",
                 )
+            if job.paused:
+                yield warn("jobs", f"{job.name} is paused", f"scrubjay jobs resume {job.name}")
 
 
 def version_of_daemon(chosen: Settings) -> Iterator[Check]:

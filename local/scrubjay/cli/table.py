@@ -75,6 +75,7 @@ COMMANDS: dict[str, Command] = {
         Command("rebuild", "derive everything again from events and ops", "RebuildAnswer", "scrubjay rebuild"),
         Command("models", "list, fetch and choose models", "ModelsAnswer", "scrubjay models pull"),
         Command("daemon", "start, stop and watch the daemon", "StatusAnswer", "scrubjay daemon start"),
+        Command("jobs", "list, run and pause the background jobs", "JobsAnswer", "scrubjay jobs history learn"),
         Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
         Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
         Command("stats", "show counts and sizes", "StatsAnswer", "scrubjay stats"),

@@ -131,7 +131,7 @@ async def _serve(
                 policy=policy,
                 plugins=plugins,
             )
-            service.scheduler.start()
+            await service.scheduler.start()
             undo.push_async_callback(service.scheduler.stop)
             undo.push_async_callback(plugins.close)
             await plugins.start()

@@ -14,6 +14,7 @@ from typing import Any
 
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
+from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
@@ -31,6 +32,11 @@ class Distill:
     """Distils the events that were not yet. `identity` returns the lines of the identity layer: who talks to whom."""
 
     name = "learn"
+
+    @property
+    def trigger(self) -> Trigger:
+        """At the pace of the sweeps, which find what a crash left."""
+        return Trigger(seconds=self._policy.work.sweep_seconds)
 
     def __init__(
         self,

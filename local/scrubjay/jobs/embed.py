@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from scrubjay.jobs.registry import Trigger
 from scrubjay.models.runtime import Models
+from scrubjay.policy import WorkPolicy
 
 
 class Embed:
@@ -12,9 +14,15 @@ class Embed:
 
     name = "embed"
 
-    def __init__(self, models: Models, stopping: asyncio.Event) -> None:
+    def __init__(self, models: Models, policy: WorkPolicy, stopping: asyncio.Event) -> None:
         self._models = models
+        self._policy = policy
         self._stopping = stopping
+
+    @property
+    def trigger(self) -> Trigger:
+        """At the pace of the sweeps, which find what a crash left."""
+        return Trigger(seconds=self._policy.sweep_seconds)
 
     async def due(self) -> bool:
         """Say whether there may be something to embed. Costs a few look-ups, however large the store is."""

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from scrubjay.jobs.registry import Trigger
 from scrubjay.models.runtime import Models
+from scrubjay.policy import WorkPolicy
 from scrubjay.store import Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -18,12 +20,24 @@ class Maintain:
     name = "maintain"
 
     def __init__(
-        self, store: Store, models: Models, stopping: asyncio.Event, *, save_index: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        models: Models,
+        policy: WorkPolicy,
+        stopping: asyncio.Event,
+        *,
+        save_index: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
+        self._policy = policy
         self._models = models
         self._stopping = stopping
         self._save_index = save_index
+
+    @property
+    def trigger(self) -> Trigger:
+        """Once an hour, and not at the start, when others are busy."""
+        return Trigger(seconds=self._policy.maintain_seconds, first_seconds=self._policy.maintain_seconds)
 
     async def due(self) -> bool:
         """Say that there is always something to look after, at the pace of the schedule."""

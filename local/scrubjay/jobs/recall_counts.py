@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import WorkPolicy
 from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
@@ -13,6 +14,11 @@ class RecallCounts:
     """Counts recalls until `run` writes them down."""
 
     name = "count"
+
+    @property
+    def trigger(self) -> Trigger:
+        """At the pace of the sweeps: nobody announces a recall."""
+        return Trigger(seconds=self._policy.sweep_seconds)
 
     def __init__(self, store: Store, policy: WorkPolicy) -> None:
         self._store = store

@@ -1,20 +1,70 @@
-"""What a background job is."""
+"""What a background job is, and the jobs of one process by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
+
+from scrubjay_shared.errors import ConflictError, NotFoundError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """When a job looks for work that nobody announced: every `seconds`, for the first time after `first_seconds`."""
+
+    seconds: float
+    first_seconds: float = 0.0
 
 
 class Job(Protocol):
-    """Work that the daemon does by itself. Idempotent: a run that a crash cut off is simply done again."""
+    """Work that the daemon does by itself. Idempotent: a run that a crash cut off is simply done again.
 
-    name: str
+    The core and other packages (`plugins`) bring jobs in the same way; the scheduler knows nothing else of them.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that people and the store know it by."""
+
+    @property
+    def trigger(self) -> Trigger:
+        """When it looks for work by itself."""
 
     async def due(self) -> bool:
-        """Say whether there may be something to do. Asked at every interval of an idle store: must cost little."""
+        """Say whether there may be something to do. Asked at every look of an idle store: must cost little."""
 
     async def pending(self) -> int:
         """Return how much there is to do, for people."""
 
     async def run(self) -> object:
-        """Do what there is to do."""
+        """Do what there is to do. Raises ScrubjayError, or whatever went wrong; the scheduler notes it."""
+
+
+class Jobs:
+    """The jobs of one process."""
+
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self._by_name: dict[str, Job] = {}
+        for job in jobs:
+            self.add(job)
+
+    def add(self, job: Job) -> None:
+        """Take one more job. Raises ConflictError when another has its name."""
+        if job.name in self._by_name:
+            raise ConflictError(f"there is a job {job.name!r} already", hint="give the job of the package another name")
+        self._by_name[job.name] = job
+
+    def remove(self, name: str) -> None:
+        """Let go of a job; nothing happens when there is none of that name."""
+        self._by_name.pop(name, None)
+
+    def named(self, name: str) -> Job:
+        """Return a job. Raises NotFoundError when none has that name."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise NotFoundError(f"there is no job {name[:40]!r}", hint=f"jobs: {', '.join(self._by_name)}")
+        return found
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(tuple(self._by_name.values()))

@@ -1,25 +1,25 @@
-"""When background work runs: APScheduler jobs, each idempotent, leased in the store, and visible in `status`.
+"""When background jobs run: at once when told of work, else at their own pace, each noted in the store.
 
-A job is told of work (`Scheduler.wake`) and then runs at once; besides, it looks for work at intervals, which is how
-what a crash left behind is found. Looking costs the same whatever the store holds; only a job that has something to do
-takes its lease.
+A job is told of work (`Scheduler.wake`) and then runs soon; besides, it looks for work at intervals, which is how what
+a crash left behind is found. What a sleeping machine missed is made up for once when it is awake. Looking costs the
+same whatever the store holds, and only a run is noted. One process has the store (its lock says so) and a job never
+overlaps itself here, so nothing else keeps two runs apart. A job that fails says so in its history; the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from scrubjay import api
-from scrubjay.jobs.registry import Job
+from scrubjay.jobs.registry import Job, Jobs
 from scrubjay.policy import WorkPolicy
-from scrubjay.store import Store
+from scrubjay.store import JobRun, JobStatistics, Store
+from scrubjay.tracebacks import frames_of
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
 
@@ -30,125 +30,181 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 class Scheduler:
-    """Runs jobs on the running event loop, each at its own pace."""
+    """Runs jobs on the running event loop."""
 
-    def __init__(self, jobs: Iterable[Job], store: Store, policy: WorkPolicy, stopping: asyncio.Event) -> None:
+    def __init__(self, jobs: Jobs, store: Store, policy: WorkPolicy, stopping: asyncio.Event) -> None:
         """Take the jobs. `stopping` is set at the end: they look at it between two steps."""
-        self._jobs = {job.name: job for job in jobs}
+        self._jobs = jobs
         self._store = store
         self._policy = policy
         self._stopping = stopping
-        self._holder = f"{os.getpid()}"
-        self._running: set[str] = set()
+        self._paused: set[str] = set()
+        self._running: dict[str, asyncio.Lock] = {}
         self._again: set[str] = set()
-        self._idle = asyncio.Event()
         self._scheduler = AsyncIOScheduler(timezone=UTC)
 
-    def start(self) -> None:
-        """Start the jobs, each with a first look at once."""
-        for name in self._jobs:
-            slow = name == "maintain"
-            self._scheduler.add_job(
-                self._run,
-                "interval",
-                args=[name],
-                id=name,
-                seconds=self._policy.maintain_seconds if slow else self._policy.sweep_seconds,
-                max_instances=1,
-                coalesce=True,
-                misfire_grace_time=None,
-                next_run_time=_now() + timedelta(seconds=self._policy.maintain_seconds if slow else 0),
-            )
+    async def start(self) -> None:
+        """Start the jobs, each with a first look as its trigger says. One that was paused stays so."""
+        self._paused = {name for name, job in (await self._statistics()).items() if job.paused}
         self._scheduler.start()
+        for job in self._jobs:
+            self._schedule(job)
 
     async def stop(self) -> None:
         """Stop looking for work and wait for the step under way; the rest is found again at the next start."""
         self._stopping.set()
         if self._scheduler.running:
             self._scheduler.remove_all_jobs()
-            if self._running:
-                self._idle.clear()
-                await self._idle.wait()
+            for running in tuple(self._running.values()):
+                async with running:
+                    pass
             self._scheduler.shutdown(wait=False)
             await asyncio.sleep(0)  # AsyncIOScheduler shuts down on the next turn of the loop
+
+    def add(self, job: Job) -> None:
+        """Take one more job, and start it where the others run. Raises ConflictError when another has its name."""
+        self._jobs.add(job)
+        if self._scheduler.running:
+            self._schedule(job)
+
+    async def remove(self, name: str) -> None:
+        """Let go of a job, after the run under way."""
+        if self._scheduler.get_job(name) is not None:
+            self._scheduler.remove_job(name)
+        self._jobs.remove(name)
+        async with self._lock(name):
+            pass
 
     def wake(self, name: str) -> None:
         """Run a job soon, or once more when it is running: it may have looked before this work was there.
 
         Soon and not at once: events come in bursts, and one step over a burst costs what a step over one event does.
         """
-        if self._stopping.is_set():
+        if self._stopping.is_set() or name in self._paused:
             return
-        if name in self._running:
+        if self._lock(name).locked():
             self._again.add(name)
             return
-        job = self._scheduler.get_job(name)
+        planned = self._scheduler.get_job(name)
         at = _now() + timedelta(milliseconds=self._policy.gather_ms)
-        if job is not None and (job.next_run_time is None or job.next_run_time > at):
-            job.modify(next_run_time=at)
+        if planned is not None and (planned.next_run_time is None or planned.next_run_time > at):
+            planned.modify(next_run_time=at)
 
-    async def _run(self, name: str) -> None:
-        if name in self._running:
-            return
-        job = self._jobs[name]
-        self._running.add(name)
-        try:
-            while True:
-                self._again.discard(name)
-                if await job.due():
-                    await self._leased(job)
-                if name not in self._again:
-                    return
-                await asyncio.sleep(self._policy.gather_ms / 1000)
-        except ScrubjayError as error:
-            # The next look tries again; status shows the code, the log the whole.
-            log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)
-        finally:
-            self._running.discard(name)
-            if not self._running:
-                self._idle.set()
+    async def run(self, name: str) -> JobRun:
+        """Run a job now, paused or not, after the run under way, and return how that went. Raises NotFoundError."""
+        job = self._jobs.named(name)
+        async with self._lock(name):
+            return await self._noted(job)
 
-    async def _leased(self, job: Job) -> None:
-        name = job.name
-        if not await self._store.write(lambda tx: tx.jobs.take_lease(name, self._holder, self._policy.lease_ms)):
-            return
-        began = time.monotonic()
-        failed: str | None = "cancelled"
-        try:
-            await job.run()
-            failed = None
-        except ScrubjayError as error:
-            failed = error.code
-            raise
-        except Exception as error:
-            failed = type(error).__name__
-            log.exception("job failed name=%s", name)
-        finally:
-            took_ms = int((time.monotonic() - began) * 1000)
-            await self._store.write(lambda tx: tx.jobs.end_lease(name, took_ms, failed))
+    async def pause(self, name: str) -> None:
+        """Leave a job alone until it is resumed, also after the next start. A run under way goes on."""
+        self._jobs.named(name)
+        await self._store.write(lambda tx: tx.jobs.pause(name, paused=True))
+        self._paused.add(name)
+
+    async def resume(self, name: str) -> None:
+        """Have a job look for work again, beginning now."""
+        self._jobs.named(name)
+        await self._store.write(lambda tx: tx.jobs.pause(name, paused=False))
+        self._paused.discard(name)
+        self.wake(name)
 
     async def jobs(self) -> tuple[api.Job, ...]:
         """Return how each job is doing."""
-        ran = await self._store.read(lambda q: q.stats.jobs())
+        statistics = await self._statistics()
         found = []
-        for name, job in self._jobs.items():
-            planned = self._scheduler.get_job(name)
+        for job in self._jobs:
+            planned = self._scheduler.get_job(job.name)
             at = None if planned is None or planned.next_run_time is None else planned.next_run_time
-            row = ran.get(name)
+            row = statistics.get(job.name)
+            paused = row is not None and row.paused
             found.append(
                 api.Job(
-                    name=name,
-                    running=name in self._running,
+                    name=job.name,
+                    running=self._lock(job.name).locked(),
                     runs=0 if row is None else row.runs,
                     failures=0 if row is None else row.failures,
                     last_start=None if row is None else row.last_start,
                     last_ms=None if row is None else row.last_ms,
                     last_error=None if row is None else row.last_error,
-                    next_run=None if at is None else Millis(int(at.timestamp() * 1000)),
+                    next_run=None if at is None or paused else Millis(int(at.timestamp() * 1000)),
                     pending=await job.pending(),
+                    paused=paused,
                 )
             )
         return tuple(found)
+
+    async def history(self, name: str | None, limit: int) -> tuple[JobRun, ...]:
+        """Return the last runs of one job or of all, newest first."""
+        if name is not None:
+            self._jobs.named(name)
+        return tuple(await self._store.read(lambda queries: queries.stats.job_runs(name, limit)))
+
+    def _schedule(self, job: Job) -> None:
+        self._scheduler.add_job(
+            self._look,
+            "interval",
+            args=[job],
+            id=job.name,
+            seconds=job.trigger.seconds,
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+            next_run_time=_now() + timedelta(seconds=job.trigger.first_seconds),
+        )
+
+    async def _look(self, job: Job) -> None:
+        """Run a job if it is due, and again as long as it is told of more."""
+        if job.name in self._paused or self._lock(job.name).locked():
+            return
+        async with self._lock(job.name):
+            while not self._stopping.is_set():
+                self._again.discard(job.name)
+                if await self._is_due(job):
+                    await self._noted(job)
+                if job.name not in self._again:
+                    return
+                await asyncio.sleep(self._policy.gather_ms / 1000)
+
+    async def _is_due(self, job: Job) -> bool:
+        try:
+            return await job.due()
+        except Exception as error:  # noqa: BLE001  # one that cannot even look must not stop the others
+            self._log(job.name, error)
+            return False
+
+    async def _noted(self, job: Job) -> JobRun:
+        """Run a job and note how that went: the next look tries again what failed."""
+        began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
+        failed: str | None = "cancelled"
+        try:
+            await job.run()
+            failed = None
+        except Exception as error:  # noqa: BLE001  # as above; its history says so, and doctor
+            failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__
+            self._log(job.name, error)
+        finally:
+            ran = JobRun(job=job.name, started=started, ms=int((time.monotonic() - began) * 1000), error=failed)
+            await self._note(ran)
+        return ran
+
+    async def _note(self, ran: JobRun) -> None:
+        try:
+            await self._store.write(lambda tx: tx.jobs.note(ran, keep=self._policy.history))
+        except ScrubjayError as error:  # the store says what is wrong with it to everybody who writes
+            log.warning("job not noted name=%s code=%s", ran.job, error.code)
+
+    def _log(self, name: str, error: Exception) -> None:
+        if isinstance(error, ScrubjayError):
+            log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)
+        else:  # not its words: they may quote a memory
+            log.error("job failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._running.setdefault(name, asyncio.Lock())
+
+    async def _statistics(self) -> dict[str, JobStatistics]:
+        return await self._store.read(lambda queries: queries.stats.jobs())
 
 
 def _now() -> datetime:

@@ -27,6 +27,7 @@ from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.maintain import Maintain
 from scrubjay.jobs.recall_counts import RecallCounts
+from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
@@ -34,6 +35,7 @@ from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
 from scrubjay.service.archives import Archives
+from scrubjay.service.background import Background
 from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
@@ -88,12 +90,11 @@ class Service:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=lambda: self.on_work("embed"),
         )
-        self.embed = Embed(self._models, stopping)
+        self.embed = Embed(self._models, policy.work, stopping)
         self.recall_counts = RecallCounts(store, policy.work)
-        self.maintain = Maintain(store, self._models, stopping, save_index=self._maintainer.save)
-        self.scheduler = Scheduler(
-            (self.distill, self.embed, self.recall_counts, self.maintain), store, policy.work, stopping
-        )
+        self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
+        jobs = Jobs((self.distill, self.embed, self.recall_counts, self.maintain))
+        self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
         self.warnings: list[Callable[[], Iterable[str]]] = []
@@ -141,6 +142,7 @@ class Service:
             started=now(),
             warnings=self.warnings,
         )
+        background = Background(self.scheduler, policy)
         self.indexed = self._maintainer.indexed
         self.handlers = Handlers(
             {
@@ -164,7 +166,12 @@ class Service:
                 "import": imports.load,
                 "stats": status.stats,
                 "status": status.status,
-                "settle": self._settle,
+                "settle": self._drain,
+                "jobs": background.jobs,
+                "run_job": background.run,
+                "pause_job": background.pause,
+                "resume_job": background.resume,
+                "job_runs": background.history,
                 "backup": self.archives.backup,
                 "rebuild": self.archives.rebuild,
                 "models": status.models,
@@ -211,7 +218,6 @@ class Service:
         )
         service = cls(store, policy, named, now)
         try:
-            await store.write(lambda tx: tx.jobs.drop_leases())
             await service._models.start()
             await service._maintainer.load()
         except BaseException:
@@ -270,7 +276,7 @@ class Service:
                 await self.store.close()
                 await self._maintainer.close()
 
-    async def _settle(self, _: Caller, request: api.SettleRequest) -> api.SettleAnswer:
+    async def _drain(self, _: Caller, request: api.SettleRequest) -> api.SettleAnswer:
         """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
         if request.timeout_ms > 0:
             try:
@@ -278,7 +284,7 @@ class Service:
                     await self.distill.run()
                     await self.embed.run()
             except TimeoutError:
-                log.info("settle gave up after ms=%d", request.timeout_ms)
+                log.info("drain gave up after ms=%d", request.timeout_ms)
         return api.SettleAnswer(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())
 
     # --- embedding ----------------------------------------------------------------------------------------------------

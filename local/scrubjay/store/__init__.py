@@ -11,7 +11,7 @@ from scrubjay.store.op_ingest import Received
 from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
 from scrubjay.store.queries.conflicts import Conflict
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
-from scrubjay.store.queries.stats import JobRun
+from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
@@ -27,6 +27,7 @@ __all__ = [
     "Held",
     "Holder",
     "JobRun",
+    "JobStatistics",
     "MemoryFilter",
     "MemoryWrite",
     "Outgoing",

@@ -56,6 +56,7 @@ TABLES = (
     Table(name="learned", role=Role.SOURCE),
     Table(name="unlearned", role=Role.SOURCE),
     Table(name="job", role=Role.LOCAL),
+    Table(name="job_run", role=Role.LOCAL),
     Table(name="meta", role=Role.LOCAL),
     Table(name="parked", role=Role.LOCAL),
     Table(name="heard", role=Role.LOCAL),

@@ -54,7 +54,7 @@ SETTLE_MARGIN_S = 30.0
 STREAM_CHUNK = 512
 """Lines of a stream per fetch: enough that crossing threads does not show, little enough to hold."""
 
-SLOW = frozenset({"import", "rebuild", "backup"})
+SLOW = frozenset({"import", "rebuild", "backup", "run_job"})
 
 
 class Transport(Protocol):
@@ -359,7 +359,7 @@ async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> S
 
     service = await Service.configured(chosen, os.environ, path=path)
     if background:
-        service.scheduler.start()
+        await service.scheduler.start()
     return service
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from scrubjay.api import (
+    Job,
+    JobRun,
     ModelsAnswer,
     StatsAnswer,
     StatusAnswer,
@@ -73,13 +77,27 @@ def status(found: StatusAnswer) -> RenderableType:
             *(("warning", warning) for warning in found.warnings),
         )
     )
-    jobs = table_of("job", "state", "runs", "failed", "last", "took", "pending")
-    for job in found.jobs:
+    return Group(head, jobs(found.jobs)) if found.jobs else head
+
+
+def jobs(found: Sequence[Job]) -> RenderableType:
+    """Return how the background jobs are."""
+    table = table_of("job", "state", "runs", "failed", "last", "took", "pending")
+    for job in found:
         last = times.moment(job.last_start) if job.last_start is not None else "never"
         took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
-        state = "running" if job.running else (one_line(job.last_error, 60) if job.last_error else "idle")
-        jobs.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
-    return Group(head, jobs) if found.jobs else head
+        resting = "paused" if job.paused else one_line(job.last_error, 60) if job.last_error else "idle"
+        state = "running" if job.running else resting
+        table.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
+    return table
+
+
+def job_runs(found: Sequence[JobRun]) -> RenderableType:
+    """Return how the last runs of jobs went."""
+    table = table_of("started", "job", "took", "result")
+    for ran in found:
+        table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms", ran.error or "ok")
+    return table if found else Text("no job has run yet")
 
 
 def initialised(report: InitReport) -> Text:

@@ -12,6 +12,16 @@ from scrubjay_shared.errors import InvalidError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
+    """One run of a background job. `started` is in UTC milliseconds; `error` is a code, None when it went well."""
+
+    job: str
+    started: Millis
+    ms: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatistics:
     """How a background job has gone. Times in UTC milliseconds; `last_error` is an error's code."""
 
     runs: int
@@ -19,6 +29,7 @@ class JobRun:
     last_start: Millis | None
     last_ms: int | None
     last_error: str | None
+    paused: bool
 
 
 class StatsQueries:
@@ -66,12 +77,27 @@ class StatsQueries:
         )
         return {str(row[0]) for row in found}
 
-    def jobs(self) -> dict[str, JobRun]:
-        """Return how each job that ever ran has gone."""
+    def jobs(self) -> dict[str, JobStatistics]:
+        """Return how each job that ever ran, or was paused, has gone."""
         return {
-            str(row[0]): JobRun(runs=row[1], failures=row[2], last_start=row[3], last_ms=row[4], last_error=row[5])
-            for row in self._fetch("select name, runs, failures, last_start, last_ms, last_error from job")
+            str(row[0]): JobStatistics(
+                runs=row[1],
+                failures=row[2],
+                last_start=row[3],
+                last_ms=row[4],
+                last_error=row[5],
+                paused=bool(row[6]),
+            )
+            for row in self._fetch("select name, runs, failures, last_start, last_ms, last_error, paused from job")
         }
+
+    def job_runs(self, job: str | None, limit: int) -> list[JobRun]:
+        """Return the last runs of a job, or of all, newest first."""
+        found = self._fetch(
+            "select job, started, ms, error from job_run where ?1 is null or job = ?1 order by started desc limit ?2",
+            (job, limit),
+        )
+        return [JobRun(job=str(row[0]), started=Millis(row[1]), ms=row[2], error=row[3]) for row in found]
 
     def sample(self, limit: int) -> list[str]:
         """Return texts of every kind that the store holds, up to `limit` of each, without repeats."""

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+from scrubjay.store.queries.stats import JobRun
 from scrubjay.store.write_context import WriteContext
 
 
 class JobHistory:
-    """The table `job`."""
+    """The tables `job`, with what is known of a job in all, and `job_run`, with its last runs."""
 
     def __init__(self, context: WriteContext) -> None:
-        self._context = context
-        self._fetch = context.queries.fetch
         self._run = context.run
-        self._run_many = context.run_many
 
-    def take_lease(self, job: str, holder: str, lease_ms: int) -> bool:
-        """Take the lease of a job, unless somebody else holds one that has not run out."""
+    def note(self, ran: JobRun, *, keep: int) -> None:
+        """Note a run of a job, and keep no more than the last `keep` of them."""
+        self._known(ran.job)
+        self._run(
+            "update job set runs = runs + 1, failures = failures + ?, last_start = ?, last_ms = ?, last_error = ?"
+            " where name = ?",
+            (int(ran.error is not None), ran.started, ran.ms, ran.error, ran.job),
+        )
+        self._run(
+            "insert or replace into job_run (job, started, ms, error) values (?, ?, ?, ?)",
+            (ran.job, ran.started, ran.ms, ran.error),
+        )
+        self._run(
+            "delete from job_run where job = ? and started <="
+            " (select started from job_run where job = ? order by started desc limit 1 offset ?)",
+            (ran.job, ran.job, keep),
+        )
+
+    def pause(self, job: str, *, paused: bool) -> None:
+        """Note whether a job is to be left alone."""
+        self._known(job)
+        self._run("update job set paused = ? where name = ?", (int(paused), job))
+
+    def _known(self, job: str) -> None:
         self._run("insert or ignore into job (name, runs, failures) values (?, 0, 0)", (job,))
-        held = self._fetch("select holder, until from job where name = ?", (job,))[0]
-        if held[0] not in {None, holder} and held[1] > self._context.now and held[1] <= self._context.now + lease_ms:
-            return False
-        self._run(
-            "update job set holder = ?, until = ?, last_start = ? where name = ?",
-            (holder, self._context.now + lease_ms, self._context.now, job),
-        )
-        return True
-
-    def end_lease(self, job: str, took_ms: int, error: str | None) -> None:
-        """Give a lease back and note how the job went."""
-        self._run(
-            "update job set holder = null, until = null, runs = runs + 1, failures = failures + ?, last_ms = ?,"
-            " last_error = ? where name = ?",
-            (int(error is not None), took_ms, error, job),
-        )
-
-    def drop_leases(self) -> None:
-        """Give back all leases: whoever opens the store is alone, so they are a dead process's."""
-        self._run("update job set holder = null, until = null where holder is not null")

@@ -55,6 +55,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
         "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
+        "JobRunsRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
         "EventsRequest": page | period,
         "RecallRequest": period

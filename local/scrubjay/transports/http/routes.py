@@ -48,6 +48,11 @@ ROUTES: tuple[Route, ...] = (
     Route("settle", "POST", "/v1/settle"),
     Route("backup", "POST", "/v1/backup"),
     Route("rebuild", "POST", "/v1/rebuild"),
+    Route("jobs", "GET", "/v1/jobs"),
+    Route("job_runs", "GET", "/v1/jobs/runs"),
+    Route("run_job", "POST", "/v1/jobs/{name}/run"),
+    Route("pause_job", "POST", "/v1/jobs/{name}/pause"),
+    Route("resume_job", "POST", "/v1/jobs/{name}/resume"),
     Route("models", "GET", "/v1/models"),
     Route("use_model", "POST", "/v1/models/use"),
 )

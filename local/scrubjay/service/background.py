@@ -1,0 +1,43 @@
+"""The background jobs, for people: how they are, how they went, and their pause."""
+
+from __future__ import annotations
+
+from scrubjay import api
+from scrubjay.api.caller import Caller
+from scrubjay.jobs.scheduler import Scheduler
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service.paging import page_limit
+
+
+class Background:
+    """The jobs of one scheduler."""
+
+    def __init__(self, scheduler: Scheduler, policy: MemoryPolicy) -> None:
+        self._policy = policy
+        self._scheduler = scheduler
+
+    async def jobs(self, _: Caller, _request: api.Nothing) -> api.JobsAnswer:
+        """Return how each job is."""
+        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+
+    async def run(self, _: Caller, request: api.JobRequest) -> api.JobRun:
+        """Run a job now and return how that went; its failure is in the answer. Raises NotFoundError."""
+        ran = await self._scheduler.run(request.name)
+        return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error)
+
+    async def pause(self, _: Caller, request: api.JobRequest) -> api.JobsAnswer:
+        """Leave a job alone until it is resumed. Raises NotFoundError."""
+        await self._scheduler.pause(request.name)
+        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+
+    async def resume(self, _: Caller, request: api.JobRequest) -> api.JobsAnswer:
+        """Have a paused job look for work again. Raises NotFoundError."""
+        await self._scheduler.resume(request.name)
+        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+
+    async def history(self, _: Caller, request: api.JobRunsRequest) -> api.JobRunsAnswer:
+        """Return the last runs of one job or of all, newest first. Raises NotFoundError."""
+        found = await self._scheduler.history(request.name, page_limit(self._policy, request.limit))
+        return api.JobRunsAnswer(
+            runs=tuple(api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error) for ran in found)
+        )
