@@ -131,18 +131,20 @@ async def _serve(
                 policy=policy,
                 plugins=plugins,
             )
-            await service.scheduler.start()
             undo.push_async_callback(service.scheduler.stop)
             undo.push_async_callback(plugins.close)
-            await plugins.start()
-            # What is here now stays. The collector need not walk over it each time that a large request makes it look
-            # at everything, 30 ms in which no other thread runs.
-            gc.freeze()
 
             async def until_stopped() -> None:
                 nonlocal change
                 _publish(settings.data_dir, record)
                 log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
+                # Requests are answered from here on. What works by itself is loaded and started after that.
+                await service.scheduler.start()
+                await plugins.start()
+                # What is here now stays. The collector need not walk over it each time that a large request makes it
+                # look at everything, 30 ms in which no other thread runs.
+                gc.enable()
+                gc.freeze()
                 # A stop that came too early to find what we just wrote has left its mark.
                 if control.stop_mark(settings.data_dir) == stop_mark:
                     change = await _ended(stopping, watch.changed(policy.daemon.watch_seconds))

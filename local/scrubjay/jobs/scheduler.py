@@ -12,8 +12,7 @@ import asyncio
 import logging
 import time
 from datetime import UTC, datetime, timedelta
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from typing import Any
 
 from scrubjay import api
 from scrubjay.jobs.registry import Job, Jobs
@@ -41,11 +40,12 @@ class Scheduler:
         self._paused: set[str] = set()
         self._running: dict[str, asyncio.Lock] = {}
         self._again: set[str] = set()
-        self._scheduler = AsyncIOScheduler(timezone=UTC)
+        self._scheduler: Any = None  # APScheduler's; loaded at the start, which comes after the daemon answers
 
     async def start(self) -> None:
         """Start the jobs, each with a first look as its trigger says. One that was paused stays so."""
         self._paused = {name for name, job in (await self._statistics()).items() if job.paused}
+        self._scheduler = (await asyncio.to_thread(_scheduler))(timezone=UTC)
         self._scheduler.start()
         for job in self._jobs:
             self._schedule(job)
@@ -53,7 +53,7 @@ class Scheduler:
     async def stop(self) -> None:
         """Stop looking for work and wait for the step under way; the rest is found again at the next start."""
         self._stopping.set()
-        if self._scheduler.running:
+        if self._is_running:
             self._scheduler.remove_all_jobs()
             for running in tuple(self._running.values()):
                 async with running:
@@ -64,12 +64,12 @@ class Scheduler:
     def add(self, job: Job) -> None:
         """Take one more job, and start it where the others run. Raises ConflictError when another has its name."""
         self._jobs.add(job)
-        if self._scheduler.running:
+        if self._is_running:
             self._schedule(job)
 
     async def remove(self, name: str) -> None:
         """Let go of a job, after the run under way."""
-        if self._scheduler.get_job(name) is not None:
+        if self._planned(name) is not None:
             self._scheduler.remove_job(name)
         self._jobs.remove(name)
         async with self._lock(name):
@@ -85,7 +85,7 @@ class Scheduler:
         if self._lock(name).locked():
             self._again.add(name)
             return
-        planned = self._scheduler.get_job(name)
+        planned = self._planned(name)
         at = _now() + timedelta(milliseconds=self._policy.gather_ms)
         if planned is not None and (planned.next_run_time is None or planned.next_run_time > at):
             planned.modify(next_run_time=at)
@@ -114,7 +114,7 @@ class Scheduler:
         statistics = await self._statistics()
         found = []
         for job in self._jobs:
-            planned = self._scheduler.get_job(job.name)
+            planned = self._planned(job.name)
             at = None if planned is None or planned.next_run_time is None else planned.next_run_time
             row = statistics.get(job.name)
             paused = row is not None and row.paused
@@ -139,6 +139,14 @@ class Scheduler:
         if name is not None:
             self._jobs.named(name)
         return tuple(await self._store.read(lambda queries: queries.stats.job_runs(name, limit)))
+
+    @property
+    def _is_running(self) -> bool:
+        return self._scheduler is not None and bool(self._scheduler.running)
+
+    def _planned(self, name: str) -> Any:
+        """Return what APScheduler has planned for a job, None when nothing."""
+        return None if self._scheduler is None else self._scheduler.get_job(name)
 
     def _schedule(self, job: Job) -> None:
         self._scheduler.add_job(
@@ -205,6 +213,13 @@ class Scheduler:
 
     async def _statistics(self) -> dict[str, JobStatistics]:
         return await self._store.read(lambda queries: queries.stats.jobs())
+
+
+def _scheduler() -> type[Any]:
+    from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415  # see where it is called
+
+    found: type[Any] = AsyncIOScheduler
+    return found
 
 
 def _now() -> datetime:
