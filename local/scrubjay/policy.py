@@ -30,7 +30,7 @@ class RecallPolicy:
 
     Weights multiply standard deviations of meaning or their equivalent in words (`scrubjay.retrieval`). None is fitted:
     they are round numbers on a plateau of three sets, LoCoMo's turns, the same cut into sentences, and our own chats
-    (bench/chats); what each feature is worth stands in docs/benchmarks.md. `scrubjay bench fit` fits them to a set of
+    of work with agents. `scrubjay bench run quality` shows what they give. `scrubjay bench fit` fits them to a set of
     your own, and the setting `recall_weights` puts what it wrote in place of these.
     """
 
@@ -68,7 +68,7 @@ class RecallPolicy:
     rerank_hits: int = 10  # how many hits it reads: 12 were no better on LoCoMo and our chats, and cost a fifth more
     rerank_words: int = 40  # of an event and what was said before it together; a longer event is read alone
     rerank_before: int = 24  # words before the event, at most
-    # How much of a large store is looked at. Agreement with looking at all of it is in docs/benchmarks.md.
+    # How much of a large store is looked at. Agreement with looking at all of it: `scrubjay bench run scale-1m`.
     exhaustive: int = 4_096  # rows up to which every one is scored: some 4 ms
     candidates: int = 1_024  # rows that each signal proposes among more
     seeds: int = 160  # of these, the best by their own score get the whole sum, with their surroundings
@@ -120,7 +120,7 @@ class DistillPolicy:
     min_confidence: float = 0.5  # the extraction default of the specification
     salience_spread: float = 0.05  # keeps each type within its band (facts 0.5-0.6), however sure the reading
     # How sure the reading of a pattern is before the sentence's words are weighed. The order is what matters: set with
-    # the audit of docs/distiller-audit.md so that a plain fact with three telling words passes, and an aside does not.
+    # an audit by hand so that a plain fact with three telling words passes, and an aside does not.
     outright_confidence: float = 0.75  # "I prefer …"
     family_confidence: float = 0.7  # decisions, goals, insights, likes
     instruction_confidence: float = 0.65  # "always …", "keep your answers short"
@@ -156,7 +156,7 @@ class RedactPolicy:
 
     Calibrated on Python source and talk, where nearly every hit is a mistake. Last measured on 5 MB of installed Python
     (one hit, a password left in an example), on 14,190 turns of work with agents (9.2 MB, none) and on 1.6 MB of talk
-    (three): see `tests/test_redact.py` for what must be found and what must not.
+    (three).
     """
 
     token_chars: int = 32  # shortest nameless run judged by randomness alone: below, ids and identifiers look the same

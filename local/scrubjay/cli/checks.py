@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scrubjay.settings import Settings
 
 
-EXTENSIONS = "scrubjay.checks"
+GROUP = "scrubjay.checks"
 """The entry point group in which other packages announce checks: functions from settings to what they found."""
 
 
@@ -311,7 +311,7 @@ def token(chosen: Settings) -> Iterator[Check]:
 
 def extensions(chosen: Settings) -> Iterator[Check]:
     """Look at what other packages have to say: sync, where it is logged in."""
-    for found in sorted(importlib.metadata.entry_points(group=EXTENSIONS), key=lambda found: found.name):
+    for found in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda found: found.name):
         check: Callable[[Settings], Iterator[Check]] = found.load()
         yield from check(chosen)
 

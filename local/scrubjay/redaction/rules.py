@@ -1,9 +1,9 @@
-"""The shapes of credentials, as data. It knows nothing of texts; `redact` does the looking.
+"""The shapes of credentials, as data. It knows nothing of texts: `shapes` looks for them.
 
 A rule is tried only where one of its `anchors` (exact substrings) stands, so a text without them costs nothing. Each
 pattern matches the credential alone, with bounded quantifiers: work at one anchor is bounded by a constant. The
 formats are facts that the issuers publish (prefix, length, alphabet); where they differ over time the wider one counts.
-A new format is one line here and one line in the table of `tests/test_redact.py`.
+A new format is one line here, and one line in the table of the tests.
 """
 
 from __future__ import annotations
