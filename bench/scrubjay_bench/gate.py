@@ -140,6 +140,16 @@ def _helps(plan: Plan) -> tuple[float, ...]:
     return (rounds.ratio("cli.help", ["floor.python"]),)
 
 
+def _processes(plan: Plan) -> tuple[float, ...]:
+    """Return what commands cost by four starts of the interpreter and what they ask for."""
+    rounds = Rounds()
+    with daemons.scratch(plan.scratch) as folder:
+        wanted = {"bare": starting.BARE, "recall": starting.RECALL, "add": starting.ADD}
+        starting.commands(rounds, plan, folder, wanted)
+    starts = ["floor.python"] * starting.STARTS
+    return (rounds.ratio("cli.recall", [*starts, "floor.asked"]), rounds.ratio("cli.add", [*starts, "floor.added"]))
+
+
 def _seals(plan: Plan) -> tuple[float, ...]:
     from scrubjay_bench import sealing  # noqa: PLC0415 - it needs what the base install lacks; a gate stands in a checkout
 
@@ -178,6 +188,7 @@ _CHECKS = (
     Check(names=("append_batched_wall", "append_batched_cpu"), measure=_appends),
     Check(names=("recall_10k",), measure=_recalls),
     Check(names=("help",), measure=_helps),
+    Check(names=("recall_process", "add_process"), measure=_processes),
     Check(names=("seal",), measure=_seals),
     Check(names=("sample_missed",), measure=_questions, tries=1),
     Check(names=("chats_recall_5", "chats_ndcg_5"), measure=_chats, tries=1),
