@@ -34,7 +34,7 @@ from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
 from scrubjay.redaction import windows
-from scrubjay.retrieval import budget
+from scrubjay.retrieval import packing
 from scrubjay.service.service import Service
 from scrubjay.store.queries import documents
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
@@ -75,7 +75,7 @@ class Counted:
             return real(words)
 
         monkeypatch.setattr(text, "estimate_tokens", counting)
-        monkeypatch.setattr(budget, "estimate_tokens", counting)
+        monkeypatch.setattr(packing, "estimate_tokens", counting)
 
 
 # --- rebuild ----------------------------------------------------------------------------------------------------------
@@ -103,9 +103,8 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
 
         monkeypatch.setattr(Index, name, counted)
 
-    for name in ("load_events", "load_memories"):
-        counting(name, sizes)
-    for name in ("add_events", "add_memories", "remove"):
+    counting("load", sizes)
+    for name in ("add", "remove"):
         counting(name, replaced)
     monkeypatch.setattr(documents, "PAGE", size)
 
@@ -150,23 +149,23 @@ def test_fit_reads_no_more_of_a_text_than_can_fit(monkeypatch: pytest.MonkeyPatc
         neighbours=(quote,),
     )
 
-    kept, tokens, left_out = budget.fit([small, large, large], 200)
+    kept, tokens, left_out = packing.fit([small, large, large], 200)
 
     assert [hit.id for hit in kept] == ["m", "e"]
     assert kept[1].truncated
     assert LARGE.startswith(kept[1].text.removesuffix(" […]"))
     assert 190 <= tokens <= 200
     assert left_out == 1
-    assert max(counted.calls) <= budget.chars_within(200) + 1
+    assert max(counted.calls) <= packing.chars_within(200) + 1
 
 
 def test_a_context_reads_no_more_of_a_line_than_can_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 
-    answer = budget.context({"a": "short"}, {"b": LARGE, "c": "short"}, identity_tokens=100, active_tokens=100)
+    answer = packing.context({"a": "short"}, {"b": LARGE, "c": "short"}, identity_tokens=100, active_tokens=100)
 
     assert answer.cut == ("b",)
-    assert max(counted.calls) <= 2 * budget.chars_within(100)
+    assert max(counted.calls) <= 2 * packing.chars_within(100)
 
 
 async def _watched(service: Service, read: list[int]) -> None:
@@ -191,7 +190,7 @@ async def test_recall_reads_of_large_texts_what_can_fit(service: Service, monkey
 
     assert answer.hits[0].truncated
     assert answer.tokens <= DEFAULT.limits.recall_tokens
-    most = budget.chars_within(DEFAULT.limits.recall_tokens)
+    most = packing.chars_within(DEFAULT.limits.recall_tokens)
     assert max(counted.calls) <= most + 1
     assert max(read) <= most + 1
 
@@ -299,7 +298,7 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: dict[str, set[int]] = {"clean": set(), "index": set()}
-    clean, add_memories, add_events = redaction.clean, Index.add_memories, Index.add_events
+    clean, add = redaction.clean, Index.add
 
     def cleaning(words: str, *more: Any) -> redaction.Cleaned:
         if len(words) > 10_000:
@@ -314,8 +313,7 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
         return indexing
 
     monkeypatch.setattr(intake.redaction, "clean", cleaning)
-    monkeypatch.setattr(Index, "add_memories", noted(add_memories))
-    monkeypatch.setattr(Index, "add_events", noted(add_events))
+    monkeypatch.setattr(Index, "add", noted(add))
 
     await ingest(service, said(LARGE))
     entry = await service.call(PERSON, "add", MemoryDraft(content=LARGE))

@@ -13,10 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.index import index as module
-from scrubjay.index.index import EventDoc, Index, MemoryDoc, Table
+from scrubjay.index import ids, postings
+from scrubjay.index import index as index_module
+from scrubjay.index import table as tables
+from scrubjay.index import vectors as vector_blocks
+from scrubjay.index.documents import EventDoc, MemoryDoc
+from scrubjay.index.index import Index
+from scrubjay.index.table import Table
 from scrubjay.policy import RecallPolicy
-from scrubjay.retrieval.recall import Filters, Query, rank
+from scrubjay.retrieval.filters import Filters
+from scrubjay.retrieval.query import Query
+from scrubjay.retrieval.ranking import rank
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -53,7 +60,7 @@ def memory(id_: str, tokens: str = "", *, sources: tuple[str, ...] = ()) -> Memo
 
 
 def held(table: Table, term: int) -> dict[str, int]:
-    rows, tfs = table.postings(term)
+    rows, tfs = table.holders(term)
     living = table["alive"][rows]
     assert (np.diff(rows) > 0).all()
     return dict(zip((table.ids[row] for row in rows[living].tolist()), tfs[living].tolist(), strict=True))
@@ -62,7 +69,7 @@ def held(table: Table, term: int) -> dict[str, int]:
 def spoken(index: Index, session: str) -> list[str]:
     """The ids of a session by walking its list, checked both ways."""
     events = index.events
-    rows = [row for row in events.rows.values() if events["session"][row] == index.sessions.find(session)]
+    rows = [row for row in events.rows.values() if events["session"][row] == index.names.sessions.find(session)]
     firsts = [row for row in rows if events["prev"][row] < 0]
     if not rows:
         return []
@@ -78,24 +85,28 @@ def vectors(n: int, d: int = 8) -> tuple[scoring.Rows, scoring.Floats]:
 
 
 LOW = {
-    "_TAIL": 4, "_SEGMENT": 40, "_BLOCK": 4, "_SIGN_BLOCK": 8, "_COMPACT_ROWS": 3, "_CHUNK": 5, "_RECENT": 8,
-    "_EXACT": 8, "_RESCORED": 4, "_RESCORED_SHARE": 4,
-}  # fmt: skip
+    postings: {"_TAIL": 4, "_SEGMENT": 40},
+    vector_blocks: {"BLOCK": 4, "SIGN_BLOCK": 8, "EXACT": 8, "RESCORED": 4, "RESCORED_SHARE": 4},
+    tables: {"_COMPACT_ROWS": 3},
+    ids: {"_RECENT": 8},
+    index_module: {"_CHUNK": 5},
+}
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds so low that a few documents pass through tail, segments, blocks, compaction and choosing by signs."""
-    for name, value in LOW.items():
-        monkeypatch.setattr(module, name, value)
+    for module, values in LOW.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
 
 
 def contents(index: Index) -> dict[str, Any]:
     """All that an index says, by ids and words: equal for two that hold the same, whatever their rows."""
     names = {
-        "session": index.sessions, "project": index.projects, "agent": index.agents, "speaker": index.speakers,
-        "type": index.types, "scope": index.scopes, "resource": index.resources, "kind": index.kinds,
-        "layer": index.layers, "topic": index.topics,
+        "session": index.names.sessions, "project": index.names.projects, "agent": index.names.agents, "speaker": index.names.speakers,
+        "type": index.names.types, "scope": index.names.scopes, "resource": index.names.resources, "kind": index.names.kinds,
+        "layer": index.names.layers, "topic": index.names.topics,
     }  # fmt: skip
     said: dict[str, Any] = {"links": linked(index), "words": {}, "df": {}}
     for kind, table in (("event", index.events), ("memory", index.memories)):
@@ -119,7 +130,7 @@ def contents(index: Index) -> dict[str, Any]:
             if column in columns:
                 counted = Counter(table[column][table["alive"]].tolist())
                 assert all(table.count_of(column, n) == counted[n] for n in range(len(names[column].strings)))
-    said["sessions"] = {name: spoken(index, name) for name in index.sessions.strings}
+    said["sessions"] = {name: spoken(index, name) for name in index.names.sessions.strings}
     said["sessions"] = {name: ids for name, ids in said["sessions"].items() if ids}
     return said
 
@@ -128,9 +139,9 @@ def loaded(events: list[EventDoc], memories: list[MemoryDoc]) -> Index:
     """An index filled as when a store is opened."""
     index = Index()
     for at in range(0, len(events), 7):
-        index.load_events(events[at : at + 7])
+        index.load(events[at : at + 7])
     for at in range(0, len(memories), 7):
-        index.load_memories(memories[at : at + 7])
+        index.load(memories[at : at + 7])
     index.loaded()
     return index
 
@@ -167,11 +178,11 @@ def _after_any_history_the_index_is_what_a_fresh_one_would_be(steps: list[tuple[
         spoken_by = event(f"e{number}", " ".join(tokens), session=f"s{number % 3}", order=order)
         read = memory(f"m{number}", " ".join(tokens[:2]), sources=(f"e{number}", f"e{number + 1}"))
         if verb == "add":
-            index.add_events([spoken_by])
+            index.add([spoken_by])
             events[spoken_by.id] = spoken_by
             index.set_vectors([spoken_by.id], *vector_of(spoken_by.id))
             if order % 2:
-                index.add_memories([read])
+                index.add([read])
                 index.set_vectors([read.id], *vector_of(read.id))
                 memories[read.id] = read
         else:
@@ -195,15 +206,23 @@ def _after_any_history_the_index_is_what_a_fresh_one_would_be(steps: list[tuple[
             assert near(index, query, float(scale), count) == near(fresh, query, float(scale), count)
 
 
+def nearest_first(index: Index, rows: Any, cosines: Any) -> list[int]:
+    """Return the places of some rows: by cosine, among equals the newest, then the first ids."""
+    events = index.events
+    return sorted(range(len(rows)), key=lambda at: (-cosines[at], -events["ts"][rows[at]], events.ids[rows[at]]))
+
+
 def near(index: Index, query: scoring.Rows, scale: float, count: int) -> list[tuple[str, float]]:
     rows, cosines = index.events.nearest(query, scale, None, count)
     assert cosines.tolist() == index.events.cosines_of(rows, query, scale).tolist()
-    return [(index.events.ids[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
+    order = nearest_first(index, rows, cosines)
+    return [(index.events.ids[rows[at]], float(cosines[at])) for at in order]
 
 
 def test_after_any_history_the_index_is_what_a_fresh_one_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in LOW.items():
-        monkeypatch.setattr(module, name, value)
+    for module, values in LOW.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
     _after_any_history_the_index_is_what_a_fresh_one_would_be()
 
 
@@ -214,9 +233,9 @@ IDS = st.lists(st.text(min_size=1, max_size=30) | st.sampled_from([f"{n:026d}" f
 @given(IDS, IDS)
 def _any_id_is_found_by_its_row_and_the_other_way_about(ids: list[str], others: list[str]) -> None:
     index = Index()
-    index.add_events(event(id_, "w") for id_ in ids)
+    index.add(event(id_, "w") for id_ in ids)
     index.remove(others[::2])
-    index.add_events(event(id_, "w") for id_ in others[::3])
+    index.add(event(id_, "w") for id_ in others[::3])
     there = (set(ids) - set(others[::2])) | set(others[::3])
 
     found = index.events.rows.find([*ids, *others])
@@ -229,8 +248,9 @@ def _any_id_is_found_by_its_row_and_the_other_way_about(ids: list[str], others: 
 
 
 def test_any_id_is_found_by_its_row_and_the_other_way_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in LOW.items():
-        monkeypatch.setattr(module, name, value)
+    for module, values in LOW.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
     _any_id_is_found_by_its_row_and_the_other_way_about()
 
 
@@ -239,7 +259,7 @@ def test_any_id_is_found_by_its_row_and_the_other_way_about(monkeypatch: pytest.
 def test_the_nearest_are_those_that_comparing_all_finds(docs: list[tuple[int, int, bool]], count: int) -> None:
     index = Index()
     rows, scales = vectors(5)
-    index.add_events(event(f"e{n:02d}", "w", order=order) for n, (_, order, _) in enumerate(docs))
+    index.add(event(f"e{n:02d}", "w", order=order) for n, (_, order, _) in enumerate(docs))
     for n, (number, _, _) in enumerate(docs):
         index.set_vectors([f"e{n:02d}"], rows[number : number + 1], scales[number : number + 1])
     seen = np.zeros(len(docs), np.bool_)
@@ -248,6 +268,7 @@ def test_the_nearest_are_those_that_comparing_all_finds(docs: list[tuple[int, in
 
     for mask in (None, seen):
         found, cosines = index.events.nearest(rows[0], float(scales[0]), mask, count)
+        order = nearest_first(index, found, cosines)
 
         all_of_them = scoring.cosines(rows, scales, rows[0], float(scales[0]))
         wanted = sorted(
@@ -255,19 +276,19 @@ def test_the_nearest_are_those_that_comparing_all_finds(docs: list[tuple[int, in
             for n, (number, order, visible) in enumerate(docs)
             if visible or mask is None
         )[:count]
-        assert [index.events.ids[row] for row in found.tolist()] == [id_ for _, _, id_ in wanted]
-        assert cosines.tolist() == [-cosine for cosine, _, _ in wanted]
+        assert [index.events.ids[row] for row in found[order].tolist()] == [id_ for _, _, id_ in wanted]
+        assert cosines[order].tolist() == [-cosine for cosine, _, _ in wanted]
 
 
 def test_choosing_by_signs_finds_nearly_all_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_EXACT", 10_000)
-    monkeypatch.setattr(module, "_RESCORED", 1_000)  # of 20,000: a share like that of a large table
+    monkeypatch.setattr(vector_blocks, "EXACT", 10_000)
+    monkeypatch.setattr(vector_blocks, "RESCORED", 1_000)  # of 20,000: a share like that of a large table
     draw = np.random.default_rng(7)
     topics = draw.standard_normal((300, 384)) + draw.standard_normal(384)  # texts share a common direction
     blends = np.einsum("nb,nbd->nd", draw.dirichlet(np.ones(3), 20_000), topics[draw.integers(0, 300, (20_000, 3))])
     blends += draw.normal(0, 0.3, blends.shape)
     index = Index()
-    index.load_events([event(f"{n:026d}", "w", order=n) for n in range(20_000)])
+    index.load([event(f"{n:026d}", "w", order=n) for n in range(20_000)])
     index.loaded()
     unit = np.asarray(blends / np.linalg.norm(blends, axis=1, keepdims=True), np.float32)
     rows, scales = scoring.quantise(unit)
@@ -287,9 +308,9 @@ def test_choosing_by_signs_finds_nearly_all_of_the_nearest(monkeypatch: pytest.M
 def test_no_segment_grows_beyond_what_is_merged_in_a_moment() -> None:
     index = Index()
     for n in range(200):
-        index.add_events([event(f"e{n}", "a b c", order=n)])
+        index.add([event(f"e{n}", "a b c", order=n)])
 
-    segments = index.events._segments
+    segments = index.events.postings._segments
 
     assert max(map(len, segments)) <= 40
     assert len(segments) <= 2 * 600 / 40
@@ -300,7 +321,7 @@ def test_no_segment_grows_beyond_what_is_merged_in_a_moment() -> None:
 def test_vectors_stay_with_their_documents_through_growth_removal_and_compaction() -> None:
     rows, scales = vectors(60)
     index = Index()
-    index.add_events(event(f"e{n}", "w", order=n) for n in range(60))
+    index.add(event(f"e{n}", "w", order=n) for n in range(60))
     index.set_vectors([f"e{n}" for n in range(60)], rows, scales)
 
     index.remove(f"e{n}" for n in range(0, 60, 2))
@@ -316,7 +337,7 @@ def test_vectors_stay_with_their_documents_through_growth_removal_and_compaction
 @pytest.mark.usefixtures("small")
 def test_a_removed_document_leaves_no_token_and_no_vector() -> None:
     index = Index()
-    index.add_events([event("e1", "shared secret"), event("e2", "shared")])
+    index.add([event("e1", "shared secret"), event("e2", "shared")])
     index.set_vectors(["e1", "e2"], *vectors(2))
     row = index.events.rows["e1"]
 
@@ -334,9 +355,9 @@ def test_a_removed_document_leaves_no_token_and_no_vector() -> None:
 
 def test_a_forgotten_token_can_come_back() -> None:
     index = Index()
-    index.add_memories([memory("m1", "dog")])
+    index.add([memory("m1", "dog")])
     index.remove(["m1"])
-    index.add_memories([memory("m2", "dog")])
+    index.add([memory("m2", "dog")])
 
     assert held(index.memories, index.vocabulary["dog"]) == {"m2": 1}
 
@@ -345,10 +366,10 @@ def test_a_forgotten_token_can_come_back() -> None:
 def test_a_replaced_document_keeps_its_vector_only_on_request(keep: bool, embedded: int) -> None:  # noqa: FBT001
     rows, scales = vectors(1)
     index = Index()
-    index.add_memories([memory("m1", "dog")])
+    index.add([memory("m1", "dog")])
     index.set_vectors(["m1"], rows, scales)
 
-    index.add_memories([memory("m1", "cat")], keep_vectors=keep)
+    index.add([memory("m1", "cat")], keep_vectors=keep)
 
     assert index.embedded == (embedded, 1)
     assert "dog" not in index.vocabulary
@@ -357,7 +378,7 @@ def test_a_replaced_document_keeps_its_vector_only_on_request(keep: bool, embedd
 
 
 def linked(index: Index) -> set[tuple[str, str]]:
-    memories, events = index.links()
+    memories, events = index.links["memory"].pairs()
     return {(index.memories.ids[m], index.events.ids[e]) for m, e in zip(memories, events, strict=True)}
 
 
@@ -366,16 +387,16 @@ def linked(index: Index) -> set[tuple[str, str]]:
 def test_a_memory_finds_its_source_whichever_arrives_first(first: str) -> None:
     index = Index()
     if first == "event":
-        index.add_events([event("e1")])
-    index.add_memories([memory("m1", sources=("e1", "e2", "e1"))])
-    index.add_events([event("e1"), event("e2", order=1)])
+        index.add([event("e1")])
+    index.add([memory("m1", sources=("e1", "e2", "e1"))])
+    index.add([event("e1"), event("e2", order=1)])
 
     assert linked(index) == {("m1", "e1"), ("m1", "e2")}
 
-    index.add_memories([memory("m1", sources=("e2",))])
+    index.add([memory("m1", sources=("e2",))])
     assert linked(index) == {("m1", "e2")}
 
-    index.add_events([event("e2", order=5)])
+    index.add([event("e2", order=5)])
     assert linked(index) == {("m1", "e2")}
 
     index.remove(["e2"])
@@ -385,19 +406,19 @@ def test_a_memory_finds_its_source_whichever_arrives_first(first: str) -> None:
 @pytest.mark.usefixtures("small")
 def test_links_survive_compaction_of_either_side() -> None:
     index = Index()
-    index.add_events(event(f"e{n}", order=n) for n in range(40))
-    index.add_memories(memory(f"m{n}", sources=(f"e{n}", f"late{n}")) for n in range(40))
+    index.add(event(f"e{n}", order=n) for n in range(40))
+    index.add(memory(f"m{n}", sources=(f"e{n}", f"late{n}")) for n in range(40))
 
     index.remove([f"e{n}" for n in range(20)] + [f"m{n}" for n in range(10, 30)])
-    index.add_events([event("late35", order=99), event("late15", order=99)])
+    index.add([event("late35", order=99), event("late15", order=99)])
 
     assert linked(index) == {(f"m{n}", f"e{n}") for n in range(30, 40)} | {("m35", "late35")}
 
 
 def test_neighbours_stop_at_the_ends_of_the_session() -> None:
     index = Index()
-    index.add_events([event(f"e{n}", order=n) for n in (3, 1, 0)])
-    index.add_events([event("e2", order=2), event("other", session="t", order=2)])
+    index.add([event(f"e{n}", order=n) for n in (3, 1, 0)])
+    index.add([event("e2", order=2), event("other", session="t", order=2)])
 
     assert index.neighbours("e1", before=2, after=1) == ("e0", "e2")
     assert index.neighbours("e3", before=2, after=2) == ("e1", "e2")
@@ -407,7 +428,7 @@ def test_neighbours_stop_at_the_ends_of_the_session() -> None:
 
 def test_a_vector_of_another_width_is_refused_until_all_are_cleared() -> None:
     index = Index()
-    index.add_memories([memory("m1")])
+    index.add([memory("m1")])
     index.set_vectors(["m1", "unknown"], *vectors(2))
 
     with pytest.raises(InvalidError):
@@ -420,8 +441,8 @@ def test_a_vector_of_another_width_is_refused_until_all_are_cleared() -> None:
 
 def test_a_batch_that_repeats_an_id_keeps_the_last() -> None:
     index = Index()
-    index.add_memories([memory("m1", "dog"), memory("m1", "cat")])
-    index.add_events([event("e1", "bird"), event("e1", "fish", order=3)])
+    index.add([memory("m1", "dog"), memory("m1", "cat")])
+    index.add([event("e1", "bird"), event("e1", "fish", order=3)])
 
     assert set(index.vocabulary) == {"cat", "fish"}
     assert len(index) == 2
@@ -429,8 +450,8 @@ def test_a_batch_that_repeats_an_id_keeps_the_last() -> None:
 
 def test_nothing_added_is_nothing_held() -> None:
     index = Index()
-    index.add_events([])
-    index.add_memories([])
+    index.add([])
+    index.add([])
 
     assert len(index) == 0
     assert index.remove(["x"]) == 0
@@ -449,7 +470,7 @@ def test_searches_beside_additions_and_removals_never_fail() -> None:
     with ThreadPoolExecutor(3) as pool:
         found = pool.map(search, range(60))
         for at in range(0, 3000, 50):
-            index.add_events(docs[at : at + 50])
+            index.add(docs[at : at + 50])
             index.remove(doc.id for doc in docs[at : at + 50 : 2])
         assert all(count <= 5 for count in found)
 
@@ -459,7 +480,7 @@ def test_searches_beside_additions_and_removals_never_fail() -> None:
 
 def test_a_hundred_thousand_short_documents_stay_within_their_memory() -> None:
     index = Index()
-    index.add_memories(memory(f"m{n}", f"w{n % 9000} w{n % 700} w{n % 50} a b c d e f g") for n in range(10_000))
+    index.add(memory(f"m{n}", f"w{n % 9000} w{n % 700} w{n % 50} a b c d e f g") for n in range(10_000))
     index.set_vectors([f"m{n}" for n in range(10_000)], *vectors(10_000, d=384))
 
     assert index.nbytes < 10_000 * 1000  # bytes: a tenth of the documents, and of 100 MB

@@ -34,7 +34,9 @@ from scrubjay.cli import main
 from scrubjay.cli.render import conflicts
 from scrubjay.index.index import Index
 from scrubjay.policy import DEFAULT
-from scrubjay.retrieval.recall import Filters, Query, rank
+from scrubjay.retrieval.filters import Filters
+from scrubjay.retrieval.query import Query
+from scrubjay.retrieval.ranking import rank
 from scrubjay.service import index_maintainer
 from scrubjay.service.service import Service
 from scrubjay.store import EventFilter, MemoryWrite, Outgoing, Received, Store, Transaction, file, op_ingest, rows
@@ -1133,7 +1135,7 @@ def indexed(index: Index) -> dict[str, Any]:
     memories = {id_: row for id_, row in index.memories.rows.items() if index.memories["alive"][row]}
     names = {row: id_ for id_, row in events.items()}
     owners = {row: id_ for id_, row in memories.items()}
-    linked, sources = index.links()
+    linked, sources = index.links["memory"].pairs()
     following = {id_: names.get(int(index.events["next"][row])) for id_, row in events.items()}
     words = set(text.analyse("word said text first b 2 " + " ".join(f"word{n}" for n in range(10))))
     return {
@@ -1165,9 +1167,9 @@ def indexed(index: Index) -> dict[str, Any]:
 async def fresh_index(store: Store) -> Index:
     index = Index()
     async for events in store.pages(lambda q, after: q.documents.events(after)):
-        index.load_events(events)
+        index.load(events)
     async for memories in store.pages(lambda q, after: q.documents.memories(after)):
-        index.load_memories(memories)
+        index.load(memories)
     index.loaded()
     return index
 

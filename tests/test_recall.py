@@ -12,33 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import scrubjay.index.index
-from scrubjay.index.index import EventDoc, Index, MemoryDoc, Table
+from scrubjay.index import vectors as vector_blocks
+from scrubjay.index.documents import EVENT, MEMORY, EventDoc, MemoryDoc
+from scrubjay.index.index import Index
+from scrubjay.index.table import Table
 from scrubjay.policy import RecallPolicy, weighted
-from scrubjay.retrieval.recall import (
-    CUT,
-    EVENT,
-    HYBRID,
-    KEYWORD,
-    MEMORY,
-    MODES,
-    WEIGHTED,
-    Filters,
-    Hit,
-    Query,
-    Ranking,
-    pack,
-    passage,
-    rank,
-    reranked,
-)
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.filters import Filters
+from scrubjay.retrieval.packing import CUT, pack
+from scrubjay.retrieval.query import Query
+from scrubjay.retrieval.ranking import HYBRID, KEYWORD, MODES, WEIGHTED, Ranking, rank
+from scrubjay.retrieval.reranking import passage, reranked
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.text import ASKS, analyse, asks, estimate_tokens, query_tokens
 
 POLICY = RecallPolicy()
-EVENTS, MEMORIES = frozenset({EVENT}), frozenset({MEMORY})
+EVENTS, MEMORIES = frozenset({EVENT.name}), frozenset({MEMORY.name})
 EVERYTHING = Filters()
 DIMENSIONS = 8
 
@@ -66,8 +57,8 @@ def memory(id_: str, content: str = "", **more: Any) -> MemoryDoc:
 
 def index_of(*docs: EventDoc | MemoryDoc, vectors: dict[str, list[float]] | None = None) -> Index:
     index = Index()
-    index.add_events(doc for doc in docs if isinstance(doc, EventDoc))
-    index.add_memories(doc for doc in docs if isinstance(doc, MemoryDoc))
+    index.add(doc for doc in docs if isinstance(doc, EventDoc))
+    index.add(doc for doc in docs if isinstance(doc, MemoryDoc))
     if vectors:
         index.set_vectors(list(vectors), *scoring.quantise(np.array(list(vectors.values()), np.float32)))
     return index
@@ -162,10 +153,10 @@ def test_the_order_of_arrival_makes_no_difference(
     grown = Index()
     for doc in mixed:
         if isinstance(doc, EventDoc):
-            grown.add_events([doc])
+            grown.add([doc])
         else:
-            grown.add_memories([doc])
-    grown.add_memories([memory("gone", "dog dog")])
+            grown.add([doc])
+    grown.add([memory("gone", "dog dog")])
     grown.remove(["gone"])
     for id_ in shuffle.sample(sorted(vectors), len(vectors)):
         grown.set_vectors([id_], *scoring.quantise(np.array([vectors[id_]], np.float32)))
@@ -342,7 +333,9 @@ def test_one_lexical_match_among_thousands_does_not_silence_meaning() -> None:
     index = index_of(*docs, memory("match", "xylophone"), vectors=vectors | {"match": unit(*-rows[7])})
 
     query = np.array(unit(*rows[7]), np.float32)
-    hits = ask(index, "xylophone", vector=query, spread=(0.0, 0.125)).hits  # random rows deviate by 1 / sqrt(64)
+    hits = ask(
+        index, "xylophone", vector=query, cosine_baseline=(0.0, 0.125)
+    ).hits  # random rows deviate by 1 / sqrt(64)
 
     assert hits[0].id == "m7"
     assert "match" in index
@@ -561,7 +554,7 @@ def test_weighted_scores_are_the_formula_of_cosine_and_overlap() -> None:
 def test_weighted_mode_scores_every_row_and_copies_no_more_than_a_block_of_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scrubjay.index.index, "_BLOCK", 8)
+    monkeypatch.setattr(vector_blocks, "BLOCK", 8)
     copied: list[int] = []
     real = Table.vectors
 
@@ -610,7 +603,7 @@ def test_weights_come_from_the_policy() -> None:
 
     hits = rank(index, query, EVERYTHING, replace(POLICY, memory_bm25=0.0, memory_session=0.0), limit=5).hits
 
-    assert hits == (Hit(id="m1", kind=MEMORY, score=0.0, parts={}, ts=0, matched=1.0),)
+    assert hits == (Hit(id="m1", kind=MEMORY.name, score=0.0, parts={}, ts=0, matched=1.0),)
 
 
 # --- packing ----------------------------------------------------------------------------------------------------------
@@ -658,7 +651,7 @@ def crowd_questions(count: int) -> list[dict[str, Any]]:
         {
             "text": f"When did Ann say word{draw.randrange(60)} and word{draw.randrange(60)}?",
             "vector": np.array(unit(*row), np.float32),
-            "spread": (0.0, 0.35),
+            "cosine_baseline": (0.0, 0.35),
         }
         for row in rows
     ]

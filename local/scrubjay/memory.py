@@ -19,7 +19,7 @@ import msgspec
 
 from scrubjay import api, destination
 from scrubjay.api.caller import PERSON, Caller, Principal
-from scrubjay.retrieval import budget
+from scrubjay.retrieval import packing
 from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -88,7 +88,7 @@ class Memory:
 
     def get_identity_context(self) -> str:
         """Return the identity layer as text: a heading, and a line like `- name: g1itchbot` for each key; or ""."""
-        return budget.layer_text(budget.IDENTITY_TITLE, self.get_identity())
+        return packing.layer_text(packing.IDENTITY_TITLE, self.get_identity())
 
     def set_active(self, key: str, value: str) -> None:
         """Set one line of what is going on now; an empty value removes it."""
@@ -100,7 +100,7 @@ class Memory:
 
     def get_active_context(self) -> str:
         """Return the active layer as text; "" when it is empty."""
-        return budget.layer_text(budget.ACTIVE_TITLE, self.get_active())
+        return packing.layer_text(packing.ACTIVE_TITLE, self.get_active())
 
     def get_startup_context(self) -> str:
         """Return identity and active layer as text, within their budgets; it says so itself when it had to cut."""

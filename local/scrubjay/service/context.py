@@ -12,7 +12,7 @@ from scrubjay.api.access import ACTIVE_PREFIX, IDENTITY_PREFIX, View
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
-from scrubjay.retrieval import budget
+from scrubjay.retrieval import packing
 from scrubjay.service import transfer
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.references import References
@@ -48,7 +48,7 @@ class Context:
         active = await self.slots(Layer.ACTIVE, seen)
         limits = self._policy.limits
         made = partial(
-            budget.context,
+            packing.context,
             identity,
             active,
             identity_tokens=limits.identity_tokens,

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay.index.index import Index
 from scrubjay.service.imports import batches
 from scrubjay.store import Changes, Position, Store, drop_index, save_index, saved_index
@@ -111,9 +112,9 @@ class IndexMaintainer:
         if fresh is None:
             fresh = Index()
             async for events in self._store.pages(lambda q, after: q.documents.events(after)):
-                await asyncio.to_thread(fresh.load_events, events)
+                await asyncio.to_thread(fresh.load, events)
             async for memories in self._store.pages(lambda q, after: q.documents.memories(after)):
-                await asyncio.to_thread(fresh.load_memories, memories)
+                await asyncio.to_thread(fresh.load, memories)
             await asyncio.to_thread(fresh.loaded)
             self._unsaved = len(fresh)
         self._apply()  # to the index before: the new one has it from the store, or from what was missed
@@ -162,12 +163,12 @@ class IndexMaintainer:
             await asyncio.to_thread(index.clear_vectors)
         self._unsaved = 0
         async for events in self._store.pages(lambda q, after: q.documents.events(after), position.events):
-            await asyncio.to_thread(partial(index.add_events, events, keep_vectors=True))
+            await asyncio.to_thread(partial(index.add, events, keep_vectors=True))
             self._unsaved += len(events)
         for ids in batches(changed, SCANNED):
             memories = await self._store.read(lambda q: q.documents.memories_by_id(ids))
             await asyncio.to_thread(index.remove, set(ids) - {doc.id for doc in memories})
-            await asyncio.to_thread(index.add_memories, memories)
+            await asyncio.to_thread(index.add, memories)
             self._unsaved += len(ids)
         if (space := self.space) is not None:
             for ids in batches(await asyncio.to_thread(index.without_vector, EMBEDDED_TYPES), SCANNED):
@@ -256,12 +257,10 @@ def _applied(index: Index, changes: Changes, space: int | None) -> None:
     """Bring an index up to one commit; vectors of another embedding space than `space` are not its own."""
     try:
         for stale in (False, True):
-            events = [doc for doc in changes.events if (doc.id in changes.stale) is stale]
-            memories = [doc for doc in changes.memories if (doc.id in changes.stale) is stale]
-            if events:
-                index.add_events(events, keep_vectors=not stale)
-            if memories:
-                index.add_memories(memories, keep_vectors=not stale)
+            arrived: list[EventDoc | MemoryDoc] = [*changes.events, *changes.memories]
+            documents = [doc for doc in arrived if (doc.id in changes.stale) is stale]
+            if documents:
+                index.add(documents, keep_vectors=not stale)
         if changes.removed:
             index.remove(changes.removed)
         _put(index, [(owner, vector) for number, owner, vector in changes.vectors if number == space])

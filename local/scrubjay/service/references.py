@@ -32,8 +32,8 @@ class References:
         """Return what is to be said of a project that nothing belongs to; nothing when it is known or not named."""
         if project is None:
             return ()
-        index = self._index()
-        if index.projects.find(project) >= 0 or index.resources.find(project) >= 0:
+        names = self._index().names
+        if names.projects.find(project) >= 0 or names.resources.find(project) >= 0:
             return ()
         known = await self._store.read(lambda q: q.stats.projects())
         return () if project in known else (projects.unknown(project, known),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scrubjay.index.index import EventDoc, MemoryDoc
+from scrubjay.index.documents import EventDoc, MemoryDoc
 
 
 @dataclass(slots=True)

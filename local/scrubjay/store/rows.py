@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from scrubjay.index.index import EventDoc, MemoryDoc
+from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.errors import CorruptError

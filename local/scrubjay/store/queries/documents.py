@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scrubjay.index.index import EventDoc, MemoryDoc
+from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay.store import rows, sqlite
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.sqlite import Fetch

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay.api import Hit, Quote
-from scrubjay.retrieval import budget
+from scrubjay.retrieval import packing
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.text import estimate_tokens
 
@@ -33,16 +33,16 @@ lines = st.dictionaries(st.text(min_size=1, max_size=12), words, max_size=8)
 
 @given(hits, st.integers(1, 300))
 def test_hits_never_cost_more_than_their_budget(found: list[Hit], max_tokens: int) -> None:
-    kept, spent, left_out = budget.fit(found, max_tokens)
+    kept, spent, left_out = packing.fit(found, max_tokens)
 
     assert spent <= max_tokens
-    assert spent == sum(budget.cost(hit) for hit in kept)
+    assert spent == sum(packing.cost(hit) for hit in kept)
     assert len(kept) + left_out == len(found)
 
 
 @given(hits, st.integers(1, 300))
 def test_hits_that_are_kept_are_the_first_and_say_when_they_were_cut(found: list[Hit], max_tokens: int) -> None:
-    kept, _, _ = budget.fit(found, max_tokens)
+    kept, _, _ = packing.fit(found, max_tokens)
 
     for whole, short in zip(found, kept, strict=False):
         assert short.truncated is (short.text != whole.text)
@@ -53,7 +53,7 @@ def test_hits_that_are_kept_are_the_first_and_say_when_they_were_cut(found: list
 
 @given(hits)
 def test_a_large_budget_changes_nothing(found: list[Hit]) -> None:
-    assert budget.fit(found, 1_000_000)[0] == tuple(found)
+    assert packing.fit(found, 1_000_000)[0] == tuple(found)
 
 
 @settings(max_examples=60)
@@ -64,7 +64,7 @@ def test_a_context_keeps_within_its_budgets_and_names_what_it_left_out(
     identity = {f"i {key}": value for key, value in identity.items()}
     active = {f"a {key}": value for key, value in active.items()}
 
-    answer = budget.context(identity, active, identity_tokens=identity_tokens, active_tokens=active_tokens)
+    answer = packing.context(identity, active, identity_tokens=identity_tokens, active_tokens=active_tokens)
 
     # Two more: the line breaks between the two layers.
     assert answer.tokens == estimate_tokens(answer.text) <= identity_tokens + active_tokens + 2
@@ -77,11 +77,11 @@ def test_a_context_keeps_within_its_budgets_and_names_what_it_left_out(
 
 @given(lines)
 def test_a_context_that_fits_is_whole(identity: dict[str, str]) -> None:
-    answer = budget.context(identity, {}, identity_tokens=100_000, active_tokens=0)
+    answer = packing.context(identity, {}, identity_tokens=100_000, active_tokens=0)
 
     assert answer.cut == ()
-    assert answer.text == budget.layer_text(budget.IDENTITY_TITLE, identity)
+    assert answer.text == packing.layer_text(packing.IDENTITY_TITLE, identity)
 
 
 def test_an_empty_context_is_empty() -> None:
-    assert budget.context({}, {}, identity_tokens=200, active_tokens=500).text == ""
+    assert packing.context({}, {}, identity_tokens=200, active_tokens=500).text == ""

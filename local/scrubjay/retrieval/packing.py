@@ -1,12 +1,11 @@
-"""What fits into an agent's context: hits and always-loaded layers, cut to a budget of tokens. Pure."""
+"""What fits into an agent's context: hits and always-loaded layers, cut to a budget of tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scrubjay.api import ContextAnswer, Hit, Quote
-from scrubjay.retrieval.recall import pack
 from scrubjay_shared.text import estimate_tokens
 
 IDENTITY_TITLE = "# Identity"
@@ -127,3 +126,62 @@ def _line(key: str, value: str) -> str:
 
 def _cost(quotes: Sequence[Quote]) -> int:
     return sum(estimate_tokens(quote.text) for quote in quotes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """As many texts as fit, in order.
+
+    `tokens` is their estimate, `left_out` how many did not fit, `truncated` whether the last one was cut.
+    """
+
+    texts: tuple[str, ...]
+    tokens: int
+    left_out: int
+    truncated: bool
+
+
+CUT = " […]"
+"""What stands at the end of a text that was cut."""
+
+
+def pack(texts: Sequence[str], *, max_tokens: int) -> Packed:
+    """Return as many texts, in order, as joined by line breaks cost at most `max_tokens` (`estimate_tokens`).
+
+    The first that does not fit is cut at a word and marked with `CUT`, or left out where not even a few words of it
+    fit; nothing after it is taken, so that the best stay first.
+    """
+    packed: list[str] = []
+    spent = 0
+    for whole in texts:
+        room = max_tokens - spent - (1 if packed else 0)
+        cost = estimate_tokens(whole)
+        if cost > room:
+            start = _cut(whole, room - estimate_tokens(CUT))
+            if start:
+                packed.append(start + CUT)
+            return Packed(
+                texts=tuple(packed),
+                tokens=estimate_tokens("\n".join(packed)),
+                left_out=len(texts) - len(packed),
+                truncated=bool(start),
+            )
+        packed.append(whole)
+        spent = max_tokens - room + cost
+    return Packed(texts=tuple(packed), tokens=spent, left_out=0, truncated=False)
+
+
+_MIN_CUT = 5  # estimated tokens: fewer words say nothing
+
+
+def _cut(whole: str, room: int) -> str:
+    """Return the longest beginning that ends with a word and costs at most `room`; nothing if it would say nothing."""
+    if room < _MIN_CUT:
+        return ""
+    low, high = 0, len(whole)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if estimate_tokens(whole[:middle]) <= room else (low, middle - 1)
+    beginning = whole[:low]
+    ended = beginning[-1:].isspace() or whole[low : low + 1].isspace()
+    return (beginning if ended or " " not in beginning else beginning.rsplit(None, 1)[0]).rstrip()

@@ -1,0 +1,54 @@
+"""What does not come from likeness: dates that the question speaks of, names, and what was superseded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scrubjay.index.documents import MEMORY
+from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval.candidates import Candidates, CandidateSet
+from scrubjay.retrieval.filters import Rows
+from scrubjay.retrieval.query import Query
+
+
+def promote(candidates: Candidates, query: Query, policy: RecallPolicy) -> None:
+    """Add the parts that do not come from likeness: dates that the query speaks of, and memories called by name."""
+    if query.dates:
+        for each in candidates.values():
+            dated = np.zeros(len(each.rows), np.bool_)
+            for start, end in query.dates:
+                dated |= each.within(each.rows, start, end)
+            each.parts["date"] = np.where(dated, np.float32(policy.date), np.float32(0))
+            each.found |= dated
+    memories = candidates[MEMORY.name]
+    named = _named_rows(memories, query.named)
+    if len(named):
+        memories.consider(named)
+        places = np.searchsorted(memories.rows, named)
+        memories.found[places] = True
+        totals = [each.total()[each.shown] for each in candidates.values()]
+        top = max(float(total.max()) for total in totals if len(total))
+        gap = top - float(memories.total()[places].min())
+        memories.parts["name"] = np.zeros(len(memories.rows), np.float32)
+        memories.parts["name"][places] = gap + policy.named
+
+
+def _named_rows(memories: CandidateSet, ids: Sequence[str]) -> Rows:
+    rows = [memories.table.rows.get(id_) for id_ in ids]
+    wanted = memories.wanted
+    return np.array(sorted(row for row in rows if row is not None and (wanted is None or wanted[row])), np.intp)
+
+
+def demote(candidates: Candidates, query: Query) -> None:
+    """Put superseded documents after every current one of their kind, but for those asked for by name; order stays."""
+    for each in candidates.values():
+        shown = each.shown
+        old = shown & each.superseded
+        current = shown & ~old
+        old &= ~np.isin(each.rows, _named_rows(each, query.named))
+        if old.any() and current.any():
+            total = each.total()
+            gap = float(total[old].max() - total[current].min())
+            each.parts["superseded"] = np.where(old, np.float32(-max(gap, 0.0) - 1), np.float32(0))

@@ -1,0 +1,184 @@
+"""Candidates with their parts become one ranked list of hits: best first, what belongs together joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrubjay.index.documents import EVENT
+from scrubjay.index.index import Index
+from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval.candidates import Candidates, CandidateSet, linked
+from scrubjay.retrieval.filters import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One answer. `score` is exactly the sum of `parts`; `ts` the event's time or the memory's last change.
+
+    `also` are the ids merged into it: of a memory, the event it was read from, or the other way about. `neighbours` are
+    the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
+    the share 0 to 1 of the query's token weight found in it, are absolute, for a caller who wants a floor.
+    """
+
+    id: str
+    kind: str
+    score: float
+    parts: dict[str, float]
+    ts: int
+    also: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    superseded: bool = False
+    cosine: float | None = None
+    matched: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The hits, best first; the mode that ranked them; and what the reader should know of how."""
+
+    hits: tuple[Hit, ...]
+    mode: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A candidate with its score, the exact sum of `parts`, among the first."""
+
+    score: float
+    ts: int
+    id: str
+    candidates: CandidateSet
+    at: int  # among the rows considered
+    parts: dict[str, float]
+
+    @property
+    def order(self) -> tuple[float, int, str]:
+        """The best first; among equals the newest, then the first id."""
+        return -self.score, -self.ts, self.id
+
+
+_Partners = dict[str, tuple[Rows, Rows]]
+"""By kind, the links along which a document and an event become one hit: indices among the rows considered."""
+
+
+def assembled(
+    index: Index, candidates: Candidates, policy: RecallPolicy, *, limit: int, neighbours: int, before: int
+) -> tuple[Hit, ...]:
+    """Return the best `limit` hits, with so many ids to each side of them, and so many before them."""
+    partners = {kind: _joined(index, candidates, kind, policy) for kind in index.links}
+    shown = {kind: np.flatnonzero(each.shown) for kind, each in candidates.items()}
+    totals = {kind: each.total() for kind, each in candidates.items()}
+    count = limit + 16  # merging takes some away; if it takes too many, look again further down
+    while True:
+        scored: list[_Scored] = []
+        for kind, each in candidates.items():
+            best = shown[kind][each.table.best(totals[kind][shown[kind]], each.rows[shown[kind]], count)]
+            scored += _scored(each, best)
+        scored.sort(key=lambda one: one.order)
+        hits = _merged(candidates, scored, partners, limit)
+        if len(hits) >= limit or all(count >= len(places) for places in shown.values()):
+            break
+        count *= 4
+    return tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
+
+
+def newest(index: Index, candidates: Candidates, *, limit: int, neighbours: int) -> tuple[Hit, ...]:
+    """Return the newest that are wanted."""
+    found: list[tuple[int, str, CandidateSet]] = []
+    for each in candidates.values():
+        each.rows = each.of(each.wanted)
+        ts = each.table["ts"][each.rows]
+        each.rows = each.rows[each.table.best(ts, each.rows, limit)]
+        found += [(-int(each.table["ts"][row]), each.table.ids[row], each) for row in each.rows.tolist()]
+    found.sort(key=lambda entry: entry[:2])
+    return tuple(
+        Hit(
+            id=id_,
+            kind=each.kind,
+            score=1 / (1 + at),
+            parts={"recency": 1 / (1 + at)},
+            ts=-before,
+            neighbours=_around(index, candidates, id_, neighbours, neighbours),
+            superseded=bool(each.superseded[each.rows == each.table.rows[id_]][0]),
+        )
+        for at, (before, id_, each) in enumerate(found[:limit])
+    )
+
+
+def _joined(index: Index, candidates: Candidates, kind: str, policy: RecallPolicy) -> tuple[Rows, Rows]:
+    """Return the links along which a document and its event are one: not those of a summary, or of what is outdated."""
+    document, event = linked(index, candidates, kind)
+    sources = np.bincount(document, minlength=len(candidates[kind].rows))
+    joined = (sources[document] <= policy.merged_sources) & ~candidates[kind].superseded[document]
+    return document[joined], event[joined]
+
+
+def _scored(candidates: CandidateSet, best: Rows) -> list[_Scored]:
+    """Return some candidates with their scores."""
+    table = candidates.table
+    names = list(candidates.parts)
+    columns = [candidates.parts[name][best].astype(np.float64).round(6).tolist() for name in names]
+    rows = candidates.rows[best]
+    scored = []
+    for at, row, ts, *values in zip(best.tolist(), rows.tolist(), table["ts"][rows].tolist(), *columns, strict=True):
+        parts = {name: value for name, value in zip(names, values, strict=True) if value}
+        # 0.0 + makes 0.0 of the -0.0 that an empty sum could be
+        scored.append(_Scored(0.0 + sum(parts.values()), ts, table.ids[row], candidates, at, parts))
+    return scored
+
+
+def _merged(
+    candidates: Candidates, scored: Sequence[_Scored], partners: _Partners, limit: int
+) -> list[tuple[_Scored, tuple[str, ...]]]:
+    """Join a document and the events it was read from: the better one is the hit, the other ones go along."""
+    shown = {kind: each.shown for kind, each in candidates.items()}
+    gone: set[str] = set()
+    hits: list[tuple[_Scored, tuple[str, ...]]] = []
+    for one in scored:
+        if len(hits) == limit:
+            break
+        if one.id in gone:
+            continue
+        beside: list[str] = []
+        for kind, (document, event) in partners.items():
+            if one.candidates.kind == EVENT.name:
+                others, places = candidates[kind], document[event == one.at]
+            elif one.candidates.kind == kind:
+                others, places = candidates[EVENT.name], event[document == one.at]
+            else:
+                continue
+            beside += [others.table.ids[others.rows[at]] for at in places.tolist() if shown[others.kind][at]]
+        also = tuple(sorted(partner for partner in beside if partner not in gone))
+        gone.update((one.id, *also))
+        hits.append((one, also))
+    return hits
+
+
+def _hit(
+    index: Index, candidates: Candidates, one: _Scored, also: tuple[str, ...], *, neighbours: int, before: int
+) -> Hit:
+    each, row = one.candidates, one.candidates.rows[one.at]
+    return Hit(
+        id=one.id,
+        kind=each.kind,
+        score=one.score,
+        parts=one.parts,
+        ts=one.ts,
+        also=also,
+        neighbours=_around(index, candidates, one.id, neighbours, neighbours),
+        before=_around(index, candidates, one.id, before, 0),
+        superseded=bool(each.superseded[one.at]),
+        cosine=None if each.cosine is None or not each.table["embedded"][row] else float(each.cosine[one.at]),
+        matched=min(float(each.matched[one.at]), 1.0),
+    )
+
+
+def _around(index: Index, candidates: Candidates, id_: str, before: int, after: int) -> tuple[str, ...]:
+    beside = index.neighbours(id_, before=before, after=after) if before or after else ()
+    events = candidates[EVENT.name]
+    return tuple(other for other in beside if events.seen is None or events.seen[events.table.rows[other]])

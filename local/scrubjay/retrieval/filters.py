@@ -1,0 +1,144 @@
+"""What a caller may see and wants to see, as masks over the tables of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scrubjay.index.arrays import Mask
+from scrubjay.index.documents import EVENT, FOREVER, KINDS, MEMORY
+from scrubjay.index.index import Index
+from scrubjay.index.table import Table
+from scrubjay_shared.records import Scope
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What may be seen, and what is wanted. None means "any".
+
+    A caller with a project sees what is for the person, for its project, and for its session; and events of its
+    project, of its session, or of none. A caller without one (the person at the terminal) sees all.
+
+    `scope` and `resource_id` narrow memories further; naming a scope leaves no events, which have none.
+
+    `types` are event or memory types: naming only memory types leaves no events. `min_salience` above 0 leaves no
+    events either, which have none. `since` ≤ time < `until`, in UTC milliseconds: an event's time; a memory's validity
+    where its text gave one (any overlap), else its creation.
+    """
+
+    caller_project: str | None = None
+    caller_session: str | None = None
+    kinds: frozenset[str] = frozenset(kind.name for kind in KINDS)
+    types: frozenset[str] | None = None
+    min_salience: float = 0.0
+    agent: str | None = None
+    session_id: str | None = None
+    project: str | None = None
+    scope: str | None = None
+    resource_id: str | None = None
+    since: int | None = None
+    until: int | None = None
+    superseded: bool = True
+
+
+def visible_events(index: Index, filters: Filters) -> Mask | None:
+    """Return which events a caller may see, None for every living one."""
+    if filters.caller_project is None and filters.caller_session is None:
+        return None
+    events = index.events
+    project = events["project"]
+    own = (project == index.names.projects.find(filters.caller_project)) | (project == -1)
+    if filters.caller_session is not None:
+        own |= events["session"] == index.names.sessions.find(filters.caller_session)
+    return np.asarray(own & events["alive"], np.bool_)
+
+
+def visible_memories(index: Index, filters: Filters) -> Mask | None:
+    """Return which memories a caller may see, None for every living one."""
+    if filters.caller_project is None and filters.caller_session is None:
+        return None
+    memories = index.memories
+    scope, resource = memories["scope"], memories["resource"]
+    own = scope == index.names.scopes.find(Scope.USER)
+    if filters.caller_project is not None:
+        own |= (scope == index.names.scopes.find(Scope.PROJECT)) & (
+            (resource == index.names.resources.find(filters.caller_project))
+            | ((resource == -1) & (memories["project"] == index.names.projects.find(filters.caller_project)))
+        )
+    if filters.caller_session is not None:
+        own |= (scope == index.names.scopes.find(Scope.SESSION)) & (
+            (resource == index.names.resources.find(filters.caller_session))
+            | (memories["session"] == index.names.sessions.find(filters.caller_session))
+        )
+    return np.asarray(own & memories["alive"], np.bool_)
+
+
+def wanted_events(index: Index, filters: Filters) -> Mask | None:
+    """Return which events are asked for, None for every living one."""
+    events = index.events
+    if EVENT.name not in filters.kinds or filters.min_salience > 0 or filters.scope is not None:
+        return np.zeros(len(events), np.bool_)
+    masks = _wanted(index, events, filters)
+    if filters.since is not None:
+        masks.append(events["ts"] >= filters.since)
+    if filters.until is not None:
+        masks.append(events["ts"] < filters.until)
+    return _all(events, masks)
+
+
+def wanted_memories(index: Index, filters: Filters) -> Mask | None:
+    """Return which memories are asked for, None for every living one."""
+    memories = index.memories
+    if MEMORY.name not in filters.kinds:
+        return np.zeros(len(memories), np.bool_)
+    masks = _wanted(index, memories, filters)
+    if filters.scope is not None:
+        masks.append(memories["scope"] == index.names.scopes.find(filters.scope))
+    if filters.resource_id is not None:
+        masks.append(memories["resource"] == index.names.resources.find(filters.resource_id))
+    if filters.min_salience > 0:
+        masks.append(memories["salience"] >= np.float32(filters.min_salience))
+    if not filters.superseded:
+        masks.append(~memories["superseded"])
+    if filters.since is not None or filters.until is not None:
+        since = -FOREVER if filters.since is None else filters.since
+        masks.append(held(memories, None, since, FOREVER if filters.until is None else filters.until))
+    return _all(memories, masks)
+
+
+def _all(table: Table, masks: Sequence[Mask]) -> Mask | None:
+    return np.logical_and.reduce([table["alive"], *masks]) if masks else None
+
+
+def _wanted(index: Index, table: Table, filters: Filters) -> list[Mask]:
+    masks: list[Mask] = []
+    if filters.types is not None:
+        masks.append(np.isin(table["type"], [index.names.types.find(type_) for type_ in sorted(filters.types)]))
+    for column, name, names in (
+        ("agent", filters.agent, index.names.agents),
+        ("session", filters.session_id, index.names.sessions),
+        ("project", filters.project, index.names.projects),
+    ):
+        if name is not None:
+            masks.append(table[column] == names.find(name))
+    return masks
+
+
+def happened(events: Table, rows: Rows | None, start: int, end: int) -> Mask:
+    """Return which events (of all without `rows`) happened in [start, end)."""
+    ts = events["ts"] if rows is None else events["ts"][rows]
+    return np.asarray((ts >= start) & (ts < end), np.bool_)
+
+
+def held(memories: Table, rows: Rows | None, start: int, end: int) -> Mask:
+    """Return which memories held at some time in [start, end), by their validity if a bound is known, else creation."""
+    columns = (memories[name] for name in ("valid_from", "valid_to", "created"))
+    first, last, created = columns if rows is None else (column[rows] for column in columns)
+    bounded = (first != -FOREVER) | (last != FOREVER)
+    overlapping = (first < end) & (last >= start)
+    return np.asarray(np.where(bounded, overlapping, (created >= start) & (created < end)), np.bool_)

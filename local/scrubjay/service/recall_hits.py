@@ -1,0 +1,180 @@
+"""The texts of ranked hits: read in one snapshot, cut to what matters, as they stand in an answer.
+
+Each kind of document says here how its hits are built and what a reranking model reads of them (`HIT_KINDS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scrubjay import api
+from scrubjay.index.documents import EVENT, MEMORY
+from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval.assemble import Hit as Ranked
+from scrubjay.retrieval.packing import CUT
+from scrubjay.retrieval.reranking import passage
+from scrubjay.store.queries import Queries
+from scrubjay_shared.records import Event, EventType, Grip, Memory
+
+RERANKED_CHARS = 8_000
+"""Of a text given to the reranking model, whose window is 512 tokens: more words than it reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitKind:
+    """How hits of one kind are read. `build` returns them by id, with no text much longer than so many characters.
+
+    `passages` returns by id what a reranking model reads. What is gone since it was ranked is absent from both.
+    """
+
+    build: Callable[[Queries, Sequence[Ranked], int], Mapping[str, api.Hit]]
+    passages: Callable[[Queries, Sequence[Ranked], RecallPolicy], Mapping[str, str]]
+
+
+def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> tuple[api.Hit, ...]:
+    """Return ranked hits with their texts, of which none has more than about `most` characters.
+
+    A longer one is cut and marked, so that it does not look whole; of a cut text, at least as many are left as can
+    matter to a budget that gave `most`.
+    """
+    built: dict[str, api.Hit] = {}
+    for name, kind in HIT_KINDS.items():
+        built |= kind.build(queries, [hit for hit in ranked if hit.kind == name], most)
+    beside = queries.events.by_id([*{id_ for hit in ranked for id_ in hit.neighbours}], chars=most + 1)
+    found = []
+    for hit in ranked:
+        if hit.id in built:
+            neighbours = tuple(_quote(beside[id_]) for id_ in hit.neighbours if id_ in beside)
+            found.append(_cut(replace(built[hit.id], neighbours=neighbours) if neighbours else built[hit.id], most))
+    return tuple(found)
+
+
+def read_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPolicy) -> list[str]:
+    """Return what a reranking model reads of each hit; "" of one that was forgotten since it was ranked."""
+    found: dict[str, str] = {}
+    for name, kind in HIT_KINDS.items():
+        found |= kind.passages(queries, [hit for hit in ranked if hit.kind == name], policy)
+    return [found.get(hit.id, "") for hit in ranked]
+
+
+def _event_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> Mapping[str, api.Hit]:
+    events = queries.events.by_id([hit.id for hit in ranked], chars=most + 1)
+    return {hit.id: _event_hit(hit, events[hit.id]) for hit in ranked if hit.id in events}
+
+
+def _event_hit(hit: Ranked, event: Event) -> api.Hit:
+    return api.Hit(
+        id=hit.id,
+        kind=hit.kind,
+        text=event.text or str(event.metadata.get("caption", "")),
+        score=hit.score,
+        ts=event.ts,
+        type=event.type.value,
+        parts=hit.parts,
+        trust=event.trust.value,
+        sources=(replace(_quote(event), text=""),),
+    )
+
+
+def _event_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPolicy) -> Mapping[str, str]:
+    events = queries.events.by_id([hit.id for hit in ranked], chars=RERANKED_CHARS)
+    before = queries.events.by_id([id_ for hit in ranked for id_ in hit.before], chars=-RERANKED_CHARS)
+    return {
+        hit.id: passage(
+            events[hit.id].speaker,
+            events[hit.id].text,
+            [(before[id_].speaker, before[id_].text) for id_ in hit.before if id_ in before],
+            policy,
+        )
+        for hit in ranked
+        if hit.id in events
+    }
+
+
+def _memory_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> Mapping[str, api.Hit]:
+    ids = [hit.id for hit in ranked]
+    memories, grips = queries.memories.by_id(ids, chars=most + 1), queries.grips.of_memories(ids)
+    ends = {grip.event_id_start for found in grips.values() for grip in found}
+    events = queries.events.by_id([*ends], chars=0)  # only who said it and when: the grip has the words
+    return {
+        hit.id: _memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events)
+        for hit in ranked
+        if hit.id in memories
+    }
+
+
+def _memory_hit(
+    hit: Ranked,
+    memory: Memory,
+    grips: Sequence[Grip],
+    events: Mapping[str, Event],
+) -> api.Hit:
+    return api.Hit(
+        id=memory.id,
+        kind=hit.kind,
+        text=memory.content,
+        score=hit.score,
+        ts=memory.created_at,
+        type=memory.type.value,
+        parts=hit.parts,
+        name=memory.name,
+        scope=memory.scope.value,
+        resource_id=memory.resource_id,
+        salience=memory.salience,
+        trust=memory.trust.value,
+        superseded_by=memory.superseded_by,
+        valid_from=memory.valid_from,
+        valid_to=memory.valid_to,
+        sources=tuple(
+            _quote(events[grip.event_id_start], grip.excerpt) for grip in grips if grip.event_id_start in events
+        ),
+    )
+
+
+def _memory_passages(queries: Queries, ranked: Sequence[Ranked], _: RecallPolicy) -> Mapping[str, str]:
+    memories = queries.memories.by_id([hit.id for hit in ranked], chars=RERANKED_CHARS)
+    return {memory_id: memory.content for memory_id, memory in memories.items()}
+
+
+HIT_KINDS: Mapping[str, HitKind] = {
+    EVENT.name: HitKind(build=_event_hits, passages=_event_passages),
+    MEMORY.name: HitKind(build=_memory_hits, passages=_memory_passages),
+}
+
+
+def _quote(event: Event, text: str | None = None) -> api.Quote:
+    return api.Quote(
+        event_id=event.id,
+        session_id=event.session_id,
+        ts=event.ts,
+        utc_offset=event.utc_offset,
+        speaker=_who(event),
+        text=event.text if text is None else text,
+    )
+
+
+def _who(event: Event) -> str:
+    """Return who said something: the speaker, or the file that a paragraph stands in."""
+    source = event.metadata.get("source")
+    return source if event.type is EventType.NOTE and isinstance(source, str) and source else event.speaker
+
+
+def _cut(hit: api.Hit, most: int) -> api.Hit:
+    """Return a hit whose texts end after `most` characters and say so."""
+    if len(hit.text) <= most and all(len(quote.text) <= most for quote in (*hit.sources, *hit.neighbours)):
+        return hit
+
+    def quotes(given: Sequence[api.Quote]) -> tuple[api.Quote, ...]:
+        return tuple(
+            replace(quote, text=quote.text[:most] + CUT) if len(quote.text) > most else quote for quote in given
+        )
+
+    cut = len(hit.text) > most
+    return replace(
+        hit,
+        text=hit.text[:most] + CUT if cut else hit.text,
+        truncated=cut,
+        sources=quotes(hit.sources),
+        neighbours=quotes(hit.neighbours),
+    )

@@ -1,0 +1,112 @@
+"""A request for recall becomes a plan: what is asked, by which stages it is answered, and what may be seen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.access import View
+from scrubjay.dates import find_dates
+from scrubjay.index.documents import KINDS
+from scrubjay.ingest import intake
+from scrubjay.policy import MemoryPolicy
+from scrubjay.retrieval.filters import Filters
+from scrubjay.retrieval.query import Query
+from scrubjay.service.paging import check_times
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.text import query_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How one request is answered. `query` has no vector yet; `name` is what a memory of that name is called.
+
+    `embeds`, `reranks` and `hybrid` say which stages it goes through.
+    """
+
+    query: Query
+    name: str
+    filters: Filters
+    mode: str
+    limit: int
+    neighbours: int
+    max_tokens: int
+    hybrid: bool
+    embeds: bool
+    reranks: bool
+
+
+def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: Millis) -> Plan:
+    """Return how a request is answered at a time, from what its caller sees. Raises as `checked`."""
+    text = checked(request, seen, policy)
+    asks = bool(text.strip())
+    hybrid = request.mode is api.Mode.HYBRID
+    name = " ".join(text.split())
+    return Plan(
+        query=Query(
+            text=text,
+            tokens=tuple(query_tokens(text)),
+            dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
+        ),
+        name=name if len(name) <= policy.limits.max_name_chars else "",
+        filters=Filters(
+            caller_project=seen.project,
+            caller_session=seen.session_id,
+            kinds=frozenset(request.kinds),
+            types=frozenset(kind.value for kind in request.types) or None,
+            min_salience=request.min_salience,
+            agent=request.agent,
+            scope=None if request.scope is None else request.scope.value,
+            resource_id=request.resource_id,
+            since=request.since,
+            until=request.until,
+        ),
+        mode=request.mode.value,
+        limit=request.limit,
+        neighbours=request.neighbours,
+        max_tokens=policy.limits.recall_tokens if request.max_tokens is None else request.max_tokens,
+        hybrid=hybrid,
+        embeds=asks and request.mode is not api.Mode.KEYWORD,
+        reranks=asks and hybrid and request.rerank,
+    )
+
+
+def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str:
+    """Return the question. Raises InvalidError, TooLargeError or DeniedError for a request that cannot be answered."""
+    work = policy.work
+    if not 1 <= request.limit <= work.recalled_hits:
+        raise InvalidError(
+            f"limit must be between 1 and {work.recalled_hits}, got {request.limit}",
+            hint="ask for fewer hits, or leave the limit out",
+        )
+    if not 0 <= request.neighbours <= work.neighbours:
+        raise InvalidError(
+            f"neighbours must be between 0 and {work.neighbours}, got {request.neighbours}",
+            hint="0, the default, gives the hits alone",
+        )
+    intake.check_salience(request.min_salience)
+    check_times(request.since, request.until)
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise InvalidError(
+            f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for the usual budget"
+        )
+    if len(request.query) > policy.limits.max_query_chars:
+        raise TooLargeError(
+            f"a question must have at most {policy.limits.max_query_chars} characters, got {len(request.query)}",
+            hint="ask for what you want to know in a few sentences",
+        )
+    if not request.kinds or not set(request.kinds) <= {kind.name for kind in KINDS}:
+        raise InvalidError(
+            f"kinds must be memory, event or both, got {', '.join(request.kinds)[:80] or 'an empty list'}",
+            hint="leave it out to search both",
+        )
+    access.check_resource(seen, request.resource_id)
+    return intake.valid(request.query)
+
+
+def _local_offset(now: Millis) -> int:
+    """Return this machine's minutes east of UTC: "yesterday" in a question is the person's."""
+    return time.localtime(now / 1000).tm_gmtoff // 60
