@@ -56,6 +56,23 @@ class Growing:
         return sum(array.nbytes for array in self._arrays.values())
 
 
+_SAMPLED = 16  # one value in so many tells where the best begin
+
+
+def floor_of_best(values: npt.NDArray[Any], count: int) -> Any:
+    """Return a value that at least `count` of the values reach, and few others; the lowest where there are few.
+
+    Choosing the best among those that reach it is several times as fast as among all.
+    """
+    sample = values[::_SAMPLED]
+    taken = 2 * count // _SAMPLED + 8
+    if taken < len(sample):
+        floor = np.partition(sample, len(sample) - taken)[len(sample) - taken]
+        if np.count_nonzero(values >= floor) >= count:
+            return floor
+    return values.min(initial=np.inf)
+
+
 def packed_strings(strings: Sequence[str | None]) -> npt.NDArray[np.uint8]:
     """Return strings as one array; None is as ""."""
     return np.frombuffer("\n".join([string or "" for string in strings]).encode(), np.uint8)

@@ -83,7 +83,12 @@ class Ids(Mapping[str, int]):
             return np.array(sorted(range(len(rows)), key=lambda at: self.of(int(rows[at]))), np.intp)
         words = np.zeros((len(rows), 4), ">u8")  # numbers are sorted five times as fast as strings
         words.view(np.uint8)[:, :_ID_BYTES] = self._bytes["id"][rows].view(np.uint8).reshape(len(rows), _ID_BYTES)
-        return np.lexsort(words.astype(np.uint64).T[::-1])
+        columns = [column for column in words.astype(np.uint64).T if (column != column[:1]).any()]
+        if not columns:
+            return np.arange(len(rows))
+        order = np.argsort(columns[0])
+        ordered = columns[0][order]
+        return np.lexsort(columns[::-1]) if (ordered[1:] == ordered[:-1]).any() else order
 
     def append(self, ids: Sequence[str]) -> None:
         """Give the next rows these ids, all of which are new."""

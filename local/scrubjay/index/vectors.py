@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scrubjay.index.arrays import Arrays, Mask, RowNumbers, Words
 from scrubjay_shared import scoring
 
-BLOCK = 4096  # rows of vectors allocated together: 1.5 MB at 384 dimensions, so growing copies nothing
+BLOCK = 16_384  # rows of vectors allocated together, so that growing copies nothing: 6 MB, of which those used count
 SIGN_BLOCK = 32_768  # rows whose signs are compared at a time: fewer cost in calls, more do not fit the cache
 EXACT = 16_384  # rows: comparing so many exactly takes 1.1 ms, and choosing among them by signs first no less
 RESCORED = 4096  # rows compared exactly among more: fewer lose neighbours (docs/decisions.md), more cost 0.2 us each
@@ -31,12 +31,13 @@ class Vectors:
         self.width = width
         self._words = -(-width // 64)
         self._blocks: list[scoring.Rows] = []
+        self._used = 0  # rows before this one may have a vector
         self._signs: list[Words] = []  # [words, SIGN_BLOCK]: one word of many rows lies together
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return sum(block.nbytes for block in self._blocks) + sum(block.nbytes for block in self._signs)
+        """Bytes of the arrays; rows of a block that were never written to take no memory."""
+        return self._used * self.width + sum(block.nbytes for block in self._signs)
 
     def _parts(self, rows: npt.NDArray[np.intp], size: int) -> Iterator[tuple[int, slice, npt.NDArray[np.intp]]]:
         """Split ascending rows by blocks: the block, the places in `rows`, and the rows within the block."""
@@ -52,6 +53,7 @@ class Vectors:
     def put(self, rows: npt.NDArray[np.intp], vectors: scoring.Rows) -> None:
         """Set the vectors of ascending rows."""
         last = int(rows[-1]) if len(rows) else -1
+        self._used = max(self._used, last + 1)
         while len(self._blocks) * BLOCK <= last:
             self._blocks.append(np.zeros((BLOCK, self.width), np.int8))
         while len(self._signs) * SIGN_BLOCK <= last:
@@ -78,15 +80,24 @@ class Vectors:
 
     def pack(self, prefix: str, arrays: Arrays) -> Any:
         """Put what this holds into arrays; return the rest."""
-        arrays.update((f"{prefix}.block.{at}", block) for at, block in enumerate(self._blocks))
+        last = len(self._blocks) - 1
+        for at, block in enumerate(self._blocks):
+            arrays[f"{prefix}.block.{at}"] = block if at < last else block[: self._used - at * BLOCK]
         arrays.update((f"{prefix}.signs.{at}", block) for at, block in enumerate(self._signs))
-        return {"width": self.width, "blocks": len(self._blocks), "signs": len(self._signs)}
+        return {"width": self.width, "used": self._used, "blocks": len(self._blocks), "signs": len(self._signs)}
 
     @staticmethod
     def unpacked(prefix: str, arrays: Arrays, rest: Any) -> Vectors:
         """Return what was packed."""
         made = Vectors(rest["width"])
-        made._blocks = [arrays[f"{prefix}.block.{at}"] for at in range(rest["blocks"])]
+        made._used = rest["used"]
+        for at in range(rest["blocks"]):
+            block = arrays[f"{prefix}.block.{at}"]
+            if len(block) < BLOCK:
+                whole = np.zeros((BLOCK, made.width), np.int8)  # of which the system gives what is written to
+                whole[: len(block)] = block
+                block = whole
+            made._blocks.append(block)
         made._signs = [arrays[f"{prefix}.signs.{at}"] for at in range(rest["signs"])]
         return made
 

@@ -83,7 +83,7 @@ class CandidateSet:
 
     def consider(self, more: Rows) -> None:
         """Add rows that no signal proposed, with nothing earned."""
-        rows = distinct([self.rows, more])
+        rows = distinct(self.table, [self.rows, more])
         if len(rows) > len(self.rows):
             at = np.searchsorted(rows, self.rows)
 
@@ -110,11 +110,12 @@ def linked(index: Index, candidates: Candidates, kind: str) -> tuple[Rows, Rows]
     return np.searchsorted(documents.rows, document[both]), np.searchsorted(events.rows, event[both])
 
 
-def distinct(parts: Sequence[npt.NDArray[Any]]) -> Rows:
-    """Return the rows of all parts, each once, ascending; -1 is no row. Ten times as fast as numpy's own unique."""
-    rows = np.sort(np.concatenate(parts))
-    rows = rows[np.searchsorted(rows, 0) :]
-    return np.asarray(rows[np.flatnonzero(np.diff(rows, prepend=-1))], np.intp)
+def distinct(table: Table, parts: Sequence[npt.NDArray[Any]]) -> Rows:
+    """Return the rows of all parts, each once, ascending; -1 is no row. Marking them is faster than sorting them."""
+    mask = np.zeros(len(table) + 1, np.bool_)  # the last is row -1
+    for rows in parts:
+        mask[rows] = True
+    return np.flatnonzero(mask[:-1])
 
 
 def marked(table: Table, rows: Rows) -> Mask:

@@ -50,10 +50,11 @@ def score_events(recipe: Recipe) -> None:
     reach = len(policy.beside)
     if len(candidates.rows) < candidates.count:  # what stands around a seed may be the answer to it
         following = [rows for rows, _ in _window(candidates, "next", candidates.rows, policy)]
-        candidates.rows = distinct([candidates.rows, *_steps(candidates, "prev", candidates.rows, reach), *following])
+        preceding = _steps(candidates, "prev", candidates.rows, reach)
+        candidates.rows = distinct(table, [candidates.rows, *preceding, *following])
     rows = candidates.rows
     before, after = (list(_steps(candidates, column, rows, reach)) for column in ("prev", "next"))
-    needed = distinct([rows, *before, *after])
+    needed = distinct(table, [rows, *before, *after])
     own = np.zeros(len(table) + 1, np.float32)  # by row; the last is row -1, which is none
     cosine = signals.cosine(needed)
     dense = signals.dense(needed, cosine)

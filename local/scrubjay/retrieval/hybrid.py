@@ -102,5 +102,5 @@ def _link(index: Index, candidates: Candidates) -> None:
         if len(document):
             sources = event[marked(others.table, others.rows)[document]]
             read = document[chosen[event]]
-            events.rows = distinct([events.rows, sources[events.visible(sources)]])
-            others.rows = distinct([others.rows, read[others.visible(read)]])
+            events.rows = distinct(events.table, [events.rows, sources[events.visible(sources)]])
+            others.rows = distinct(others.table, [others.rows, read[others.visible(read)]])

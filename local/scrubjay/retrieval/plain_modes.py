@@ -25,7 +25,7 @@ def keyword(index: Index, candidates: Candidates, query: Query, policy: RecallPo
     k1, b, mean = policy.keyword_k1, policy.keyword_b, lengths / max(counted, 1)
     for each in candidates.values():
         scores = bm25(each, words, k1=k1, b=b, mean=mean)
-        each.rows = np.flatnonzero(scores[:-1])
+        each.rows = np.flatnonzero(scores[:-1] > 0)
         each.parts["bm25"] = scores[each.rows]
         each.found = np.ones(len(each.rows), np.bool_)
         each.matched = matched(each, words, lambda word: word.idf)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrubjay.index.arrays import Mask
+from scrubjay.index.arrays import Mask, floor_of_best
 from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval.candidates import CandidateSet, distinct
 from scrubjay.retrieval.filters import Rows
 from scrubjay.retrieval.lexical import Word, bm25
 from scrubjay.retrieval.query import Floats, Query
 from scrubjay_shared import scoring
+
+_LEAST = np.finfo(np.float32).smallest_subnormal  # above 0: a row that holds none of the words is not proposed
 
 Quantised = tuple[scoring.Rows, float]
 
@@ -85,7 +87,7 @@ class Signals:
                 near, cosines = table.near(*self.vector, mask)
                 self._learn(near, cosines)
                 found.append(near[table.best(cosines, near, count)])
-        rows = distinct(found)
+        rows = distinct(table, found)
         own = self.own(rows, self.dense(rows, self.cosine(rows)))
         for mask in self.dated:
             own += np.where(mask[rows], np.float32(policy.date), np.float32(0))
@@ -123,9 +125,9 @@ def prepared(
 
 def _best_by_words(candidates: CandidateSet, lexical: Floats, pools: Sequence[tuple[Mask | None, int]]) -> list[Rows]:
     """Return, for each pool, so many of its rows with the best words."""
-    holders = np.flatnonzero(lexical[:-1])
     found = []
     for mask, count in pools:
-        rows = holders if mask is None else holders[mask[holders]]
-        found.append(rows[candidates.table.best(lexical[rows], rows, count)])
+        scores = lexical[:-1] if mask is None else np.where(mask, lexical[:-1], np.float32(0))
+        rows = np.flatnonzero(scores >= max(floor_of_best(scores, count), _LEAST))
+        found.append(rows[candidates.table.best(scores[rows], rows, count)])
     return found
