@@ -78,7 +78,9 @@ class Recall:
         """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
         began = time.perf_counter()
         policy, now = self._policy(), self._now()
-        plan = planned(request, access.view(caller, project=request.project, session_id=request.session_id), policy, now)
+        plan = planned(
+            request, access.view(caller, project=request.project, session_id=request.session_id), policy, now
+        )
         stages = dict.fromkeys(("embed", "rank", "rerank", "read"), 0.0)
         notes = [*await self._references.notes_on(request.project)]
         gathered = await self._gather(plan, began)
