@@ -191,6 +191,7 @@ class Memory:
     """One thing worth knowing, in words that stand alone. `salience` and `confidence` are in [0, 1].
 
     `name` is None for a memory that was never named. `valid_from`/`valid_to` bound when it held, where the text says.
+    One with an `archived_at` was put away at that time: it is kept, read by its id, and neither recalled nor listed.
     """
 
     id: str
@@ -211,6 +212,7 @@ class Memory:
     valid_from: Millis | None = None
     valid_to: Millis | None = None
     superseded_by: str | None = None
+    archived_at: Millis | None = None
     accessed_at: Millis | None = None
     access_count: int = 0
     metadata: Json = field(default_factory=dict)

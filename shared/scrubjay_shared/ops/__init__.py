@@ -60,13 +60,14 @@ from scrubjay_shared.ops.encoding import (
 from scrubjay_shared.ops.names import holders, live_claims
 from scrubjay_shared.ops.readdress import adopted, readdressed
 from scrubjay_shared.ops.registers import Version, open_conflicts, to_settle, unseen, winner
-from scrubjay_shared.ops.schema import CAUSE, ENTITY, VERSION, Counter, Field, OpType, Wire
+from scrubjay_shared.ops.schema import ABSENT, CAUSE, ENTITY, VERSION, Counter, Field, OpType, Wire
 from scrubjay_shared.ops.stamps import MAX_HLC, Stamp
 from scrubjay_shared.ops.state import State, apply, first_event, first_grip, fold, merge
 from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, problem, wire_problem
 from scrubjay_shared.ops.views import View, view
 
 __all__ = [
+    "ABSENT",
     "BLANK_CHARACTER",
     "CAUSE",
     "ENTITY",

@@ -47,6 +47,27 @@ class Field(IntEnum):
     CREATED_AT = 14
     METADATA = 15
     NAME = 16
+    ARCHIVED_AT = 17
+
+
+ABSENT: dict[Field, Any] = {
+    Field.KIND: "stored",
+    Field.TYPE: "fact",
+    Field.SCOPE: "user",
+    Field.RESOURCE_ID: None,
+    Field.LAYER: "archive",
+    Field.SALIENCE: 0.0,
+    Field.CONFIDENCE: 1.0,
+    Field.TOPIC: None,
+    Field.TRUST: "user",
+    Field.VALID_FROM: None,
+    Field.VALID_TO: None,
+    Field.SUPERSEDED_BY: None,
+    Field.METADATA: {},
+    Field.NAME: None,
+    Field.ARCHIVED_AT: None,
+}
+"""What a register says that nobody wrote. A memory without content or time of creation does not show at all."""
 
 
 class Counter(IntEnum):

@@ -176,4 +176,5 @@ _FITS: dict[int, Callable[[Any], bool]] = {
     Field.CREATED_AT: _whole,
     Field.METADATA: _map,
     Field.NAME: _or_none(_words),
+    Field.ARCHIVED_AT: _or_none(_whole),
 }

@@ -10,7 +10,7 @@ from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.ops.blanks import blanked
 from scrubjay_shared.ops.names import holders, live_claims
 from scrubjay_shared.ops.registers import open_conflicts, winner
-from scrubjay_shared.ops.schema import Counter, Field
+from scrubjay_shared.ops.schema import ABSENT, Counter, Field
 from scrubjay_shared.ops.stamps import Stamp
 from scrubjay_shared.ops.state import State
 from scrubjay_shared.records import (
@@ -102,26 +102,28 @@ def _known(closed: type[T], value: Any, default: T) -> T:
 
 
 def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: int, accessed: tuple[int, int]) -> Memory:
-    trust = _known(Trust, values.get(Field.TRUST, Trust.USER), Trust.UNTRUSTED)
+    said = ABSENT | values
+    trust = _known(Trust, said[Field.TRUST], Trust.UNTRUSTED)
     return Memory(
         id=entity,
-        content=values[Field.CONTENT],
-        content_hash=content_hash(values[Field.CONTENT]),
-        kind=_known(Kind, values.get(Field.KIND), Kind.STORED),
-        type=_known(MemoryType, values.get(Field.TYPE), MemoryType.FACT),
-        scope=_known(Scope, values.get(Field.SCOPE), Scope.USER),
-        resource_id=values.get(Field.RESOURCE_ID),
-        layer=allowed_layer(_known(Layer, values.get(Field.LAYER), Layer.ARCHIVE), trust),
-        salience=values.get(Field.SALIENCE, 0.0),
-        confidence=values.get(Field.CONFIDENCE, 1.0),
-        topic=values.get(Field.TOPIC),
+        content=said[Field.CONTENT],
+        content_hash=content_hash(said[Field.CONTENT]),
+        kind=_known(Kind, said[Field.KIND], Kind.STORED),
+        type=_known(MemoryType, said[Field.TYPE], MemoryType.FACT),
+        scope=_known(Scope, said[Field.SCOPE], Scope.USER),
+        resource_id=said[Field.RESOURCE_ID],
+        layer=allowed_layer(_known(Layer, said[Field.LAYER], Layer.ARCHIVE), trust),
+        salience=said[Field.SALIENCE],
+        confidence=said[Field.CONFIDENCE],
+        topic=said[Field.TOPIC],
         trust=trust,
-        valid_from=values.get(Field.VALID_FROM),
-        valid_to=values.get(Field.VALID_TO),
-        superseded_by=values.get(Field.SUPERSEDED_BY),
-        metadata=values.get(Field.METADATA, {}),
+        valid_from=said[Field.VALID_FROM],
+        valid_to=said[Field.VALID_TO],
+        superseded_by=said[Field.SUPERSEDED_BY],
+        archived_at=said[Field.ARCHIVED_AT],
+        metadata=dict(said[Field.METADATA]),
         name=name,
-        created_at=Millis(values[Field.CREATED_AT]),
+        created_at=Millis(said[Field.CREATED_AT]),
         updated_at=millis_of(Hlc(latest)),
         access_count=accessed[0],
         accessed_at=Millis(accessed[1]) if accessed[0] else None,
