@@ -157,9 +157,12 @@ class Device:
         return await self.store.write(work)
 
     async def edit(self, memory_id: str, text: str) -> None:
-        await self.store.write(
-            lambda tx: tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.CONTENT: text})])
-        )
+        await self.set_fields(memory_id, content=text)
+
+    async def set_fields(self, memory_id: str, **fields: Any) -> None:
+        """Write some fields of a memory."""
+        values = {Field[name.upper()]: value for name, value in fields.items()}
+        await self.store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=memory_id, fields=values)]))
 
     async def rename(self, memory_id: str, name: str) -> None:
         await self.store.write(

@@ -160,6 +160,20 @@ async def test_superseded_memories_come_after_all_others(world: Searching) -> No
     assert [hit.id for hit in found.answer.hits] == [new, old]
 
 
+async def test_an_archived_memory_is_not_found_until_it_is_archived_no_more(world: Searching) -> None:
+    device = await world.device()
+    scope = await team(device)
+    kept, archived = await write(device, "The door code was changed"), await write(device, "door code in the drawer")
+    await device.set_fields(archived, archived_at=1)
+    await device.sync()
+    assert [hit.id for hit in (await ask(device, scope, "door code")).answer.hits] == [kept]
+
+    await device.set_fields(archived, archived_at=None)
+    await device.sync()
+
+    assert {hit.id for hit in (await ask(device, scope, "door code")).answer.hits} == {kept, archived}
+
+
 async def test_both_databases_answer_the_same(postgres: str, folder: Path) -> None:
     answers = []
     for name, where in (("a", folder / "cloud" / "server.db"), ("b", postgres)):

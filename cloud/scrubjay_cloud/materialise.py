@@ -366,7 +366,7 @@ def _rows(state: State, touched: Sequence[str], policy: SearchPolicy) -> list[_M
     for entity in touched:
         memory = shown.get(entity)
         packed = b"" if entity in state.forgotten else _encoder.encode(fields[entity])
-        if memory is None:
+        if memory is None or memory.archived_at is not None:  # its registers stay: it comes back by another op
             rows.append(_Memory(id=entity, fields=packed))
             continue
         name = fields[entity].get(Field.NAME, (0, b"", None))[2]
