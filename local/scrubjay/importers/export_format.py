@@ -60,10 +60,14 @@ class OpRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line after the first: an event (with its stamp, where that and the event give its op), a memory or an op."""
+    """One line after the first: an event (with its stamp, where that and the event give its op), a memory or an op.
+
+    `cause` is that of the event's op, where it names one.
+    """
 
     event: Event | None = None
     stamp: Stamp | None = None
+    cause: str | None = None
     memory: MemoryRecord | None = None
     op: OpRecord | None = None
 
@@ -71,7 +75,9 @@ class Line:
         """Return the op that this line holds, None when it does not hold an op."""
         if self.event is None or self.stamp is None:
             return self.op
-        data = ops.encode_event(self.event, self.stamp.op_id, self.stamp.hlc)
+        cause = self.cause if ops.is_cause(self.cause) else None
+        body = ops.caused(ops.event_body(self.event), cause)
+        data = ops.encode_event_body(body, self.stamp.op_id, self.stamp.hlc)
         return OpRecord(device=self.event.device, seq=self.stamp.seq, data=data)
 
 
@@ -93,10 +99,14 @@ def header(store_id: str, now: Millis, *, version: int = VERSION) -> bytes:
     return _encoder.encode({"scrubjay_export": version, "store": store_id, "exported_at": now}) + b"\n"
 
 
-def line(record: Event | MemoryRecord | OpRecord, stamp: Stamp | None = None) -> bytes:
-    """Return the line of an event, a memory or an op, newline included. Only an event has a stamp."""
+def line(record: Event | MemoryRecord | OpRecord, stamp: Stamp | None = None, cause: str | None = None) -> bytes:
+    """Return the line of an event, a memory or an op, newline included. Only an event has a stamp and a cause."""
     if isinstance(record, Event):
-        body: Json = {"event": record} | ({} if stamp is None else {"stamp": stamp})
+        body: Json = (
+            {"event": record}
+            | ({} if stamp is None else {"stamp": stamp})
+            | ({} if cause is None else {"cause": cause})
+        )
     else:
         body = {"memory": record} if isinstance(record, MemoryRecord) else {"op": record}
     return _encoder.encode(body) + b"\n"
@@ -162,7 +172,7 @@ def _sound(line: Line) -> bool:
         )
     if line.memory is not None:
         memory = line.memory.memory
-        times = (memory.created_at, memory.updated_at, memory.valid_from, memory.valid_to)
+        times = (memory.created_at, memory.updated_at, memory.valid_from, memory.valid_to, memory.archived_at)
         return (
             _is_ulid(memory.id)
             and bool(memory.content)

@@ -45,9 +45,9 @@ class Archives:
         await self._store.write(lambda tx: tx.accesses.log_all())
         async with self._store.snapshot() as snapshot:
             yield export_format.header(self._store.store_id, self._now())
-            async for event, stamp in snapshot.events():
+            async for event, stamp, cause in snapshot.events():
                 told = None if stamp is None else export_format.Stamp(seq=stamp[0], op_id=stamp[1], hlc=stamp[2])
-                yield await off_loop(len(event.text), partial(export_format.line, event, told))
+                yield await off_loop(len(event.text), partial(export_format.line, event, told, cause))
             async for memory, aliases, grips in snapshot.memories():
                 kept = export_format.MemoryRecord(memory=memory, aliases=aliases, grips=grips)
                 yield await off_loop(len(memory.content), partial(export_format.line, kept))

@@ -1,5 +1,6 @@
 """The SQLite file: schema, migrations, transactions, full text, vectors. All SQL of the product is in this package."""
 
+from scrubjay.store.causes import Cause
 from scrubjay.store.changes import Changes
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
@@ -9,6 +10,7 @@ from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.op_ingest import Received
 from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
+from scrubjay.store.queries.causes import CauseRow
 from scrubjay.store.queries.conflicts import Conflict
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
@@ -20,6 +22,8 @@ from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
     "FIRST",
+    "Cause",
+    "CauseRow",
     "Changes",
     "Conflict",
     "Damage",

@@ -24,7 +24,7 @@ from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, S
 log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
-PROJECTED = "3"
+PROJECTED = "4"
 """Which projections the tables of a store hold (meta `projected`); one of an older version makes them again."""
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100

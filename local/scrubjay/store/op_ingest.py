@@ -118,8 +118,26 @@ class OpIngest:
             tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
         return Received(applied=applied, quarantined=tried - applied, conflicts=conflicts, erased=erased)
 
+    def number_causes(self) -> int:
+        """Give the ops their causes that came before this version knew any. Returns how many there were."""
+        numbered, at = 0, ("", 0)
+        while found := self._fetch(
+            "select device, seq, body from op where (device, seq) > (?, ?) and body is not null and cause is null"
+            " order by device, seq limit ?",
+            (*at, _AT_ONCE),
+        ):
+            at = found[-1][:2]
+            named = [
+                (self._log.cause_number(cause), device, seq)
+                for device, seq, body in found
+                if (cause := ops.cause_of(ops.decode(body, device=device, seq=seq))) is not None
+            ]
+            self._run_many("update op set cause = ? where device = ? and seq = ?", named)
+            numbered += len(named)
+        return numbered
+
     def _keep_erased(self, device: str, seqs: Sequence[int]) -> None:
-        self._log.add([(device, seq, bytes(16), 0, ERASED, "", None) for seq in seqs])
+        self._log.add([(device, seq, bytes(16), 0, ERASED, "", None, None) for seq in seqs])
         self._count_received(device, len(seqs))
 
     def _count_received(self, device: str, count: int) -> None:
@@ -152,6 +170,7 @@ class OpIngest:
         except _NOT_OURS as error:
             self._run("rollback to taken")
             self._run("release taken")
+            self._log.rolled_back()
             self._context.changes = held
             if len(found) == 1:
                 seq, data, wire = found[0]
@@ -191,7 +210,11 @@ class OpIngest:
 
         self._log.add(
             [
-                (device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq], None if erased_before(op) else data)
+                (
+                    *(device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq]),
+                    None if erased_before(op) else data,
+                    self._log.cause_number(ops.cause_of(op)),
+                )
                 for op, data in others
             ]
         )
@@ -241,7 +264,8 @@ class OpIngest:
                 kept = ops.encode(ops.with_blanks(ops.op_of(wire, device=device, seq=seq), spans))
             if kept is not None and ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None):
                 kept = None
-            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept))
+            number = self._log.cause_number(ops.cause_in(body))
+            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept, number))
             if event_id in known:
                 twins.append((seq, made))
             else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scrubjay.store import checksums
+from scrubjay.store.causes import Causes
 from scrubjay.store.write_context import START, WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, field_stamp, millis_of, tick, uuid7
@@ -20,6 +21,7 @@ class OpLog:
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
+        self._causes = Causes(context.queries.fetch, context.run)
 
     def make(self, op_type: OpType, body: dict[int, Any], floor: Hlc = START) -> Op:
         """Make the next op of this device. `floor` is the greatest stamp among the values it replaces."""
@@ -34,11 +36,12 @@ class OpLog:
             op_id=uuid7(millis_of(now), self._context.entropy(10)),
             hlc=field_stamp(now, floor),
             type=int(op_type),
-            body=body,
+            body=body if self._context.cause is None else ops.caused(body, self._context.cause.id),
         )
 
     def append(self, written: Sequence[Op]) -> None:
         """Append ops of this device, as `make` made them."""
+        number = self._cause_here() if written else None
         self.add(
             [
                 (
@@ -49,6 +52,7 @@ class OpLog:
                     op.type,
                     ops.entity_of(op),
                     ops.encode(op),
+                    number,
                 )
                 for op in written
             ]
@@ -58,16 +62,31 @@ class OpLog:
         """Append an op for each of some events, whose rows say all that its body would. Returns their places."""
         head, now, entropy = self._context.head, self._context.now, self._context.entropy
         logged: list[tuple[Any, ...]] = []
+        number = self._cause_here() if ids else None
         for event_id in ids:
             head.hlc = stamp = tick(head.hlc, now)
             head.seq += 1
-            logged.append((head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None))
+            logged.append((head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None, number))
         self.add(logged)
         return [row[1] for row in logged]
 
     def add(self, logged: Sequence[tuple[Any, ...]]) -> None:
-        """Add rows of ops: (device, seq, op id, stamp, type, entity, body or None)."""
+        """Add rows of ops: (device, seq, op id, stamp, type, entity, body or None, number of the cause or None)."""
         self._context.run_many(
-            "insert into op (device, seq, op_id, hlc, type, entity, body, crc) values (?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into op (device, seq, op_id, hlc, type, entity, body, cause, crc)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [checksums.summed(row) for row in logged],
         )
+
+    def _cause_here(self) -> int | None:
+        """Return the number of the cause that is written for."""
+        cause = self._context.cause
+        return None if cause is None else self._causes.number(cause.id, cause.label)
+
+    def cause_number(self, cause: str | None) -> int | None:
+        """Return the number of a cause that came with an op of another device."""
+        return self._causes.number(cause)
+
+    def rolled_back(self) -> None:
+        """Note that what was appended since a savepoint is gone."""
+        self._causes.forget_numbers()

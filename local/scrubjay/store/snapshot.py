@@ -29,10 +29,11 @@ _SPEAKS = f"o.device = e.device and o.seq = e.seq and o.entity = e.id and o.type
 
 
 class Told(NamedTuple):
-    """An event, and the (seq, id, hlc) of the op that it gives again; None when it does not."""
+    """An event, and the (seq, id, hlc) of the op that it gives again with its cause; None when it does not."""
 
     event: Event
     stamp: tuple[int, bytes, int] | None
+    cause: str | None = None
 
 
 class Known(NamedTuple):
@@ -59,11 +60,11 @@ class Snapshot:
         """Yield every event that was not forgotten, in the order of their times."""
         columns = rows.prefixed(rows.EVENT_COLUMNS, "e")
         async for row in self._rows(
-            f"select {columns}, o.seq, o.op_id, o.hlc from event e left join op o on {_SPEAKS}"
-            " where not e.forgotten order by e.ts, e.seq, e.id"
+            f"select {columns}, o.seq, o.op_id, o.hlc, c.id from event e left join op o on {_SPEAKS}"
+            " left join cause c on c.n = o.cause where not e.forgotten order by e.ts, e.seq, e.id"
         ):
             stamp = None if row[13] is None else (int(row[13]), bytes(row[14]), int(row[15]))
-            yield Told(rows.event_of(row[:13]), stamp)
+            yield Told(rows.event_of(row[:13]), stamp, row[16])
 
     async def memories(self) -> AsyncIterator[Known]:
         """Yield every memory, oldest first."""
@@ -104,14 +105,15 @@ class Snapshot:
     async def log(self) -> AsyncIterator[tuple[str, int, bytes | None]]:
         """Yield the ops that no event of `events` gives again: (device, seq, the op's bytes, or None if erased)."""
         columns = rows.prefixed(rows.EVENT_COLUMNS, "e")
-        async for device, seq, op_type, op_id, hlc, body, *event in self._rows(
-            f"select o.device, o.seq, o.type, o.op_id, o.hlc, o.body, {columns} from op o"
+        async for device, seq, op_type, op_id, hlc, body, cause, *event in self._rows(
+            f"select o.device, o.seq, o.type, o.op_id, o.hlc, o.body, c.id, {columns} from op o"
             f" left join event e on e.id = o.entity and o.type = {_EVENT} and o.body is null and not e.forgotten"
+            f" left join cause c on c.n = o.cause"
             f" where e.id is null or not ({_SPEAKS}) order by o.device, o.seq"
         ):
             data = body
             if op_type == _EVENT and body is None and event[0] is not None:
-                data = ops.encode_event_body(rows.event_body(event), op_id, hlc)
+                data = ops.encode_event_body(ops.caused(rows.event_body(event), cause), op_id, hlc)
             yield device, seq, None if op_type == ERASED or data is None else bytes(data)
         async for device, seq, data in self._rows("select device, seq, op from parked order by device, seq"):
             yield device, seq, bytes(data)

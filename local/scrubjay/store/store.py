@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from scrubjay import destination
 from scrubjay.store import checksums, file, sqlite
+from scrubjay.store.causes import Cause, new_cause
 from scrubjay.store.changes import Changes
 from scrubjay.store.index_file import drop_index
 from scrubjay.store.lock import StoreLock
@@ -127,6 +128,7 @@ class Store:
         if meta.get("projected") != file.PROJECTED:
             log.info("making the tables of %s again for this version", self.path.name)
             await self.write(lambda tx: tx.projections.project_all(tell=False))
+            await self.write(lambda tx: tx.ingest.number_causes())
         await self.write(lambda tx: tx.ingest.retry_quarantined())
 
     def _clock_of(self, device: str, ends: dict[str, tuple[int, bytes, Hlc]]) -> Hlc:
@@ -208,16 +210,22 @@ class Store:
                 log.exception("a connection to the store could not be closed")
         self._open.clear()
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    def new_cause(self, kind: str, *, label: str = "") -> Cause:
+        """Return a cause to write for: a run, a request or a plan. `label` says what it is about, on this device."""
+        return new_cause(kind, self._now(), self._entropy, label=label)
+
+    async def write(self, work: Callable[[Transaction], T], *, cause: Cause | None = None) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
 
         Raises UnavailableError when the file was deleted or moved meanwhile: nobody would see what was written there.
+
+        `cause` is named by every op that is appended.
 
         `work` runs in the writer's thread: it may use the transaction and its own arguments, and must not wait.
         """
 
         def run(connection: Any) -> tuple[T, Changes]:
-            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy)
+            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy, cause)
             return work(Transaction(context)), context.changes
 
         result, _ = await self._writer.submit(run)

@@ -50,6 +50,7 @@ TABLES = (
         shown=f"select {rows.EVENT_COLUMNS} from event where not forgotten order by id",
     ),
     Table(name="op", role=Role.SOURCE),
+    Table(name="cause", role=Role.SOURCE),
     Table(name="embedding", role=Role.LOCAL),
     Table(name="space", role=Role.SOURCE),
     Table(name="access", role=Role.LOCAL, memory_id="memory_id"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scrubjay.store.causes import Cause
 from scrubjay.store.changes import Changes
 from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Hlc, Millis, ulid
@@ -32,13 +33,17 @@ class LogHead:
 
 @dataclass(slots=True)
 class WriteContext:
-    """One transaction. `now` is the one time of all that it writes; `entropy(n)` gives n random bytes."""
+    """One transaction. `now` is the one time of all that it writes; `entropy(n)` gives n random bytes.
+
+    `cause` is what it writes for; None for what is no run, request or plan.
+    """
 
     connection: Any
     queries: Queries
     head: LogHead
     now: Millis
     entropy: Callable[[int], bytes]
+    cause: Cause | None = None
     changes: Changes = field(default_factory=Changes)
 
     def new_id(self, at: Millis | None = None) -> str:

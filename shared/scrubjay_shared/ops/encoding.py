@@ -9,7 +9,8 @@ import msgspec
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops.bodies import event_body, trust_of
-from scrubjay_shared.ops.schema import VERSION, OpType, Wire
+from scrubjay_shared.ops.causes import cause_in
+from scrubjay_shared.ops.schema import CAUSE, VERSION, OpType, Wire
 from scrubjay_shared.records import Event, Op
 
 _encoder = msgspec.msgpack.Encoder()
@@ -57,13 +58,15 @@ def op_of(wire: Wire, *, device: str, seq: int) -> Op:
 def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
     """Whether the bytes of an op of type EVENT are those that `encode_event_body` gives again of the event's row.
 
-    `metadata` is what the row gives back of the body's, None where the body has none.
+    `metadata` is what the row gives back of the body's, None where the body has none. A cause is kept beside the row.
     """
     op_type, _, op_id, hlc, body = wire
     if tuple(body) not in _PLAIN or (9 in body and body[9] is None) or (10 in body and body[10] == 0):
         return False
     if trust_of(body).value != body[11]:
         return False  # the row says what its role allows
+    if CAUSE in body and cause_in(body) is None:
+        return False
     if 12 in body:
         if not metadata:
             return False
@@ -72,12 +75,13 @@ def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
 
 
 _PLAIN = frozenset(
-    (*range(1, 9), *project, *offset, 11, *metadata)
+    (*range(1, 9), *project, *offset, 11, *metadata, *cause)
     for project in ((), (9,))
     for offset in ((), (10,))
     for metadata in ((), (12,))
+    for cause in ((), (CAUSE,))
 )
-"""The keys of an event in their order: with and without a project, an offset, metadata."""
+"""The keys of an event in their order: with and without a project, an offset, metadata, a cause."""
 
 
 def encode_event(event: Event, op_id: bytes = b"", hlc: int = 0) -> bytes:

@@ -78,6 +78,19 @@ class DocumentQueries:
             )
         ]
 
+    def vectors_of_owners(self, owners: Sequence[str]) -> list[tuple[int, str, bytes]]:
+        """Return the (space, owner, vector) of some owners, of every space that has one."""
+        if not owners:
+            return []
+        return [
+            (int(space), str(owner), bytes(vector))
+            for space, owner, vector in self._fetch(
+                "select space, owner, vector from embedding where space in (select id from space)"
+                " and owner in (select value from json_each(?))",
+                (rows.array(owners),),
+            )
+        ]
+
     def embedded(self, space: int | None) -> int:
         """Return how many owners have a vector in a space: none where there is no space."""
         return int((self._fetch("select count(*) from embedding where space = ?", (space,)))[0][0])

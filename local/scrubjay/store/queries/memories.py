@@ -31,6 +31,8 @@ class MemoryFilter:
     until: Millis | None = None
     project: str | None = None
     session_id: str | None = None
+    archived: bool = False
+    """Whether the page holds what was archived, and nothing else, or what was not."""
 
     def clause(self) -> tuple[str, list[object]]:
         """Return the condition over the columns of memory m, and its values."""
@@ -51,7 +53,8 @@ class MemoryFilter:
         if self.project is not None or self.session_id is not None:
             clauses.append("(m.scope = 'user' or m.resource_id in (?, ?))")
             values += (self.project, self.session_id)
-        return " and ".join(clauses) or "1", values
+        clauses.append("m.archived_at is not null" if self.archived else "m.archived_at is null")
+        return " and ".join(clauses), values
 
 
 class MemoryQueries:
@@ -140,16 +143,16 @@ class MemoryQueries:
         found = self._fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
             " left join access a on a.memory_id = m.id where m.layer = ? and m.layer <> 'archive'"
-            " order by m.created_at, m.n",
+            " and m.archived_at is null order by m.created_at, m.n",
             (layer,),
         )
         return [rows.memory_of(row) for row in found]
 
     def with_content(self, content_hashes: Iterable[str]) -> list[Memory]:
-        """Return the memories whose content is one of these, by content hash."""
+        """Return the memories whose content is one of these, by content hash, without those that were archived."""
         found = self._fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
-            " where m.content_hash in (select value from json_each(?)) order by m.n",
+            " where m.content_hash in (select value from json_each(?)) and m.archived_at is null order by m.n",
             (rows.array(content_hashes),),
         )
         return [rows.memory_of(row) for row in found]
@@ -169,7 +172,7 @@ class MemoryQueries:
             (row[0], row[1], row[2], row[3])
             for row in self._fetch(
                 "select content_hash, scope, resource_id, id from memory where superseded_by is null"
-                " and layer not in ('identity', 'active')"
+                " and archived_at is null and layer not in ('identity', 'active')"
                 " and content_hash in (select value from json_each(?)) order by n desc",
                 (rows.array(content_hashes),),
             )

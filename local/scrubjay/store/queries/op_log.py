@@ -193,14 +193,14 @@ class OpLogQueries:
         columns = rows.prefixed(rows.EVENT_COLUMNS, "e")
         projects: dict[str, str | None] = {}
         found: list[Outgoing] = []
-        for seq, op_type, entity, op_id, hlc, body, device, forgotten, *row in self._fetch(
-            f"select o.seq, o.type, o.entity, o.op_id, o.hlc, o.body, o.device, e.forgotten, {columns}"
-            f" from op o left join event e on e.id = o.entity where {where}",
+        for seq, op_type, entity, op_id, hlc, body, device, cause, forgotten, *row in self._fetch(
+            f"select o.seq, o.type, o.entity, o.op_id, o.hlc, o.body, o.device, c.id, e.forgotten, {columns}"
+            f" from op o left join event e on e.id = o.entity left join cause c on c.n = o.cause where {where}",
             params,
         ):
             about, data, is_event = entity, body, row[0] is not None
             if op_type == _EVENT and body is None and is_event and not forgotten:
-                data = ops.encode_event_body(rows.event_body(row), op_id, hlc)
+                data = ops.encode_event_body(ops.caused(rows.event_body(row), cause), op_id, hlc)
             elif op_type == OpType.FORGET and body is not None:
                 about = ops.owner_of(ops.decode(body, device=device, seq=seq)) or entity
             if not is_event and about not in projects:

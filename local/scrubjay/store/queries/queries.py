@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scrubjay.store.queries.causes import CauseQueries
 from scrubjay.store.queries.conflicts import ConflictQueries
 from scrubjay.store.queries.digests import DigestQueries
 from scrubjay.store.queries.documents import DocumentQueries
@@ -29,6 +30,7 @@ class Queries:
         self.names = NameQueries(fetch)
         self.grips = GripQueries(fetch)
         self.ops = OpLogQueries(fetch)
+        self.causes = CauseQueries(fetch)
         self.conflicts = ConflictQueries(fetch, self.ops)
         self.documents = DocumentQueries(fetch, self.grips)
         self.embed_queue = EmbedQueueQueries(fetch)

@@ -24,6 +24,8 @@ class MemoryWrite:
     fields: Mapping[Field, Any]
     grips: tuple[Grip, ...] = ()
     names: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    """Names that the memory loses, its own name too. One that it does not have is passed over."""
     settles: bool = False
     """Whether the writer decides: open conflicts of these fields are then closed, here and everywhere."""
 
@@ -64,6 +66,9 @@ class MemoryWrites:
                 for name in write.names
                 if name not in held
             ]
+            for name in write.unnamed:
+                if seen := [stamp for claimed, stamp, _ in ops.live_claims(state) if claimed == name]:
+                    new.append(self._log.make(OpType.UNCLAIM, ops.unclaim_body(write.memory_id, name, seen)))
             new += [self._log.make(OpType.GRIP, ops.grip_body(grip)) for grip in write.grips]
             log += new
             written += new
