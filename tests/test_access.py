@@ -61,7 +61,8 @@ def outcome(call: Callable[[], Any]) -> str:
     except DeniedError:
         return "denied"
     except NotFoundError as error:
-        return "done" if "has no such conflict" in error.message else "missing"
+        there = "has no such conflict" in error.message or "there is no cause" in error.message
+        return "done" if there else "missing"
     return "done"
 
 
@@ -104,6 +105,8 @@ ROWS: dict[str, Row] = {
     "settle": Row(lambda _: api.SettleRequest(timeout_ms=0), "open"),
     # The person's alone.
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
+    "history": Row(lambda _: api.HistoryRequest(), "person"),
+    "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
     "set_identity": Row(lambda _: api.SlotRequest(key="name", value="crow"), "person"),
     "set_active": Row(lambda _: api.SlotRequest(key="task", value="none"), "person"),
     "import": Row(lambda _: api.ImportRequest(name="a.md", data=anew("# Title\n\nA note").encode()), "person"),

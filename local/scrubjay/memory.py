@@ -8,7 +8,7 @@ mem.search("which database?")
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -231,8 +231,17 @@ class Memory:
         topic: str | None = None,
         layer: Layer | str | None = None,
         metadata: Json | None = None,
+        valid_from: Millis | None = None,
+        valid_to: Millis | None = None,
+        superseded_by: str | None = None,
+        archived: bool | None = None,
+        clear: Sequence[str] = (),
     ) -> api.Entry:
-        """Rewrite a memory's words or fields; None leaves a field as it is."""
+        """Rewrite a memory's words or fields; None leaves a field as it is.
+
+        `superseded_by` is the memory that takes its place, `clear` names fields that get no value. With `archived`, it
+        is kept and no longer recalled or listed; with False, it comes back.
+        """
         request = api.UpdateRequest(
             ref=ref,
             content=content,
@@ -241,10 +250,28 @@ class Memory:
             topic=topic,
             layer=None if layer is None else _member(Layer, layer),
             metadata=metadata,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            superseded_by=superseded_by,
+            archived=archived,
+            clear=tuple(clear),
             project=self._project,
             session_id=self._session,
         )
         answer: api.Entry = self.call("update", request)
+        return answer
+
+    def history(
+        self, cause: str | None = None, *, kind: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> api.HistoryAnswer:
+        """Return the runs and requests that changed the memory, newest first; or what one of them did."""
+        request = api.HistoryRequest(cause=cause, kind=kind, limit=limit, cursor=cursor)
+        answer: api.HistoryAnswer = self.call("history", request)
+        return answer
+
+    def undo(self, cause: str, *, dry_run: bool = False) -> api.UndoAnswer:
+        """Take back what a run or a request wrote, where nobody has changed it since."""
+        answer: api.UndoAnswer = self.call("undo", api.UndoRequest(cause=cause, dry_run=dry_run))
         return answer
 
     def rename(self, ref: str, name: str) -> api.Entry:

@@ -74,9 +74,20 @@ from scrubjay.api.transfer import (
     RebuildAnswer,
     RebuildRequest,
 )
+from scrubjay.api.undo import (
+    Cause,
+    CausedChange,
+    HistoryAnswer,
+    HistoryRequest,
+    Kept,
+    UndoAnswer,
+    UndoRequest,
+)
 
 __all__ = [
     "AliasRequest",
+    "Cause",
+    "CausedChange",
     "Change",
     "Conflict",
     "ConflictsAnswer",
@@ -88,6 +99,8 @@ __all__ = [
     "EventsRequest",
     "ForgetAnswer",
     "ForgetRequest",
+    "HistoryAnswer",
+    "HistoryRequest",
     "Hit",
     "ImportAnswer",
     "ImportRequest",
@@ -99,6 +112,7 @@ __all__ = [
     "JobRunsAnswer",
     "JobRunsRequest",
     "JobsAnswer",
+    "Kept",
     "ListAnswer",
     "ListRequest",
     "Mode",
@@ -126,6 +140,8 @@ __all__ = [
     "Source",
     "StatsAnswer",
     "StatusAnswer",
+    "UndoAnswer",
+    "UndoRequest",
     "UpdateRequest",
     "Version",
     "WhyAnswer",

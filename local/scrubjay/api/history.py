@@ -20,13 +20,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One op that touched a memory: when, on which device, what kind, and which fields."""
+    """One op that touched a memory: when, on which device, what kind, which fields, and what wrote it.
+
+    `cause` is the id of the run or request that wrote it, where it says; `label` what that was about, on the device
+    where it ran.
+    """
 
     ts: Millis
     device: str
     seq: int
     change: str
     fields: tuple[str, ...] = ()
+    cause: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ class RefRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    """A page of memories, newest first. `cursor` is the last answer's `next`."""
+    """A page of memories, newest first; with `archived`, of those that were archived. `cursor` is the last `next`."""
 
     limit: int = 50
     cursor: str | None = None
@@ -40,6 +40,7 @@ class ListRequest:
     session_id: str | None = None
     since: Millis | None = None
     until: Millis | None = None
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,11 @@ class ListAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRequest:
-    """New values for a memory's fields; None leaves a field as it is (`Write` of the entry model is `content`)."""
+    """New values for a memory's fields; None leaves a field as it is (`Write` of the entry model is `content`).
+
+    `superseded_by` is a reference to the memory that takes this one's place; `clear` names fields that get no value:
+    topic, valid_from, valid_to, superseded_by. Archived, a memory is kept, and neither recalled nor listed.
+    """
 
     ref: str
     content: str | None = None
@@ -65,6 +70,11 @@ class UpdateRequest:
     topic: str | None = None
     layer: Layer | None = None
     metadata: Json | None = None
+    valid_from: Millis | None = None
+    valid_to: Millis | None = None
+    superseded_by: str | None = None
+    archived: bool | None = None
+    clear: tuple[str, ...] = ()
     project: str | None = None
     session_id: str | None = None
 

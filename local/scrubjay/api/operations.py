@@ -115,6 +115,20 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="The passages a memory was read from, and its history.",
         ),
         Operation(
+            name="history",
+            request=api.HistoryRequest,
+            response=api.HistoryAnswer,
+            summary="What changed the memory: runs and requests, newest first; or what one of them did.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="undo",
+            request=api.UndoRequest,
+            response=api.UndoAnswer,
+            summary="Take back what a run or a request wrote, where nobody has changed it since.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="conflicts",
             request=api.ConflictsRequest,
             response=api.ConflictsAnswer,

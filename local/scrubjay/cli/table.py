@@ -42,6 +42,13 @@ COMMANDS: dict[str, Command] = {
         Command("rename", "give a memory another name", "Entry", "scrubjay rename database storage"),
         Command("forget", "erase a memory, and the words it was read from", "ForgetAnswer", "scrubjay forget database"),
         Command("why", "show where a memory comes from", "WhyAnswer", "scrubjay why database"),
+        Command("history", "list what changed the memory", "HistoryAnswer", "scrubjay history --kind import"),
+        Command(
+            "undo",
+            "take back what a run or a request wrote",
+            "UndoAnswer",
+            "scrubjay undo 01KXK2Y3 --dry-run",
+        ),
         Command(
             "conflicts",
             "list what two devices changed in the same memory without knowing of each other",

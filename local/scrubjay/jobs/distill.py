@@ -65,6 +65,7 @@ class Distill:
         made = 0
         sessions = await asyncio.to_thread(self._sessions)
         names = await self._identity()
+        cause = self._store.new_cause("distill")
         while not self._stopping.is_set() and (
             waiting := await self._store.read(lambda q: q.events.undistilled_sessions())
         ):
@@ -72,7 +73,7 @@ class Distill:
                 if self._stopping.is_set():
                     break
                 async with self._distilling:
-                    made += await sessions.distill(session_id, names)
+                    made += await sessions.distill(session_id, names, cause)
         if made:
             self._on_memories()
         return made

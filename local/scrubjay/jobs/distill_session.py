@@ -12,7 +12,7 @@ from typing import Any
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
 from scrubjay.policy import MemoryPolicy
-from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay.store import Cause, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, Grip, Kind, Memory, content_hash
@@ -32,7 +32,7 @@ class SessionDistiller:
         self._policy = policy
         self._stopping = stopping
 
-    async def distill(self, session_id: str, names: Mapping[str, str]) -> int:
+    async def distill(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int:
         """Distil the next events of one session and store what they say, in one transaction.
 
         Reading takes long and keeps nobody waiting: what was added or forgotten meanwhile is seen when it is written.
@@ -98,7 +98,7 @@ class SessionDistiller:
             tx.events.distilled(session_id, upto)
             return len(pending.keys() - gone)
 
-        made = await self._store.write(work)
+        made = await self._store.write(work, cause=cause)
         if made is None:
             return 0
         log.info(

@@ -52,7 +52,7 @@ class Conflicts:
                 value = one.shown if request.version is None else values[request.version]
                 # A number that this version has no name for is written as it came.
                 write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
-                await self._store.write(lambda tx: tx.memories.write([write]))
+                await self._store.write(lambda tx: tx.memories.write([write]), cause=self._store.new_cause("resolve"))
                 self._wake("embed")
                 return await self._references.entry(memory_id)
         raise NotFoundError(

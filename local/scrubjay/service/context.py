@@ -93,7 +93,7 @@ class Context:
                 write = MemoryWrite(memory_id=tx.new_id(), fields=transfer.fields_of(draft, tx.now), names=(name,))
                 tx.memories.write([write])
 
-        await self._store.write(work)
+        await self._store.write(work, cause=self._store.new_cause(f"set_{layer}"))
         self._wake("embed")
         return await self.context(caller, api.ContextRequest())
 

@@ -14,7 +14,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import SMALL_CHARS, off_loop
-from scrubjay.store import EventFilter, Store, Transaction
+from scrubjay.store import Cause, EventFilter, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventDraft
@@ -70,8 +70,13 @@ class Events:
                 found.append(error)
         return found
 
-    async def append(self, cleaned: Sequence[intake.Clean], *, learn: bool) -> api.IngestAnswer:
-        """Append events that were cleaned; one that is there already is counted and not stored again."""
+    async def append(
+        self, cleaned: Sequence[intake.Clean], *, learn: bool, cause: Cause | None = None
+    ) -> api.IngestAnswer:
+        """Append events that were cleaned; one that is there already is counted and not stored again.
+
+        What an agent sends as it happens has no cause: an event says itself which agent and session it is of.
+        """
         redactions: Counter[str] = Counter()
         skipped: Counter[str] = Counter()
         wanted: list[Event | None] = []
@@ -92,7 +97,7 @@ class Events:
             known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
             return ["" if event is None else known[event.dedupe_key] for event in wanted], len(fresh)
 
-        ids, accepted = await self._store.write(work)
+        ids, accepted = await self._store.write(work, cause=cause)
         if accepted:
             self._wake("learn")
             self._wake("embed")

@@ -55,7 +55,7 @@ class Forgetting:
             return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)
 
         async with self._unsaved_index():
-            answer = await self._store.write(work)
+            answer = await self._store.write(work, cause=self._store.new_cause("forget"))
         await self.drop_copies()
         answer = replace(answer, copies=tuple(map(str, await asyncio.to_thread(copies, self._store.path))))
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)

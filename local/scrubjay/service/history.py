@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scrubjay import api
 from scrubjay.api import access
@@ -37,7 +37,10 @@ class History:
             seen = tuple(event for event in run if view.shows_event(event))
             sources.append(api.Source(grip=grip, events=seen))
         entry = await self._references.entry(memory_id)
-        history = tuple(_change(row) for row in await self._store.read(lambda q: q.ops.history(memory_id)))
+        found = await self._store.read(lambda q: q.ops.history(memory_id))
+        causes = [cause for op, *_ in found if op is not None and (cause := ops.cause_of(op)) is not None]
+        labels = await self._store.read(lambda q: q.causes.labels(causes))
+        history = tuple(_change(row, labels) for row in found)
         return api.WhyAnswer(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
@@ -47,26 +50,40 @@ class History:
 
 
 _CHANGES: dict[int, str] = {
+    OpType.EVENT: "event",
     OpType.MEMORY: "write",
     OpType.CLAIM: "name",
     OpType.UNCLAIM: "unname",
     OpType.COUNT: "recalled",
     OpType.GRIP: "source",
     OpType.FORGET: "forget",
+    OpType.BLANK: "redact",
 }
 
 
-def _change(row: tuple[Op | None, int, str, int]) -> api.Change:
+def change_of(op_type: int) -> str:
+    """Return what an op of a type did, in a word; its number for one that was erased or is of a newer version."""
+    return _CHANGES.get(op_type, str(op_type))
+
+
+def changed_fields(op: Op | None) -> tuple[str, ...]:
+    """Return which fields of a memory an op wrote, by their names."""
+    if op is None or op.type != OpType.MEMORY:
+        return ()
+    return tuple(key.name.lower() for key in ops.fields_of(op))
+
+
+def _change(row: tuple[Op | None, int, str, int], labels: Mapping[str, str]) -> api.Change:
     op, op_type, device, seq = row
-    fields: tuple[str, ...] = ()
-    if op is not None and op_type == OpType.MEMORY:
-        fields = tuple(key.name.lower() for key in ops.fields_of(op))
+    cause = None if op is None else ops.cause_of(op)
     return api.Change(
         ts=Millis(0) if op is None else millis_of(Hlc(op.hlc)),
         device=device,
         seq=seq,
-        change=_CHANGES.get(op_type, str(op_type)),
-        fields=fields,
+        change=change_of(op_type),
+        fields=changed_fields(op),
+        cause=cause,
+        label=labels.get(cause or "", ""),
     )
 
 

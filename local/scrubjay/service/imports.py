@@ -19,7 +19,7 @@ from scrubjay.service import transfer
 from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
 from scrubjay.service.threads import kept_from_collector
-from scrubjay.store import MemoryWrite, Store
+from scrubjay.store import Cause, MemoryWrite, Store
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
@@ -61,6 +61,7 @@ class Imports:
                 f"{request.name} is not a scrubjay export, and only an export can be restored",
                 hint="import it without --restore; scrubjay restore puts back a backup",
             )
+        cause = self._store.new_cause("import", label=self._label(request))
         parsed = await asyncio.to_thread(kept_from_collector, partial(_parsed, request, self._policy))
         skipped: Counter[str] = Counter(dict(parsed.skipped))
         changed: Counter[str] = Counter()
@@ -79,13 +80,13 @@ class Imports:
             cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
             wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
             skipped["refused"] += len(cleaned) - len(wanted)
-            answer = await self._events.append(wanted, learn=True)
+            answer = await self._events.append(wanted, learn=True, cause=cause)
             events += answer.accepted
             duplicates += answer.duplicates
             redactions.update(answer.redactions)
             skipped.update({line.reason: line.count for line in answer.skipped})
         for drafts in batches(parsed.memories, self._policy.work.import_batch):
-            plan, created, said, lowered = await self._import_notes(drafts)
+            plan, created, said, lowered = await self._import_notes(drafts, cause)
             memories += created + plan.updated
             duplicates += plan.same + len(plan.fresh) - created
             skipped.update(said)
@@ -102,8 +103,12 @@ class Imports:
             changed=skipped_of(changed),
         )
 
+    def _label(self, request: api.ImportRequest) -> str:
+        """Return what an import is called in the history of this device: the name of its file, without secrets."""
+        return intake.identifier(request.name, self._policy.redact)
+
     async def _import_notes(
-        self, drafts: Sequence[MemoryDraft]
+        self, drafts: Sequence[MemoryDraft], cause: Cause
     ) -> tuple[reconcile.Plan, int, Counter[str], Counter[str]]:
         """Store the notes of a file. Returns what was decided, how many are new, what is to be said, and was lowered.
 
@@ -141,11 +146,11 @@ class Imports:
             fresh.append(named)
             said["renamed"] += renamed
             said["aliases_taken"] += lost
-        changed = _note_writes(plan, taken)
+        changed = _note_writes(plan, taken, [memory.id for memory in known if memory.archived_at is not None])
         if changed:
-            await self._store.write(lambda tx: tx.memories.write(changed))
+            await self._store.write(lambda tx: tx.memories.write(changed), cause=cause)
             self._wake("embed")
-        added = await self._memories.add_all(IMPORTER, fresh) if fresh else []
+        added = await self._memories.add_all(IMPORTER, fresh, cause=cause) if fresh else []
         return plan, sum(1 for _, new in added if new), said, lowered
 
     async def _under_earlier_keys(
@@ -165,13 +170,15 @@ class Imports:
         reading = partial(export_format.read, intake.valid(request.name), request.data)
         file = await asyncio.to_thread(kept_from_collector, reading)
         tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
+        cause = self._store.new_cause("restore" if request.restore else "import", label=self._label(request))
         if request.dry_run:
             tally.events = sum(line.event is not None for line in file.lines)
             tally.memories = sum(line.memory is not None for line in file.lines)
         elif request.restore and file.version > 1 and await self._store.write(transfer.takes_log):
-            await self._restore_log(file, tally)
+            await self._restore_log(file, tally, cause)
         else:
-            await self._import_records(file, tally, intake.Source.RESTORE if request.restore else intake.Source.IMPORT)
+            source = intake.Source.RESTORE if request.restore else intake.Source.IMPORT
+            await self._import_records(file, tally, source, cause)
         self._wake("embed")
         return api.ImportAnswer(
             format=export_format.FORMAT,
@@ -183,7 +190,9 @@ class Imports:
             changed=skipped_of(tally.changed),
         )
 
-    async def _import_records(self, file: export_format.Export, tally: transfer.Tally, source: intake.Source) -> None:
+    async def _import_records(
+        self, file: export_format.Export, tally: transfer.Tally, source: intake.Source, cause: Cause
+    ) -> None:
         """Store the events and memories of an export, one by one as drafts."""
         size = self._policy.work.import_batch
         for batch in batches([line.event for line in file.lines if line.event is not None], size):
@@ -196,25 +205,25 @@ class Imports:
                 now=self._now(),
                 policy=self._policy,
             )
-            there, new = await self._store.write(partial(transfer.append_events, ready=ready))
+            there, new = await self._store.write(partial(transfer.append_events, ready=ready), cause=cause)
             tally.there.update(there)
             tally.events += new
             tally.duplicates += len(ready) - new
         if source is intake.Source.RESTORE:
-            await self._store.write(partial(transfer.forget_copies, records=file.lines, events=False))
+            await self._store.write(partial(transfer.forget_copies, records=file.lines, events=False), cause=cause)
         for group in batches([line.memory for line in file.lines if line.memory is not None], size):
             memories = await asyncio.to_thread(transfer.memories_of, group, tally, source=source, policy=self._policy)
             writing = partial(transfer.write_memories, group=memories, source=source, there=tally.there)
-            new, skipped, changed = await self._store.write(writing)
+            new, skipped, changed = await self._store.write(writing, cause=cause)
             tally.memories += new
             tally.duplicates += len(memories) - new - skipped["forgotten"]
             tally.skipped += skipped
             tally.changed += changed
 
-    async def _restore_log(self, file: export_format.Export, tally: transfer.Tally) -> None:
-        """Take in the log of an export, as sync takes in those of other devices."""
+    async def _restore_log(self, file: export_format.Export, tally: transfer.Tally, cause: Cause) -> None:
+        """Take in the log of an export, as sync takes in those of other devices: its ops keep the causes they name."""
         before = await self._store.read(lambda q: q.stats.counts())
-        await self._store.write(partial(transfer.forget_copies, records=file.lines, events=True))
+        await self._store.write(partial(transfer.forget_copies, records=file.lines, events=True), cause=cause)
         for device, run in transfer.runs(file.lines):
             taking = partial(transfer.restore_run, device=device, run=run, own=device == self._store.device)
             tally.skipped += await self._store.write(taking)
@@ -244,14 +253,20 @@ def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> importers.Parse
     return parsed if cleaned == text else parse(data=cleaned.encode("utf-8"), format=parsed.format.value)
 
 
-def _note_writes(plan: reconcile.Plan, taken: set[str]) -> list[MemoryWrite]:
-    """Return the writes to memories that an import found there already. Names that are free go to them."""
+def _note_writes(plan: reconcile.Plan, taken: set[str], archived: Sequence[str]) -> list[MemoryWrite]:
+    """Return the writes to memories that an import found there already. Names that are free go to them.
+
+    Those that were archived come back: somebody imports them again.
+    """
     writes: dict[str, MemoryWrite] = {}
     for change in plan.changes:
         fields: dict[Field, Any] = {Field.METADATA: change.metadata}
         if change.content is not None:
             fields[Field.CONTENT] = change.content
         writes[change.memory_id] = MemoryWrite(memory_id=change.memory_id, fields=fields)
+    for memory_id in archived:
+        earlier = writes.get(memory_id, MemoryWrite(memory_id=memory_id, fields={}))
+        writes[memory_id] = replace(earlier, fields={**earlier.fields, Field.ARCHIVED_AT: None})
     for memory_id, names in plan.named:
         free = tuple(name for name in names if name not in taken)
         taken.update(free)

@@ -11,16 +11,26 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
+from scrubjay.lifecycle.replacement import check_period, check_successor
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
-from scrubjay.store import MemoryFilter, MemoryWrite, Store, Transaction
+from scrubjay.store import Cause, MemoryFilter, MemoryWrite, Store, Transaction
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import MemoryDraft, content_hash
+
+CLEARED = {
+    "topic": Field.TOPIC,
+    "valid_from": Field.VALID_FROM,
+    "valid_to": Field.VALID_TO,
+    "superseded_by": Field.SUPERSEDED_BY,
+}
+"""The fields that an update can clear, by name."""
 
 
 class Memories:
@@ -34,22 +44,26 @@ class Memories:
         models: Models,
         references: References,
         wake: Callable[[str], None],
+        now: Callable[[], Millis],
     ) -> None:
         self._store = store
         self._policy = policy
         self._models = models
         self._references = references
         self._wake = wake
+        self._now = now
 
     async def add(self, caller: Caller, request: MemoryDraft) -> api.Entry:
         """Store a memory; one that says the same in the same scope is returned instead, with the new names bound."""
         access.check_memory(caller, request)
         source = intake.source_of(caller)
         cleaned = await off_loop(len(request.content), lambda: intake.memory(request, self._policy, source))
-        ((memory_id, created),) = await self.add_all(caller, [cleaned])
+        ((memory_id, created),) = await self.add_all(caller, [cleaned], cause=self._store.new_cause("add"))
         return await self._references.entry(memory_id, created=created)
 
-    async def add_all(self, caller: Caller, drafts: Sequence[MemoryDraft]) -> Sequence[tuple[str, bool]]:
+    async def add_all(
+        self, caller: Caller, drafts: Sequence[MemoryDraft], *, cause: Cause
+    ) -> Sequence[tuple[str, bool]]:
         """Store drafts that were cleaned. Returns the id of each and whether it is new."""
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
@@ -85,7 +99,7 @@ class Memories:
                 tx.vectors.put(embedded[0], placed)
             return answers
 
-        answers = await self._store.write(work)
+        answers = await self._store.write(work, cause=cause)
         if embedded is None and any(created for _, created in answers):
             self._wake("embed")
         return answers
@@ -101,6 +115,7 @@ class Memories:
             scope=request.scope,
             since=request.since,
             until=request.until,
+            archived=request.archived,
             project=seen.project,
             session_id=seen.session_id,
         )
@@ -149,13 +164,40 @@ class Memories:
             metadata = request.metadata
             cleaned = await asyncio.to_thread(lambda: intake.metadata(metadata, "memory", self._policy))
             fields[Field.METADATA] = cleaned.value
+        fields |= await self._lifespan(caller, request)
         if not fields:
-            raise InvalidError("nothing to update", hint="give content, type, salience, topic, layer or metadata")
+            raise InvalidError(
+                "nothing to update",
+                hint="give content, type, salience, topic, layer, metadata, valid_from, valid_to, superseded_by, "
+                "archived or clear",
+            )
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
-        await self._store.write(lambda tx: tx.memories.write([write]))
+
+        def work(tx: Transaction) -> None:
+            _check_lifespan(tx, write)
+            tx.memories.write([write])
+
+        await self._store.write(work, cause=self._store.new_cause("update"))
         if Field.CONTENT in fields:
             self._wake("embed")
         return await self._references.entry(memory_id)
+
+    async def _lifespan(self, caller: Caller, request: api.UpdateRequest) -> dict[Field, Any]:
+        """Return what an update says of when a memory holds, what took its place, and whether it is archived."""
+        check_times(request.valid_from, request.valid_to)
+        unknown = sorted(set(request.clear) - CLEARED.keys())
+        if unknown:
+            raise InvalidError(
+                f"{unknown[0][:60]!r} is not a field that can be cleared", hint=f"choose from {', '.join(CLEARED)}"
+            )
+        fields: dict[Field, Any] = {CLEARED[name]: None for name in request.clear}
+        given: dict[Field, Any] = {Field.VALID_FROM: request.valid_from, Field.VALID_TO: request.valid_to}
+        if request.superseded_by is not None:
+            seen = access.view(caller, project=request.project, session_id=request.session_id)
+            given[Field.SUPERSEDED_BY] = await self._references.resolve(request.superseded_by, seen)
+        if request.archived is not None:
+            fields[Field.ARCHIVED_AT] = int(self._now()) if request.archived else None
+        return fields | transfer.present(given)
 
     async def rename(self, caller: Caller, request: api.RenameRequest) -> api.Entry:
         """Give a memory another canonical name; the old one stays as an alias."""
@@ -163,7 +205,7 @@ class Memories:
         name = intake.name(self._policy, request.name)
         access.check_name(caller, name)
         write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
-        await self._store.write(lambda tx: tx.memories.write([write]))
+        await self._store.write(lambda tx: tx.memories.write([write]), cause=self._store.new_cause("rename"))
         return await self._references.entry(memory_id)
 
     async def alias(self, caller: Caller, request: api.AliasRequest) -> api.Entry:
@@ -171,11 +213,12 @@ class Memories:
         memory_id = await self._changed(caller, request)
         name = intake.name(self._policy, request.alias)
         access.check_name(caller, name)
+        cause = self._store.new_cause("alias")
         if request.remove:
-            await self._store.write(lambda tx: tx.memories.unclaim(memory_id, name))
+            await self._store.write(lambda tx: tx.memories.unclaim(memory_id, name), cause=cause)
         else:
             write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
-            await self._store.write(lambda tx: tx.memories.write([write]))
+            await self._store.write(lambda tx: tx.memories.write([write]), cause=cause)
         return await self._references.entry(memory_id)
 
     async def _changed(self, caller: Caller, request: api.UpdateRequest | api.RenameRequest | api.AliasRequest) -> str:
@@ -184,3 +227,17 @@ class Memories:
         memory_id = await self._references.resolve(request.ref, seen)
         access.check_change(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
         return memory_id
+
+
+def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:
+    """Check what a write says of when a memory holds, and what took its place. Raises InvalidError."""
+    shown = tx.queries.memories.get(write.memory_id)
+    check_period(write.fields.get(Field.VALID_FROM, shown.valid_from), write.fields.get(Field.VALID_TO, shown.valid_to))
+
+    def successor_of(memory_id: str) -> str | None:
+        found = tx.queries.memories.by_id([memory_id], chars=0).get(memory_id)
+        return None if found is None else found.superseded_by
+
+    successor = write.fields.get(Field.SUPERSEDED_BY)
+    if successor is not None:
+        check_successor(write.memory_id, successor, successor_of)

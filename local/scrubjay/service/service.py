@@ -48,6 +48,7 @@ from scrubjay.service.memories import Memories
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.status import Status
+from scrubjay.service.undo import Undo
 from scrubjay.settings import Settings
 from scrubjay.store import (
     Store,
@@ -105,7 +106,9 @@ class Service:
         store, policy, now = self.store, self.policy, self._now
         self._references = References(store, lambda: self._maintainer.index)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
-        self._memories = Memories(store, policy, models=self._models, references=self._references, wake=self._wake)
+        self._memories = Memories(
+            store, policy, models=self._models, references=self._references, wake=self._wake, now=now
+        )
         self._forgetting = Forgetting(
             store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
         )
@@ -130,6 +133,7 @@ class Service:
             now=now,
         )
         history = History(store, policy, references=self._references)
+        undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, references=self._references, wake=self._wake)
         imports = Imports(store, policy, events=self._events, memories=self._memories, wake=self._wake, now=now)
         status = Status(
@@ -157,6 +161,8 @@ class Service:
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
                 "why": history.why,
+                "history": undo.history,
+                "undo": undo.undo,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": recall.recall,

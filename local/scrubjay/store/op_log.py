@@ -66,7 +66,9 @@ class OpLog:
         for event_id in ids:
             head.hlc = stamp = tick(head.hlc, now)
             head.seq += 1
-            logged.append((head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None, number))
+            logged.append(
+                (head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None, number)
+            )
         self.add(logged)
         return [row[1] for row in logged]
 

@@ -23,6 +23,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--kind", choices=KINDS, help="only this kind")
     parser.add_argument("--layer", choices=LAYERS, help="only this layer")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
+    parser.add_argument("--archived", action="store_true", help="only what was archived")
     period(parser)
     caller(parser)
 
@@ -42,6 +43,7 @@ def run(line: Namespace) -> None:
         session_id=line.session,
         since=times.since(line.since, today),
         until=times.until(line.until, today),
+        archived=line.archived,
     )
     with invocation.store(line) as store:
         answer: api.ListAnswer = store.call("list", request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrubjay import api
-from scrubjay.cli import invocation, render
+from scrubjay.cli import invocation, render, times
 from scrubjay.cli.arguments import LAYERS, TYPES, caller, reference, share, text
 from scrubjay.cli.output import Output
 from scrubjay_shared.errors import (
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from scrubjay.cli.arguments import Parser
 
+CLEARED = ("topic", "valid_from", "valid_to", "superseded_by")
+"""Fields that can be left without a value."""
+
 
 def configure(parser: Parser) -> None:
     """Take a memory and its new fields."""
@@ -27,12 +30,24 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--salience", type=share, metavar="0..1", help="how much it matters")
     parser.add_argument("--topic", type=text, help="what it is about")
     parser.add_argument("--layer", choices=LAYERS, help="when it is loaded")
+    parser.add_argument("--valid-from", type=text, metavar="DATE", help="when it began to hold")
+    parser.add_argument("--valid-to", type=text, metavar="DATE", help="the last day on which it held")
+    parser.add_argument("--superseded-by", type=text, metavar="REF", help="the memory that takes its place")
+    archived = parser.add_mutually_exclusive_group()
+    archived.add_argument(
+        "--archive", dest="archived", action="store_true", default=None, help="keep it, and recall and list it no more"
+    )
+    archived.add_argument("--unarchive", dest="archived", action="store_false", default=None, help="bring it back")
+    parser.add_argument(
+        "--clear", action="append", choices=CLEARED, default=[], metavar="FIELD", help=f"of {', '.join(CLEARED)}"
+    )
     caller(parser)
 
 
 def run(line: Namespace) -> None:
     """Rewrite a memory or its fields."""
     out = Output.of(line)
+    today = invocation.now()
     request = api.UpdateRequest(
         ref=line.ref,
         content=invocation.words(line.text, "the new words") if line.text else None,
@@ -40,11 +55,17 @@ def run(line: Namespace) -> None:
         salience=line.salience,
         topic=line.topic,
         layer=None if line.layer is None else Layer(line.layer),
+        valid_from=times.since(line.valid_from, today),
+        valid_to=times.until(line.valid_to, today),
+        superseded_by=line.superseded_by,
+        archived=line.archived,
+        clear=tuple(line.clear),
         project=line.project,
         session_id=line.session,
     )
-    if all(getattr(request, name) is None for name in ("content", "type", "salience", "topic", "layer")):
-        raise InvalidError("nothing to change", hint="give new words, or --type, --salience, --topic or --layer")
+    changed = ("content", "type", "salience", "topic", "layer", "valid_from", "valid_to", "superseded_by", "archived")
+    if not request.clear and all(getattr(request, name) is None for name in changed):
+        raise InvalidError("nothing to change", hint="give new words or a field: scrubjay update --help lists them")
     with invocation.store(line) as store:
         entry: api.Entry = store.call("update", request)
         out.answer(entry, lambda: render.memories.changed("updated", entry))

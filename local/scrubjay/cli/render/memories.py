@@ -19,6 +19,7 @@ from scrubjay.api import (
     WhyAnswer,
 )
 from scrubjay.cli import times
+from scrubjay.cli.render.history import written_by
 from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay_shared.clock import Millis
@@ -50,6 +51,7 @@ def entry(found: Entry) -> Text:
         ("created", times.moment(memory.created_at)),
         ("updated", times.moment(memory.updated_at) if memory.updated_at != memory.created_at else ""),
         ("superseded by", memory.superseded_by or ""),
+        ("archived", "" if memory.archived_at is None else times.moment(memory.archived_at)),
         ("recalled", counted(memory.access_count, "time") if memory.access_count else ""),
     )
     return Text(clean(memory.content) + "\n", style="bold").append_text(pairs(rows))
@@ -118,7 +120,8 @@ def why(answer: WhyAnswer) -> RenderableType:
     for change in answer.history:
         fields = f" ({', '.join(change.fields)})" if change.fields else ""
         line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
-        parts.append(Text(line).append(f"  {short(change.device)} #{change.seq}", style="dim"))
+        wrote = "" if change.cause is None else f"  {written_by(change.cause, change.label)}"
+        parts.append(Text(line + wrote).append(f"  {short(change.device)} #{change.seq}", style="dim"))
     return Group(*parts)
 
 

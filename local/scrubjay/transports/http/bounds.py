@@ -51,7 +51,14 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "valid_to": time,
             "created_at": time,
         },
-        "UpdateRequest": {"content": words, "salience": share},
+        "UpdateRequest": {
+            "content": words,
+            "salience": share,
+            "valid_from": time,
+            "valid_to": time,
+            "clear": {"items": {"enum": ["topic", "valid_from", "valid_to", "superseded_by"]}},
+        },
+        "HistoryRequest": page,
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
         "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
@@ -70,7 +77,8 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
     }
 
 
-_CHANGES = ("content", "type", "salience", "topic", "layer", "metadata")
+_CHANGES = ("content", "type", "salience", "topic", "layer", "metadata", "valid_from", "valid_to",
+            "superseded_by", "archived", "clear")  # fmt: skip
 
 CONDITIONS: dict[str, list[Keywords]] = {
     "MemoryDraft": [

@@ -35,6 +35,8 @@ ROUTES: tuple[Route, ...] = (
     Route("rename", "POST", "/v1/memories/{ref}/rename"),
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),
     Route("why", "GET", "/v1/memories/{ref}/why"),
+    Route("history", "GET", "/v1/history"),
+    Route("undo", "POST", "/v1/undo"),
     Route("conflicts", "GET", "/v1/conflicts"),
     Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
     Route("recall", "POST", "/v1/recall"),

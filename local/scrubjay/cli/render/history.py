@@ -1,0 +1,70 @@
+"""What changed the memory: runs and requests, what one of them did, and what was taken back."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from scrubjay.api import Cause, HistoryAnswer, UndoAnswer
+from scrubjay.cli import times
+from scrubjay.cli.render.layout import table_of
+from scrubjay.cli.render.words import clean, counted, one_line, short
+
+SHOWN = 20
+"""Memories that `undo` lists one by one, of those of which something stays."""
+
+
+def history(answer: HistoryAnswer, *, one: bool) -> RenderableType:
+    """Return runs and requests, a line each; of one, what it changed."""
+    if one:
+        lines = [Text(f"{times.moment(cause.ts)}  {written_by(cause.id, cause.label)}") for cause in answer.causes]
+        for change in answer.changes:
+            line = Text("  ").append(short(change.id), style="dim").append(f"  {change.change.replace('_', ' ')}")
+            lines.append(line.append(f" ({', '.join(change.fields)})" if change.fields else ""))
+        return Group(*lines)
+    if not answer.causes:
+        return Text("nothing changed yet")
+    table = table_of("when", "cause", "of", "changed")
+    for cause in answer.causes:
+        table.add_row(
+            times.moment(cause.ts), shortened(cause.id), Text(one_line(cause.label, 40)), Text(_summary(cause))
+        )
+    return table
+
+
+def shortened(cause: str) -> str:
+    """Return the part of a cause that people need: `scrubjay undo` takes it."""
+    kind, _, place = cause.partition(":")
+    return f"{clean(kind)}:{short(place)}"
+
+
+def written_by(cause: str, label: str) -> str:
+    """Return what wrote something, in words."""
+    return f"by {shortened(cause)}" + (f" of {one_line(label, 60)}" if label else "")
+
+
+def _summary(cause: Cause) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in cause.changes.items())
+
+
+def undone(answer: UndoAnswer, *, dry_run: bool) -> RenderableType:
+    """Return what was taken back, what stays, and how to take that back in its turn."""
+    did = [
+        counted(len(ids), "memory", "memories") + f" {what}"
+        for what, ids in (("archived", answer.archived), ("restored", answer.restored), ("put back", answer.reverted))
+        if ids
+    ]
+    begin = f"would undo {shortened(answer.cause)}: " if dry_run else f"undone {shortened(answer.cause)}: "
+    parts: list[Text] = [Text(begin + (", ".join(did) or "nothing to take back"), style="green" if did else "")]
+    for kept in answer.kept[:SHOWN]:
+        line = Text("  kept ").append(short(kept.id), style="dim")
+        parts.append(line.append(f", changed since: {', '.join(kept.fields)}"))
+    if len(answer.kept) > SHOWN:
+        parts.append(Text(f"  and {counted(len(answer.kept) - SHOWN, 'memory', 'memories')} more, changed since"))
+    if answer.events:
+        parts.append(Text(f"  {counted(answer.events, 'event')} stay: what was said is only forgotten, one by one"))
+    if answer.forgotten:
+        parts.append(Text(f"  {counted(answer.forgotten, 'forgotten thing')} stay forgotten"))
+    if answer.undo is not None:
+        parts.append(Text(f"to take this back: scrubjay undo {shortened(answer.undo)}", style="dim"))
+    return Group(*parts)
