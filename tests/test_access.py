@@ -103,6 +103,8 @@ ROWS: dict[str, Row] = {
     "status": Row(lambda _: NOTHING, "open"),
     "models": Row(lambda _: NOTHING, "open"),
     "settle": Row(lambda _: api.SettleRequest(timeout_ms=0), "open"),
+    "jobs": Row(lambda _: NOTHING, "open"),
+    "job_runs": Row(lambda _: api.JobRunsRequest(), "open"),
     # The person's alone.
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
@@ -114,6 +116,9 @@ ROWS: dict[str, Row] = {
     "backup": Row(lambda folder: api.PathRequest(path=f"{folder}/{anew('copy')}.db"), "person"),
     "rebuild": Row(lambda _: api.RebuildRequest(), "person"),
     "use_model": Row(lambda _: api.ModelRequest(name="none"), "person"),
+    "run_job": Row(lambda _: api.JobRequest(name="count"), "person"),
+    "pause_job": Row(lambda _: api.JobRequest(name="count"), "person"),
+    "resume_job": Row(lambda _: api.JobRequest(name="count"), "person"),
 }
 
 
@@ -375,6 +380,16 @@ def test_a_request_narrows_what_an_agent_sees_and_never_widens_it(
 
     assert outcome(lambda: calls.call(BOUND, name, replace(ROWS[name].request(ref), **asked))) == "denied"
     assert outcome(lambda: calls.call(BOUND, name, replace(ROWS[name].request(ref), project="own"))) == "done"
+
+
+def test_a_session_and_a_project_that_nothing_belongs_to_yet_show_nothing_of_others(calls: Calls) -> None:
+    memories = calls.memories()
+    newcomer = Caller(principal=Principal.AGENT, agent="crow", project="new project", session_id="new session")
+
+    response = calls.call(newcomer, "recall", ROWS["recall"].request(""))
+
+    found = {hit.id for hit in response.hits}
+    assert {whose for whose, ref in memories.items() if ref in found} <= EVERYBODYS
 
 
 def test_an_event_of_another_project_is_not_there_to_be_forgotten_by_an_agent(calls: Calls) -> None:
