@@ -19,14 +19,14 @@ import msgspec
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft
 
 # How long an example takes says how busy the machine is, not whether the law holds.
 hypothesis.settings.register_profile("scrubjay", deadline=None)
 hypothesis.settings.load_profile("scrubjay")
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 
 
 @pytest.fixture(scope="session")
@@ -46,9 +46,9 @@ def opened(store_path: Path) -> Opener:
     """`async with opened(path=…, model=…, now=…) as service`: a service on a file, closed at the end."""
 
     @asynccontextmanager
-    async def open_service(path: Path = store_path, **options: Any) -> AsyncIterator[Service]:
+    async def open_service(path: Path = store_path, **options: Any) -> AsyncIterator[Application]:
         chosen: dict[str, Any] = {"models_dir": store_path.parent / "models", "model": "none"} | options
-        service = await Service.open(path, **chosen)
+        service = await Application.open(path, **chosen)
         try:
             yield service
         finally:
@@ -58,7 +58,7 @@ def opened(store_path: Path) -> Opener:
 
 
 @pytest.fixture
-async def service(opened: Opener) -> AsyncIterator[Service]:
+async def service(opened: Opener) -> AsyncIterator[Application]:
     """A service on a new file, without an embedding model."""
     async with opened() as one:
         yield one

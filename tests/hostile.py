@@ -19,7 +19,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.importers import export_format
 from scrubjay.redaction import clean
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import ScrubjayError
@@ -265,7 +265,7 @@ class Hostile:
 
     # --- giving it ------------------------------------------------------------------------------------------------------
 
-    async def give(self, service: Service) -> str:
+    async def give(self, service: Application) -> str:
         """Send one hostile input by one way in. Returns which way; a refusal is an answer as good as another."""
         rng = self.rng
         files: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
@@ -343,7 +343,7 @@ def _plain(value: Any) -> Any:
 # --- what must hold -----------------------------------------------------------------------------------------------------
 
 
-async def broken(service: Service, planted: list[Planted], folder: Path | None = None) -> list[str]:
+async def broken(service: Application, planted: list[Planted], folder: Path | None = None) -> list[str]:
     """Return how the law is broken: a secret in a row (or, with `folder`, in any byte), a text where it may not stand."""
     found: list[str] = []
     wanted = [needle for one in planted for needle in needles(one)]

@@ -30,7 +30,7 @@ from scrubjay import settings as options
 from scrubjay.api.caller import PERSON
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.settings import Settings
 from scrubjay.store import check
 from scrubjay.transports.client import Client, Running, discover
@@ -48,7 +48,7 @@ import asyncio, os, sys
 from pathlib import Path
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 def say(*words):
@@ -78,7 +78,7 @@ async def learn(service):
         await asyncio.sleep(0.01)
 
 async def main():
-    service = await Service.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
+    service = await Application.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
     start = int(sys.argv[2])
     say("open", 0)
     await asyncio.gather(*(tell(service, start + n) for n in range(16)), note(service, start), learn(service))
@@ -126,7 +126,7 @@ def killed_writer(path: Path, start: int, chance: random.Random) -> bytes:
     return output
 
 
-async def everything(service: Service) -> tuple[Counter[str], Counter[str]]:
+async def everything(service: Application) -> tuple[Counter[str], Counter[str]]:
     """Return the texts of all events and the contents of all memories, counted."""
     events, memories = Counter[str](), Counter[str]()
     cursor = None
@@ -143,7 +143,7 @@ async def everything(service: Service) -> tuple[Counter[str], Counter[str]]:
 
 
 async def verify(path: Path, heard: Heard, *, rebuild: bool) -> None:
-    service = await Service.open(path, models_dir=path.parent, model="none")
+    service = await Application.open(path, models_dir=path.parent, model="none")
     try:
         events, memories = await everything(service)
         stored = Counter(int(text.split()[1]) for text in events.elements())
@@ -378,7 +378,7 @@ def test_a_store_that_a_daemon_has_is_nobody_elses(chosen: Settings) -> None:
     control.start(chosen, policy=PATIENT)
 
     async def intrude() -> None:
-        service = await Service.open(chosen.store_path, models_dir=chosen.models_dir, model="none")
+        service = await Application.open(chosen.store_path, models_dir=chosen.models_dir, model="none")
         await service.close()
 
     with pytest.raises(ScrubjayError, match=r"\(scrubjay daemon\)"):

@@ -34,7 +34,7 @@ from scrubjay.daemon import control
 from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.settings import Settings
 from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay.transports.http.app import create_app
@@ -70,7 +70,7 @@ def opened_door(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> I
     client = TestClient(late, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
     with client:
         assert client.portal is not None
-        open_service = partial(Service.open, folder / "memory.db", models_dir=folder / "models", model="none")
+        open_service = partial(Application.open, folder / "memory.db", models_dir=folder / "models", model="none")
         service = client.portal.call(open_service)
         client.app_state["service"] = service
         service.warnings.append(lambda: warnings)

@@ -23,14 +23,14 @@ from damaged import flip, live_bytes, said_by
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.cli import main
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import Remedy, check, find_damage, tables
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 from scrubjay_shared.scoring import encode_vector
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = Millis(1_800_000_000_000)
 STORES = int(os.environ.get("SCRUBJAY_DAMAGED_STORES", "6"))
 SEED = int(os.environ.get("SCRUBJAY_DAMAGE_SEED", "1"))
@@ -49,7 +49,7 @@ COMMANDS = (
 
 async def fill(path: Path) -> None:
     """Leave a closed store with something in every table that a machine of its own fills."""
-    service = await Service.open(path, models_dir=path.parent, model="none")
+    service = await Application.open(path, models_dir=path.parent, model="none")
     for session in range(3):
         drafts = tuple(
             EventDraft(

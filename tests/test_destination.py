@@ -14,11 +14,11 @@ import pytest
 from scrubjay import Memory, api, settings
 from scrubjay.api.caller import PERSON
 from scrubjay.cli import main
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.errors import ConflictError, InvalidError
 from scrubjay_shared.records import MemoryDraft
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 OURS = (
     *("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "memory.db.lock", "memory.db.pid"),
     *("memory.db.index", "memory.db.v3.bak", "memory.db.before-restore-20261122T101010", "MEMORY.DB", "Memory.db-WAL"),
@@ -160,7 +160,7 @@ async def test_the_operation_refuses_what_the_command_refuses(opened: Opener, st
 @pytest.mark.anyio
 async def test_the_operation_knows_the_settings_and_the_log(tmp_path: Path) -> None:
     chosen = settings.load({"model": "none"}, {"SCRUBJAY_HOME": str(tmp_path)})
-    service = await Service.configured(chosen, {})
+    service = await Application.configured(chosen, {})
     try:
         for file in (chosen.config_path, chosen.log_path):
             file.parent.mkdir(exist_ok=True)

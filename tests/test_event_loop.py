@@ -35,7 +35,7 @@ from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT, LimitPolicy, MemoryPolicy
 from scrubjay.redaction import windows
 from scrubjay.retrieval import packing
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store.queries import documents
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.transports.http import piecewise
@@ -49,7 +49,7 @@ from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, content_
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 LARGE = "The ferry in the harbour was painted copper. " * 20_000
 INGEST = (OPERATIONS["ingest"], BY_OPERATION["ingest"])
 IMPORT = (OPERATIONS["import"], BY_OPERATION["import"])
@@ -59,7 +59,7 @@ def said(words: str, session: str = "s1", **more: Any) -> EventDraft:
     return EventDraft(agent="test", session_id=session, type=EventType.TOOL_RESULT, text=words, **more)
 
 
-async def ingest(service: Service, *drafts: EventDraft) -> tuple[str, ...]:
+async def ingest(service: Application, *drafts: EventDraft) -> tuple[str, ...]:
     return (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=False))).ids
 
 
@@ -83,7 +83,7 @@ class Counted:
 
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
-    service: Service, monkeypatch: pytest.MonkeyPatch, size: int
+    service: Application, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(20)))
     for n in range(7):
@@ -117,7 +117,7 @@ async def test_a_rebuilt_index_is_filled_a_few_at_a_time_and_answers_as_before(
     assert (await service.call(PERSON, "recall", asked)).hits == before.hits
 
 
-async def test_what_is_said_while_everything_is_made_again_is_in_the_index(service: Service) -> None:
+async def test_what_is_said_while_everything_is_made_again_is_in_the_index(service: Application) -> None:
     await ingest(service, said("The harbour was quiet.", dedupe_key="first"))
 
     async def talk() -> None:
@@ -168,7 +168,7 @@ def test_a_context_reads_no_more_of_a_line_than_can_fit(monkeypatch: pytest.Monk
     assert max(counted.calls) <= 2 * packing.chars_within(100)
 
 
-async def _watched(service: Service, read: list[int]) -> None:
+async def _watched(service: Application, read: list[int]) -> None:
     """Note the lengths of all texts that the store reads from now on."""
 
     def seen(_cursor: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -179,7 +179,7 @@ async def _watched(service: Service, read: list[int]) -> None:
         await connection.call(lambda raw: setattr(raw, "row_factory", seen))
 
 
-async def test_recall_reads_of_large_texts_what_can_fit(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_recall_reads_of_large_texts_what_can_fit(service: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest(service, *(said(f"{n} {LARGE}") for n in range(5)))
     await service.call(PERSON, "add", MemoryDraft(content=f"A memory. {LARGE}"))
     counted = Counted(monkeypatch)
@@ -204,7 +204,7 @@ async def test_a_hit_larger_than_anybody_reads_is_cut_whatever_the_budget(opened
         assert {(len(hit.text), hit.truncated) for hit in hits} == {(1_000 + len(" […]"), True), (19, False)}
 
 
-async def test_every_hit_that_fits_is_in_an_answer_of_many(service: Service) -> None:
+async def test_every_hit_that_fits_is_in_an_answer_of_many(service: Application) -> None:
     await ingest(service, *(said(f"The ferry number {n} left.", dedupe_key=str(n)) for n in range(60)))
 
     many = await service.call(PERSON, "recall", api.RecallRequest(query="ferry", limit=50, max_tokens=10_000))
@@ -295,7 +295,7 @@ async def test_learning_takes_large_events_a_few_at_a_time_and_all_of_them(opene
 
 
 async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: dict[str, set[int]] = {"clean": set(), "index": set()}
     clean, add = redaction.clean, Index.add
@@ -329,7 +329,9 @@ async def test_large_texts_are_cleaned_and_indexed_beside_the_loop(
     assert threading.get_ident() not in threads["clean"] | threads["index"]
 
 
-async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_was_given_up(service: Service) -> None:
+async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_was_given_up(
+    service: Application,
+) -> None:
     with service._maintainer.index.lock:
         entry = await service.call(PERSON, "add", MemoryDraft(content="The ferry is copper."))
         question = asyncio.create_task(service.call(PERSON, "recall", api.RecallRequest(query="ferry")))
@@ -353,7 +355,7 @@ async def test_a_commit_is_in_the_index_though_the_question_that_waited_for_it_w
     ],
 )
 async def test_what_is_far_too_large_is_refused_before_it_is_cleaned(
-    service: Service, monkeypatch: pytest.MonkeyPatch, draft: MemoryDraft
+    service: Application, monkeypatch: pytest.MonkeyPatch, draft: MemoryDraft
 ) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("cleaned what is refused")
@@ -510,7 +512,7 @@ def test_a_large_request_is_the_request_that_a_small_one_is() -> None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_in_pieces_is_the_answer(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_in_pieces_is_the_answer(service: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest(service, said(LARGE), said("The ferry left."))
     await service.call(
         PERSON,
@@ -659,7 +661,7 @@ def test_no_piece_of_an_answer_is_much_larger_than_what_is_encoded_at_a_time() -
 
 
 async def test_what_waits_to_be_embedded_is_read_no_further_than_the_model_reads(
-    service: Service,
+    service: Application,
 ) -> None:
     await service.store.write(lambda tx: tx.vectors.queue.enter(1))
     event = EventDraft(agent="test", session_id="s1", type=EventType.USER_MESSAGE, text=LARGE)

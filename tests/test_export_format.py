@@ -15,7 +15,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.importers import export_format
 from scrubjay.service import transfer
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import (
@@ -34,7 +34,7 @@ from scrubjay_shared.records import (
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = Millis(1_800_000_000_000)
 IDS = tuple("01M4R1QQHYFZ11W4G73CQMT87" + last for last in "0123456789")
 EVENT = Event(
@@ -77,11 +77,11 @@ def export_of(*records: Event | export_format.MemoryRecord | export_format.OpRec
     return export_format.header("s", NOW, version=1) + b"".join(export_format.line(record) for record in records)
 
 
-async def exported(service: Service) -> bytes:
+async def exported(service: Application) -> bytes:
     return b"".join([line async for line in service.stream(PERSON, "export", api.Nothing())])
 
 
-async def shown(service: Service) -> dict[str, Any]:
+async def shown(service: Application) -> dict[str, Any]:
     """Everything of a store that an export must carry."""
     entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     ids = [entry.memory.id for entry in entries]
@@ -98,7 +98,7 @@ async def shown(service: Service) -> dict[str, Any]:
     }
 
 
-async def fill(service: Service, conversation: tuple[EventDraft, ...]) -> None:
+async def fill(service: Application, conversation: tuple[EventDraft, ...]) -> None:
     await service.call(PERSON, "ingest", api.IngestRequest(events=conversation))
     await service.call(PERSON, "settle", api.SettleRequest())
     await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea", name="drinks", aliases=("tea", "🍵")))
@@ -175,7 +175,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES.keys())
-async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> None:
+async def test_a_bad_line_costs_only_itself(line: bytes, service: Application) -> None:
     data = (
         export_format.header("s", NOW)
         + line
@@ -190,7 +190,7 @@ async def test_a_bad_line_costs_only_itself(line: bytes, service: Service) -> No
     assert api.Skipped(reason="bad_line", count=1) in answer.skipped
 
 
-async def everything(service: Service) -> dict[str, Any]:
+async def everything(service: Application) -> dict[str, Any]:
     """What a store is, as far as a copy of it must be the same: all that it shows, and its history."""
     entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     return {
@@ -208,7 +208,7 @@ async def everything(service: Service) -> dict[str, Any]:
 
 
 async def test_a_restored_export_makes_an_equal_store_and_twice_makes_it_no_other(
-    opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
+    opened: Opener, service: Application, conversation: tuple[EventDraft, ...], tmp_path: Path
 ) -> None:
     await fill(service, conversation)
     await service.call(
@@ -240,7 +240,7 @@ async def test_a_restored_export_makes_an_equal_store_and_twice_makes_it_no_othe
 
 
 async def test_an_export_without_a_log_is_restored_too(
-    opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
+    opened: Opener, service: Application, conversation: tuple[EventDraft, ...], tmp_path: Path
 ) -> None:
     await fill(service, conversation)
     expected = await shown(service)
@@ -265,7 +265,7 @@ async def test_an_export_without_a_log_is_restored_too(
 
 
 async def test_an_export_of_what_was_restored_is_the_same_export(
-    opened: Opener, service: Service, conversation: tuple[EventDraft, ...], tmp_path: Path
+    opened: Opener, service: Application, conversation: tuple[EventDraft, ...], tmp_path: Path
 ) -> None:
     await fill(service, conversation)
     data = await exported(service)
@@ -278,7 +278,7 @@ async def test_an_export_of_what_was_restored_is_the_same_export(
 
 
 async def test_what_was_restored_goes_to_the_first_account_that_the_store_enters(
-    opened: Opener, service: Service, tmp_path: Path
+    opened: Opener, service: Application, tmp_path: Path
 ) -> None:
     added = await service.call(PERSON, "add", MemoryDraft(content="Maya drinks tea"))
     data = await exported(service)
@@ -295,7 +295,7 @@ async def test_what_was_restored_goes_to_the_first_account_that_the_store_enters
 
 
 async def test_a_store_that_replicates_restores_as_its_own_writes(
-    opened: Opener, service: Service, tmp_path: Path
+    opened: Opener, service: Application, tmp_path: Path
 ) -> None:
     await service.call(PERSON, "set_identity", api.SlotRequest(key="name", value="Jay"))
     data = await exported(service)
@@ -312,7 +312,7 @@ async def test_a_store_that_replicates_restores_as_its_own_writes(
 
 
 async def test_an_export_shows_one_moment_however_long_it_takes(
-    service: Service, conversation: tuple[EventDraft, ...]
+    service: Application, conversation: tuple[EventDraft, ...]
 ) -> None:
     await fill(service, conversation)
     stats = await service.call(PERSON, "stats", api.Nothing())
@@ -332,7 +332,7 @@ async def test_an_export_shows_one_moment_however_long_it_takes(
     assert b"written meanwhile" not in data
 
 
-async def test_a_dry_run_takes_nothing(service: Service) -> None:
+async def test_a_dry_run_takes_nothing(service: Application) -> None:
     answer = await service.call(
         PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT), dry_run=True)
     )
@@ -341,7 +341,7 @@ async def test_a_dry_run_takes_nothing(service: Service) -> None:
     assert (await service.call(PERSON, "stats", api.Nothing())).ops == 0
 
 
-async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_id(service: Service) -> None:
+async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_id(service: Application) -> None:
     draft = EventDraft(
         agent="test", session_id="s", type=EventType.USER_MESSAGE, text=EVENT.text, ts=NOW, dedupe_key="k"
     )
@@ -367,7 +367,7 @@ async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_i
     ],
     ids=["other words", "another place", "no words", "an event that never came", "a source that is none"],
 )
-async def test_a_source_that_does_not_say_so_is_no_source(grip: Grip, *, restore: bool, service: Service) -> None:
+async def test_a_source_that_does_not_say_so_is_no_source(grip: Grip, *, restore: bool, service: Application) -> None:
     data = export_of(EVENT, replace(KEPT, grips=(grip,)))
 
     answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=restore))
@@ -377,7 +377,7 @@ async def test_a_source_that_does_not_say_so_is_no_source(grip: Grip, *, restore
     assert api.Skipped(reason="source_not_found", count=1) in answer.skipped
 
 
-async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Service) -> None:
+async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Application) -> None:
     await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT)))
 
     answer = await service.call(
@@ -387,7 +387,7 @@ async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Service
     assert (answer.events, answer.duplicates) == (0, 1)
 
 
-async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service: Service) -> None:
+async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service: Application) -> None:
     await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
     data = await exported(service)
     await service.call(PERSON, "forget", api.ForgetRequest(ref=transfer.minted(MEMORY.id)))
@@ -398,7 +398,7 @@ async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service:
     assert api.Skipped(reason="forgotten", count=1) in answer.skipped
 
 
-async def test_a_name_that_is_taken_is_left_out_and_said(service: Service) -> None:
+async def test_a_name_that_is_taken_is_left_out_and_said(service: Application) -> None:
     await service.call(PERSON, "add", MemoryDraft(content="something else", name="tea"))
 
     answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))

@@ -16,7 +16,7 @@ import pytest
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import Transaction, file
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError
@@ -25,7 +25,7 @@ from scrubjay_shared.scoring import encode_vector
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = Millis(1_800_000_000_000)
 GONE = "I prefer quvexzoldrun gondolas to ferries in the morning."
 KEPT = "I prefer wubbaflintok bicycles to trains in the evening."
@@ -47,7 +47,7 @@ def vector_of(seed: int) -> bytes:
     return encode_vector(row, 1.0)
 
 
-async def embed(service: Service) -> dict[str, bytes]:
+async def embed(service: Application) -> dict[str, bytes]:
     """Give every owner a vector of its own; return them by owner."""
     space = await service.store.write(lambda tx: tx.vectors.enter_space("test"))
     waiting = await service.store.read(lambda q: q.embed_queue.first(10_000))
@@ -57,7 +57,7 @@ async def embed(service: Service) -> dict[str, bytes]:
     return vectors
 
 
-async def fill(service: Service) -> dict[str, bytes]:
+async def fill(service: Application) -> dict[str, bytes]:
     """Store both sentences in one batch, among others, learn from them, and embed everything."""
     others = [said(f"We decided to paint boat number {n} blue in June.", ts=Millis(NOW + n)) for n in range(30)]
     await service.call(
@@ -68,17 +68,17 @@ async def fill(service: Service) -> dict[str, bytes]:
     return await embed(service)
 
 
-async def memory_with(service: Service, word: str) -> str:
+async def memory_with(service: Application, word: str) -> str:
     entries = (await service.call(PERSON, "list", api.ListRequest(limit=500))).entries
     return next(entry.memory.id for entry in entries if word in entry.memory.content)
 
 
-async def event_with(service: Service, word: str) -> str:
+async def event_with(service: Application, word: str) -> str:
     events = (await service.call(PERSON, "events", api.EventsRequest(limit=500))).events
     return next(event.id for event in events if word in event.text)
 
 
-async def assert_gone(service: Service, folder: Path, needles: tuple[bytes, ...]) -> None:
+async def assert_gone(service: Application, folder: Path, needles: tuple[bytes, ...]) -> None:
     for needle in needles:
         assert files_with(folder, needle) == []
     assert files_with(folder, CONTROL) != []
@@ -135,7 +135,7 @@ async def test_what_is_forgotten_is_in_no_file_and_stays_gone(
         await assert_gone(other, tmp_path / "other", needles)
 
 
-async def test_forgetting_a_memory_blanks_the_words_it_was_read_from_and_no_others(service: Service) -> None:
+async def test_forgetting_a_memory_blanks_the_words_it_was_read_from_and_no_others(service: Application) -> None:
     text = f"Good morning! {GONE} See you at the harbour."
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(text), said(KEPT))))
     await service.call(PERSON, "settle", api.SettleRequest())
@@ -151,7 +151,7 @@ async def test_forgetting_a_memory_blanks_the_words_it_was_read_from_and_no_othe
     assert first.endswith(" See you at the harbour.")
 
 
-async def test_sources_are_kept_on_request(service: Service) -> None:
+async def test_sources_are_kept_on_request(service: Application) -> None:
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE),)))
     await service.call(PERSON, "settle", api.SettleRequest())
     ref = await memory_with(service, "quvexzoldrun")
@@ -164,7 +164,7 @@ async def test_sources_are_kept_on_request(service: Service) -> None:
     assert "quvexzoldrun" not in repr(await service.call(PERSON, "list", api.ListRequest(limit=500)))
 
 
-async def test_forgetting_an_event_takes_the_memories_that_rest_on_it_alone(service: Service) -> None:
+async def test_forgetting_an_event_takes_the_memories_that_rest_on_it_alone(service: Application) -> None:
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(KEPT, session="s2", ts=Millis(NOW + 2)),)))
     await service.call(PERSON, "settle", api.SettleRequest())
@@ -179,7 +179,7 @@ async def test_forgetting_an_event_takes_the_memories_that_rest_on_it_alone(serv
     assert [source.events[0].session_id for source in why.sources] == ["s2"]
 
 
-async def test_the_title_of_a_session_does_not_outlive_its_event(service: Service) -> None:
+async def test_the_title_of_a_session_does_not_outlive_its_event(service: Application) -> None:
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE, ts=NOW), said(KEPT, ts=Millis(NOW + 1)))))
 
     await service.call(PERSON, "forget", api.ForgetRequest(ref=await event_with(service, "quvexzoldrun")))
@@ -188,7 +188,7 @@ async def test_the_title_of_a_session_does_not_outlive_its_event(service: Servic
     assert session.title == KEPT[:80]
 
 
-async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_back(service: Service) -> None:
+async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_back(service: Application) -> None:
     for round_ in range(5):
         drafts = [said(f"{GONE[:-1]} on day {n}.", session=f"r{round_}", ts=Millis(NOW + n)) for n in range(20)]
         ids = (await service.call(PERSON, "ingest", api.IngestRequest(events=tuple(drafts)))).ids
@@ -202,7 +202,7 @@ async def test_what_is_forgotten_while_it_is_being_learned_from_does_not_come_ba
 
 
 async def test_a_vector_made_of_a_text_that_was_forgotten_meanwhile_is_not_kept(
-    service: Service, store_path: Path
+    service: Application, store_path: Path
 ) -> None:
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said(GONE), said(KEPT))))
     await service.call(PERSON, "settle", api.SettleRequest())
@@ -242,7 +242,7 @@ async def test_copies_that_migrations_and_crashes_left_beside_the_store_go_too(
         assert files_with(folder, CONTROL) != []
 
 
-async def test_forgetting_twice_finds_nothing_the_second_time(service: Service) -> None:
+async def test_forgetting_twice_finds_nothing_the_second_time(service: Application) -> None:
     entry = await service.call(
         PERSON, "add", MemoryDraft(content="A zebra has stripes", name="zebra", aliases=("stripes",))
     )
@@ -257,7 +257,7 @@ async def test_forgetting_twice_finds_nothing_the_second_time(service: Service) 
     assert again.memory.id != entry.memory.id
 
 
-async def test_a_forgotten_memory_cannot_be_written_again_by_its_id(service: Service) -> None:
+async def test_a_forgotten_memory_cannot_be_written_again_by_its_id(service: Application) -> None:
     entry = await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes"))
     update = service.call(PERSON, "update", api.UpdateRequest(ref=entry.memory.id, content="It is back"))
 
@@ -280,7 +280,7 @@ def long_text(rng: Random) -> str:
     return f"{rng.randrange(1000)} " + f"{said} " * rng.choice([1, 3, 300, 2500, 6000])
 
 
-async def check_full_text(service: Service) -> None:
+async def check_full_text(service: Application) -> None:
     """Have FTS5 compare its index with the texts that it was made of."""
 
     def check(tx: Transaction) -> None:
@@ -289,7 +289,7 @@ async def check_full_text(service: Service) -> None:
     await service.store.write(check)
 
 
-async def test_a_large_memory_that_was_updated_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
+async def test_a_large_memory_that_was_updated_is_forgotten_whole(service: Application, tmp_path: Path) -> None:
     entry = await service.call(PERSON, "add", MemoryDraft(content="m first " * 2500))
     await service.call(PERSON, "update", api.UpdateRequest(ref=entry.memory.id, content="m second " * 2500))
 
@@ -299,7 +299,7 @@ async def test_a_large_memory_that_was_updated_is_forgotten_whole(service: Servi
     await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "copy.db")))
 
 
-async def test_a_large_memory_that_got_another_name_is_forgotten_whole(service: Service, tmp_path: Path) -> None:
+async def test_a_large_memory_that_got_another_name_is_forgotten_whole(service: Application, tmp_path: Path) -> None:
     entry = await service.call(PERSON, "add", MemoryDraft(content="M " + "tally " * 5000, name="first"))
     await service.call(PERSON, "rename", api.RenameRequest(ref=entry.memory.id, name="second"))
     await service.call(PERSON, "alias", api.AliasRequest(ref=entry.memory.id, alias="third"))
@@ -312,7 +312,7 @@ async def test_a_large_memory_that_got_another_name_is_forgotten_whole(service: 
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_the_full_text_is_whole_after_any_writes_of_large_and_small_texts(
-    service: Service, tmp_path: Path, seed: int
+    service: Application, tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
     memories: list[str] = []

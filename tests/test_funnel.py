@@ -28,7 +28,7 @@ from scrubjay.importers import export_format
 from scrubjay.ingest import intake, receipt
 from scrubjay.policy import DEFAULT
 from scrubjay.redaction import clean
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import MemoryWrite, Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, ulid_bytes, uuid7
@@ -54,7 +54,7 @@ from scrubjay_shared.records import (
 pytestmark = pytest.mark.anyio
 log = logging.getLogger(__name__)
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 KEY = "AKIA" + "Q3EGRWZ7XKLM2NPV"
 WORDS = "saddle-" + "pigeon-otter"
 """A password that only the name before it gives away."""
@@ -107,7 +107,7 @@ def written(seq: int, memory_id: str, *, at: int = 0, **fields: Any) -> tuple[in
     return op(seq, OpType.MEMORY, ops.memory_body(memory_id, values), at=at)
 
 
-async def context(service: Service) -> str:
+async def context(service: Application) -> str:
     return str(await service.call(PERSON, "context", api.ContextRequest()))
 
 
@@ -117,7 +117,7 @@ async def context(service: Service) -> str:
 @pytest.mark.parametrize("trust", list(Trust))
 @pytest.mark.parametrize("layer", list(Layer))
 async def test_a_file_of_somebody_else_plants_no_line_that_is_always_loaded(
-    layer: Layer, trust: Trust, service: Service
+    layer: Layer, trust: Trust, service: Application
 ) -> None:
     planted = memory(name="identity/orders", layer=layer, trust=trust)
     data = export_format.header("s", Millis(NOW)) + export_format.line(
@@ -136,7 +136,7 @@ async def test_a_file_of_somebody_else_plants_no_line_that_is_always_loaded(
     assert changed["name"] == 2
 
 
-async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path: Path) -> None:
+async def test_a_key_in_an_export_is_stored_nowhere(service: Application, store_path: Path) -> None:
     said = event(text=f"use {KEY}", agent=KEY, session_id=KEY, project=KEY, dedupe_key=KEY, metadata={KEY: [KEY]})
     noted = memory(f"the key is {KEY}", name=KEY, topic=KEY, resource_id=KEY, scope=Scope.PROJECT, metadata={KEY: KEY})
     data = (
@@ -152,7 +152,7 @@ async def test_a_key_in_an_export_is_stored_nowhere(service: Service, store_path
     assert all(KEY.encode() not in path.read_bytes() for path in store_path.parent.rglob("*") if path.is_file())
 
 
-async def test_a_memory_of_a_file_gets_an_id_of_its_own_and_can_be_restored_later(service: Service) -> None:
+async def test_a_memory_of_a_file_gets_an_id_of_its_own_and_can_be_restored_later(service: Application) -> None:
     line = memory("Maya is left-handed", name="identity/hand", layer=Layer.IDENTITY, trust=Trust.USER)
     data = export_format.header("s", Millis(NOW), version=1) + export_format.line(
         export_format.MemoryRecord(memory=line)
@@ -166,14 +166,14 @@ async def test_a_memory_of_a_file_gets_an_id_of_its_own_and_can_be_restored_late
     assert [entry.memory.id for entry in (await service.call(PERSON, "list", api.ListRequest())).entries] == [line.id]
 
 
-async def test_only_an_export_is_restored(service: Service) -> None:
+async def test_only_an_export_is_restored(service: Application) -> None:
     with pytest.raises(InvalidError, match="not a scrubjay export"):
         await service.call(
             PERSON, "import", api.ImportRequest(name="n.md", data=b"# Tea\n\nMaya drinks tea.", restore=True)
         )
 
 
-async def test_a_file_writes_into_no_memory_that_is_trusted_more(service: Service) -> None:
+async def test_a_file_writes_into_no_memory_that_is_trusted_more(service: Application) -> None:
     note = b"# Tea\n\nMaya drinks tea.\n"
     await service.call(PERSON, "import", api.ImportRequest(name="notes.md", data=note))
     (noted,) = [
@@ -187,7 +187,7 @@ async def test_a_file_writes_into_no_memory_that_is_trusted_more(service: Servic
     assert (await service.call(PERSON, "get", api.RefRequest(ref=own.memory.id))).memory.content == "my own words"
 
 
-async def test_a_private_passage_that_runs_over_a_heading_is_private_to_its_end(service: Service) -> None:
+async def test_a_private_passage_that_runs_over_a_heading_is_private_to_its_end(service: Application) -> None:
     page = b"# Trip\n\nWe fly on Monday. <private>the safe\n\n# Code\n\nopens with rosebud </private> and so on.\n"
 
     await service.call(PERSON, "import", api.ImportRequest(name="notes.md", data=page))
@@ -197,7 +197,7 @@ async def test_a_private_passage_that_runs_over_a_heading_is_private_to_its_end(
     assert "rosebud" not in str(entries)
 
 
-async def test_a_password_in_the_name_of_a_file_is_stored_nowhere(service: Service) -> None:
+async def test_a_password_in_the_name_of_a_file_is_stored_nowhere(service: Application) -> None:
     name = "postgres://app:CqmMla1zjmzVO6Sn@db.internal/app-n.md"
 
     await service.call(PERSON, "import", api.ImportRequest(name=name, data=b"# Tea\n\nMaya drinks tea.\n"))
@@ -215,7 +215,7 @@ async def test_a_password_in_the_name_of_a_file_is_stored_nowhere(service: Servi
     ids=["an observation", "a name that is cut", "a relation"],
 )
 async def test_a_password_in_a_memory_graph_is_hidden_before_its_words_are_put_together(
-    graph: dict[str, Any], service: Service
+    graph: dict[str, Any], service: Application
 ) -> None:
     data = msgspec.json.encode(graph)
 
@@ -226,7 +226,7 @@ async def test_a_password_in_a_memory_graph_is_hidden_before_its_words_are_put_t
     assert await broken(service, [Planted(kind="words", text=one, secret=one) for one in (WORDS, half)]) == []
 
 
-async def test_a_line_of_a_memory_graph_that_is_nested_too_deeply_is_skipped_and_counted(service: Service) -> None:
+async def test_a_line_of_a_memory_graph_that_is_nested_too_deeply_is_skipped_and_counted(service: Application) -> None:
     deep = b'{"type":"entity","name":"deep","observations":' + b"[" * 90 + b"]" * 90 + b"}\n"
     fine = b'{"type":"entity","name":"Ana","observations":["drinks tea"]}\n'
 
@@ -243,7 +243,7 @@ def test_a_key_within_a_path_is_no_part_of_an_identifier(secret: str) -> None:
     assert secret not in intake.identifier(f"locomo/{secret}/session_1", DEFAULT.redact)
 
 
-async def test_a_name_that_came_from_elsewhere_cannot_hold_a_persons_line(service: Service) -> None:
+async def test_a_name_that_came_from_elsewhere_cannot_hold_a_persons_line(service: Application) -> None:
     await service.store.write(
         lambda tx: tx.ingest.receive(
             "ab" * 16,
@@ -395,7 +395,9 @@ def test_a_line_that_a_person_set_is_always_loaded_on_every_device(trust: str) -
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("trust", list(Trust))
-async def test_an_event_is_believed_no_more_than_its_role_allows(role: Role, trust: Trust, service: Service) -> None:
+async def test_an_event_is_believed_no_more_than_its_role_allows(
+    role: Role, trust: Trust, service: Application
+) -> None:
     sent = op(1, OpType.EVENT, ops.event_body(event(role=role, trust=trust)))
 
     await service.store.write(lambda tx: tx.ingest.receive("ab" * 16, [sent]))
@@ -429,7 +431,7 @@ def test_what_is_masked_is_as_long_and_stays_as_it_is(text: str) -> None:
     assert clean(text).text != text or masked == text
 
 
-async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_receipt(service: Service) -> None:
+async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_receipt(service: Application) -> None:
     text = f"my key is {KEY} and I prefer tea"
     start = text.index("I prefer")
     body = ops.event_body(event(text=text, session_id=KEY, metadata={"password": "hunter2x", KEY: 1}))
@@ -478,7 +480,7 @@ async def test_places_in_an_event_hold_when_a_secret_of_it_was_taken_out_on_rece
         "an extension in Spanish",
     ],
 )
-async def test_no_op_brings_a_key_into_any_table(sent: tuple[int, bytes], service: Service) -> None:
+async def test_no_op_brings_a_key_into_any_table(sent: tuple[int, bytes], service: Application) -> None:
     await service.store.write(lambda tx: tx.ingest.receive("ab" * 16, [sent]))
 
     assert (
@@ -537,7 +539,7 @@ def test_devices_that_received_the_same_hostile_ops_show_the_same_in_any_order(s
 
 @pytest.mark.parametrize("order", [(1, 2, 3, 4), (3, 4, 1, 2), (4, 3, 2, 1)])
 async def test_a_grip_that_two_memories_claim_is_the_same_ones_in_any_order(
-    order: tuple[int, ...], service: Service
+    order: tuple[int, ...], service: Application
 ) -> None:
     def grip(memory_id: str) -> dict[int, Any]:
         return {1: ulid_bytes(memory_id), 2: bytes(16), 3: bytes(16), 4: bytes(16), 5: 0, 6: 1, 7: "x", 8: "p", 9: NOW}
@@ -571,7 +573,7 @@ async def test_an_older_stores_planted_line_is_taken_down_when_it_is_opened(open
 # --- all ways in ----------------------------------------------------------------------------------------------------------
 
 
-async def funnelled(service: Service, folder: Path, inputs: int, seed: int, batch: int = 100) -> Counter[str]:
+async def funnelled(service: Application, folder: Path, inputs: int, seed: int, batch: int = 100) -> Counter[str]:
     """Send hostile inputs by every way in; after each batch, and of the files at the end, the law holds."""
     hostile, ways = Hostile(seed, secrets(seed)), Counter[str]()
     for number in range(1, inputs + 1):
@@ -585,14 +587,14 @@ async def funnelled(service: Service, folder: Path, inputs: int, seed: int, batc
     return ways
 
 
-async def test_forty_hostile_inputs_leave_no_secret_and_no_planted_line(service: Service, store_path: Path) -> None:
+async def test_forty_hostile_inputs_leave_no_secret_and_no_planted_line(service: Application, store_path: Path) -> None:
     ways = await funnelled(service, store_path.parent, 40, seed=5, batch=20)
 
     assert len(ways) > 5
 
 
 @pytest.mark.slow
-async def test_no_hostile_input_leaves_a_secret_or_a_planted_line(service: Service, store_path: Path) -> None:
+async def test_no_hostile_input_leaves_a_secret_or_a_planted_line(service: Application, store_path: Path) -> None:
     ways = await funnelled(service, store_path.parent, INPUTS, seed=1, batch=max(100, INPUTS // 20))
 
     log.info("%d inputs: %s", INPUTS, ", ".join(f"{count} {way}" for way, count in ways.most_common()))

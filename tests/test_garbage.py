@@ -12,7 +12,7 @@ import pytest
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.garbage import uncollected
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 
@@ -68,7 +68,7 @@ def test_many_imports_at_once_leave_the_collector_on() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_hundred_imports_leave_no_more_behind_than_ten(service: Service) -> None:
+async def test_a_hundred_imports_leave_no_more_behind_than_ten(service: Application) -> None:
     async def imported(times: int) -> int:
         for _ in range(times):
             await service.call(
@@ -84,7 +84,7 @@ async def test_a_hundred_imports_leave_no_more_behind_than_ten(service: Service)
 
 
 @pytest.mark.anyio
-async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(service: Service) -> None:
+async def test_a_rebuild_is_not_interrupted_by_the_collector_and_leaves_it_on(service: Application) -> None:
     said = [
         EventDraft(agent="a", session_id="s", type=EventType.USER_MESSAGE, text=f"Ferry {n}.") for n in range(1_000)
     ]

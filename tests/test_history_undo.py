@@ -11,7 +11,7 @@ import pytest
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import Queries
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
@@ -20,40 +20,40 @@ from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 FIXTURES = Path(__file__).parent / "fixtures"
 NOTES = b"# Drinks\n\nI prefer green tea in the morning.\n\n# Places\n\nWe meet in the old harbour on Fridays.\n"
 
 
-async def add(service: Service, content: str, **more: Any) -> str:
+async def add(service: Application, content: str, **more: Any) -> str:
     return (await service.call(PERSON, "add", MemoryDraft(content=content, **more))).memory.id
 
 
-async def load(service: Service, name: str = "notes.md", data: bytes = NOTES, **more: Any) -> api.ImportAnswer:
+async def load(service: Application, name: str = "notes.md", data: bytes = NOTES, **more: Any) -> api.ImportAnswer:
     return await service.call(PERSON, "import", api.ImportRequest(name=name, data=data, **more))
 
 
-async def listed(service: Service, **more: Any) -> set[str]:
+async def listed(service: Application, **more: Any) -> set[str]:
     return {entry.memory.content for entry in (await service.call(PERSON, "list", api.ListRequest(**more))).entries}
 
 
-async def causes(service: Service, kind: str | None = None) -> list[api.Cause]:
+async def causes(service: Application, kind: str | None = None) -> list[api.Cause]:
     return list((await service.call(PERSON, "history", api.HistoryRequest(kind=kind))).causes)
 
 
-async def last(service: Service, kind: str) -> api.Cause:
+async def last(service: Application, kind: str) -> api.Cause:
     return (await causes(service, kind))[0]
 
 
-async def undo(service: Service, cause: str, *, dry_run: bool = False) -> api.UndoAnswer:
+async def undo(service: Application, cause: str, *, dry_run: bool = False) -> api.UndoAnswer:
     return await service.call(PERSON, "undo", api.UndoRequest(cause=cause, dry_run=dry_run))
 
 
-async def get(service: Service, ref: str) -> Any:
+async def get(service: Application, ref: str) -> Any:
     return (await service.call(PERSON, "get", api.RefRequest(ref=ref))).memory
 
 
-async def found(service: Service, query: str) -> set[str]:
+async def found(service: Application, query: str) -> set[str]:
     await service.indexed()
     return {
         hit.id for hit in (await service.call(PERSON, "recall", api.RecallRequest(query=query, kinds=("memory",)))).hits
@@ -63,7 +63,7 @@ async def found(service: Service, query: str) -> set[str]:
 # --- what changed ---------------------------------------------------------------------------------------------------
 
 
-async def test_every_write_names_the_run_or_request_that_it_was_made_for(service: Service) -> None:
+async def test_every_write_names_the_run_or_request_that_it_was_made_for(service: Application) -> None:
     first = await add(service, "tea", name="drink")
     await service.call(PERSON, "update", api.UpdateRequest(ref=first, content="green tea"))
     await service.call(PERSON, "rename", api.RenameRequest(ref=first, name="beverage"))
@@ -82,7 +82,7 @@ async def test_every_write_names_the_run_or_request_that_it_was_made_for(service
     assert unnamed == [(ops.OpType.EVENT,)]  # what an agent sends as it happens: the event says whose it is
 
 
-async def test_why_says_by_which_import_of_which_file(service: Service) -> None:
+async def test_why_says_by_which_import_of_which_file(service: Application) -> None:
     await load(service)
     cause = await last(service, "import")
     memory = next(iter((await service.call(PERSON, "list", api.ListRequest())).entries)).memory
@@ -92,7 +92,7 @@ async def test_why_says_by_which_import_of_which_file(service: Service) -> None:
     assert {(change.cause, change.label) for change in history} == {(cause.id, "notes.md")}
 
 
-async def test_the_history_of_a_cause_says_what_it_did_to_what(service: Service) -> None:
+async def test_the_history_of_a_cause_says_what_it_did_to_what(service: Application) -> None:
     memory_id = await add(service, "tea", name="drink")
 
     answer = await service.call(PERSON, "history", api.HistoryRequest(cause=(await last(service, "add")).id))
@@ -102,7 +102,7 @@ async def test_the_history_of_a_cause_says_what_it_did_to_what(service: Service)
     assert "content" in next(change.fields for change in answer.changes if change.change == "write")
 
 
-async def test_history_comes_in_pages_newest_first(service: Service) -> None:
+async def test_history_comes_in_pages_newest_first(service: Application) -> None:
     for n in range(5):
         await add(service, f"memory {n}")
     pages, cursor = [], None
@@ -119,7 +119,7 @@ async def test_history_comes_in_pages_newest_first(service: Service) -> None:
     assert len(set(together)) == 5
 
 
-async def test_a_cause_answers_to_its_beginning_and_to_no_other(service: Service) -> None:
+async def test_a_cause_answers_to_its_beginning_and_to_no_other(service: Application) -> None:
     await add(service, "tea")
     cause = (await last(service, "add")).id
 
@@ -130,7 +130,7 @@ async def test_a_cause_answers_to_its_beginning_and_to_no_other(service: Service
             await undo(service, ref)
 
 
-async def test_a_beginning_of_several_causes_is_refused(service: Service) -> None:
+async def test_a_beginning_of_several_causes_is_refused(service: Application) -> None:
     for n in range(40):
         await add(service, f"memory {n}")
     both = (await last(service, "add")).id[len("add:") :]
@@ -142,7 +142,7 @@ async def test_a_beginning_of_several_causes_is_refused(service: Service) -> Non
 # --- taking it back -------------------------------------------------------------------------------------------------
 
 
-async def test_undoing_an_import_archives_its_notes_and_undoing_that_brings_them_back(service: Service) -> None:
+async def test_undoing_an_import_archives_its_notes_and_undoing_that_brings_them_back(service: Application) -> None:
     kept = await add(service, "mine")
     await load(service)
     before = await listed(service)
@@ -160,7 +160,7 @@ async def test_undoing_an_import_archives_its_notes_and_undoing_that_brings_them
     assert set(answer.archived) <= await found(service, "green tea old harbour")
 
 
-async def test_importing_again_what_was_undone_brings_it_back(service: Service) -> None:
+async def test_importing_again_what_was_undone_brings_it_back(service: Application) -> None:
     await load(service)
     before = await listed(service)
     await undo(service, (await last(service, "import")).id)
@@ -170,7 +170,7 @@ async def test_importing_again_what_was_undone_brings_it_back(service: Service) 
     assert await listed(service) == before
 
 
-async def test_a_dry_run_says_the_same_and_changes_nothing(service: Service) -> None:
+async def test_a_dry_run_says_the_same_and_changes_nothing(service: Application) -> None:
     await load(service)
     cause, before = (await last(service, "import")).id, await service.store.read(lambda q: q.digests.state())
 
@@ -182,7 +182,7 @@ async def test_a_dry_run_says_the_same_and_changes_nothing(service: Service) -> 
     assert (plan.archived, plan.undo) == (done.archived, None)
 
 
-async def test_undoing_an_update_gives_the_old_words_back_unless_they_were_changed_again(service: Service) -> None:
+async def test_undoing_an_update_gives_the_old_words_back_unless_they_were_changed_again(service: Application) -> None:
     memory_id = await add(service, "tea")
     await service.call(PERSON, "update", api.UpdateRequest(ref=memory_id, content="green tea", topic="drinks"))
     update = (await last(service, "update")).id
@@ -199,7 +199,7 @@ async def test_undoing_an_update_gives_the_old_words_back_unless_they_were_chang
     assert (await get(service, memory_id)).content == "water"
 
 
-async def test_what_was_forgotten_stays_forgotten_whatever_is_undone(service: Service) -> None:
+async def test_what_was_forgotten_stays_forgotten_whatever_is_undone(service: Application) -> None:
     memory_id = await add(service, "tea", name="drink")
     await service.call(PERSON, "update", api.UpdateRequest(ref=memory_id, content="green tea"))
     await service.call(PERSON, "forget", api.ForgetRequest(ref=memory_id))
@@ -211,7 +211,7 @@ async def test_what_was_forgotten_stays_forgotten_whatever_is_undone(service: Se
         await get(service, memory_id)
 
 
-async def test_events_stay_when_what_brought_them_is_undone(service: Service) -> None:
+async def test_events_stay_when_what_brought_them_is_undone(service: Application) -> None:
     said = EventDraft(agent="x", session_id="s", type=EventType.USER_MESSAGE, text="I prefer oat milk in my coffee.")
     await service.call(PERSON, "ingest", api.IngestRequest(events=(said,)))
     await service.call(PERSON, "settle", api.SettleRequest())
@@ -223,7 +223,9 @@ async def test_events_stay_when_what_brought_them_is_undone(service: Service) ->
     assert await listed(service) == set()
 
 
-async def test_a_name_that_undoing_set_free_goes_to_the_next_and_is_not_taken_back_from_it(service: Service) -> None:
+async def test_a_name_that_undoing_set_free_goes_to_the_next_and_is_not_taken_back_from_it(
+    service: Application,
+) -> None:
     first = await add(service, "tea", name="drink")
     answer = await undo(service, (await last(service, "add")).id)
     second = await add(service, "coffee", name="drink")
@@ -274,7 +276,7 @@ def _log(queries: Queries) -> list[tuple[str, int, bytes | None]]:
 # --- fields beside import -------------------------------------------------------------------------------------------
 
 
-async def test_a_superseded_memory_comes_last_is_in_no_context_and_comes_back(service: Service) -> None:
+async def test_a_superseded_memory_comes_last_is_in_no_context_and_comes_back(service: Application) -> None:
     old = await add(service, "The door code is kept in the green drawer", name="old")
     new = await add(service, "The door code is kept in the safe since spring")
 
@@ -289,7 +291,7 @@ async def test_a_superseded_memory_comes_last_is_in_no_context_and_comes_back(se
     assert (await get(service, "old")).superseded_by is None
 
 
-async def test_no_memory_is_superseded_by_itself_or_in_a_circle(service: Service) -> None:
+async def test_no_memory_is_superseded_by_itself_or_in_a_circle(service: Application) -> None:
     one, two, three = [await add(service, f"memory {n}") for n in range(3)]
     await service.call(PERSON, "update", api.UpdateRequest(ref=one, superseded_by=two))
     await service.call(PERSON, "update", api.UpdateRequest(ref=two, superseded_by=three))
@@ -302,7 +304,7 @@ async def test_no_memory_is_superseded_by_itself_or_in_a_circle(service: Service
     assert (await get(service, three)).superseded_by is None
 
 
-async def test_when_a_memory_held_is_checked_against_what_is_there(service: Service) -> None:
+async def test_when_a_memory_held_is_checked_against_what_is_there(service: Application) -> None:
     memory_id = await add(service, "we met in Oslo", valid_from=Millis(1_000))
     with pytest.raises(InvalidError, match="valid_from"):
         await service.call(PERSON, "update", api.UpdateRequest(ref=memory_id, valid_to=Millis(999)))
@@ -316,14 +318,14 @@ async def test_when_a_memory_held_is_checked_against_what_is_there(service: Serv
     assert (memory.valid_from, memory.valid_to) == (None, None)
 
 
-async def test_a_field_that_cannot_be_cleared_is_refused(service: Service) -> None:
+async def test_a_field_that_cannot_be_cleared_is_refused(service: Application) -> None:
     memory_id = await add(service, "tea")
 
     with pytest.raises(InvalidError, match="content"):
         await service.call(PERSON, "update", api.UpdateRequest(ref=memory_id, clear=("content",)))
 
 
-async def test_an_archived_memory_is_read_by_its_id_and_nowhere_else_until_it_comes_back(service: Service) -> None:
+async def test_an_archived_memory_is_read_by_its_id_and_nowhere_else_until_it_comes_back(service: Application) -> None:
     memory_id = await add(service, "green tea", name="drink")
     line = (await service.call(PERSON, "set_active", api.SlotRequest(key="task", value="paint the boat"))).active
     assert line == {"task": "paint the boat"}

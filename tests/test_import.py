@@ -25,7 +25,7 @@ from scrubjay.cli import arguments, main, parser, reasons
 from scrubjay.cli.table import COMMANDS
 from scrubjay.importers import SourceFormat, parse
 from scrubjay.importers.parsing import digest
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_io.sqlite import driver
 
 ROOT = Path(__file__).parent.parent
@@ -650,9 +650,9 @@ def test_the_formats_of_the_line_are_those_that_are_read() -> None:
 
 @pytest.mark.anyio
 async def test_two_devices_that_import_one_text_from_their_own_folders_are_not_in_conflict(
-    opened: Callable[..., AbstractAsyncContextManager[Service]], tmp_path: Path
+    opened: Callable[..., AbstractAsyncContextManager[Application]], tmp_path: Path
 ) -> None:
-    async def hear(one: Service, other: Service) -> None:
+    async def hear(one: Application, other: Application) -> None:
         said = [
             (op.seq, op.data)
             for op in await other.store.write(lambda tx: tx.queries.ops.unsent(other.store.device, 0, 1_000))

@@ -22,13 +22,13 @@ from scrubjay import settings as options
 from scrubjay.api.caller import PERSON
 from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.settings import Settings
 from scrubjay.store import check
 from scrubjay.transports.client import discover
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 WRITERS = 16
 EVENTS = int(os.environ.get("SCRUBJAY_WRITERS_EVENTS", "50"))
 
@@ -120,7 +120,7 @@ def test_sixteen_processes_and_their_readers_lose_and_double_nothing(chosen: Set
 
 @pytest.mark.anyio
 async def test_many_tasks_of_one_process_lose_and_double_nothing(opened: Opener) -> None:
-    async def write(service: Service, who: int) -> None:
+    async def write(service: Application, who: int) -> None:
         for n in range(12):
             draft = EventDraft(
                 agent="t", session_id="s", type=EventType.USER_MESSAGE, text=f"{who}/{n}", dedupe_key=f"{who}/{n}"
@@ -130,7 +130,7 @@ async def test_many_tasks_of_one_process_lose_and_double_nothing(opened: Opener)
             if n % 4 == 3:
                 await service.call(PERSON, "forget", api.ForgetRequest(ref=f"{who}/{n}"))
 
-    async def read(service: Service) -> None:
+    async def read(service: Application) -> None:
         for _ in range(20):
             await service.call(PERSON, "recall", api.RecallRequest(query="memory"))
             await service.call(PERSON, "list", api.ListRequest())

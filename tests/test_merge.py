@@ -38,7 +38,7 @@ from scrubjay.retrieval.filters import Filters
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import rank
 from scrubjay.service import index_maintainer
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import EventFilter, MemoryWrite, Outgoing, Received, Store, Transaction, file, op_ingest, rows
 from scrubjay.store.rows import EVENT_COLUMNS, GRIP_COLUMNS, MEMORY_COLUMNS
 from scrubjay_io.sqlite import driver
@@ -50,7 +50,7 @@ from scrubjay_shared.records import Event, EventType, Grip, MemoryDraft, Op, Rol
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = 1_800_000_000_000
 
 
@@ -1035,11 +1035,11 @@ def test_the_row_of_an_event_is_that_of_its_record_and_gives_its_bytes_again(
 # --- a service around it ------------------------------------------------------------------------------------------------
 
 
-async def received(service: Service, log: Sequence[tuple[int, bytes | None]], name: str = "ab" * 16) -> Received:
+async def received(service: Application, log: Sequence[tuple[int, bytes | None]], name: str = "ab" * 16) -> Received:
     return await service.store.write(lambda tx: tx.ingest.receive(name, log))
 
 
-async def test_what_came_from_another_device_is_recalled_at_once(service: Service) -> None:
+async def test_what_came_from_another_device_is_recalled_at_once(service: Application) -> None:
     asked: list[str] = []
     service.on_work = asked.append
     memory = ops.memory_body(id_of(1), {Field.CONTENT: "the harbour is quvexzoldrun blue", Field.CREATED_AT: NOW})
@@ -1093,7 +1093,7 @@ async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Ope
     assert holders() == []
 
 
-async def test_a_person_lists_conflicts_and_keeps_one_of_the_versions(service: Service) -> None:
+async def test_a_person_lists_conflicts_and_keeps_one_of_the_versions(service: Application) -> None:
     entry = await service.call(PERSON, "add", MemoryDraft(content="begin", name="boat"))
     memory_id = entry.memory.id
     here = await said_by(service.store)
@@ -1115,7 +1115,7 @@ async def test_a_person_lists_conflicts_and_keeps_one_of_the_versions(service: S
         await service.call(PERSON, "resolve", request)
 
 
-async def test_writing_a_field_again_settles_its_conflict(service: Service) -> None:
+async def test_writing_a_field_again_settles_its_conflict(service: Application) -> None:
     entry = await service.call(PERSON, "add", MemoryDraft(content="ours", name="boat"))
     body = ops.memory_body(entry.memory.id, {Field.CONTENT: "theirs"})
     await received(service, [op(1, OpType.MEMORY, body)])

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from scrubjay.service.service import Service
+    from scrubjay.service.application import Application
 
-    Opener = Callable[..., AbstractAsyncContextManager[Service]]
+    Opener = Callable[..., AbstractAsyncContextManager[Application]]
 
 pytestmark = pytest.mark.anyio
 

@@ -27,13 +27,13 @@ from scrubjay import api, model_choice
 from scrubjay.api.caller import PERSON
 from scrubjay.models import catalog, http, slot
 from scrubjay.policy import DEFAULT, ModelPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import Transaction
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOTHING = api.Nothing()
 QUESTION = api.RecallRequest(query="where does the kitten sleep?")
 QUICK = replace(DEFAULT, models=ModelPolicy(question_seconds=0.4, rest_seconds=0.2))
@@ -119,7 +119,7 @@ def server() -> Iterator[EmbeddingServer]:
         running.hole.close()
 
 
-async def say(service: Service, *texts: str) -> None:
+async def say(service: Application, *texts: str) -> None:
     drafts = tuple(EventDraft(agent="t", session_id="s", type=EventType.USER_MESSAGE, text=text) for text in texts)
     await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=False))
 
@@ -130,7 +130,7 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def timed(service: Service) -> tuple[float, api.RecallAnswer]:
+async def timed(service: Application) -> tuple[float, api.RecallAnswer]:
     began = time.monotonic()
     answer = await service.call(PERSON, "recall", QUESTION)
     return time.monotonic() - began, answer
@@ -420,7 +420,7 @@ async def test_a_reranker_that_was_repaired_is_used_and_its_error_goes(opened: O
 
 
 async def test_a_look_for_work_reads_no_more_in_a_large_store(opened: Opener, server: EmbeddingServer) -> None:
-    async def statements(service: Service) -> list[str]:
+    async def statements(service: Application) -> list[str]:
         asked: list[str] = []
         for connection in service.store._open:
             await connection.call(lambda raw: raw.set_trace_callback(asked.append))

@@ -18,7 +18,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.models import catalog
 from scrubjay.service import index_maintainer as module
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import save_index, saved_index
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
@@ -26,7 +26,7 @@ from scrubjay_shared.scoring import encode_vector
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = Millis(1_800_000_000_000)
 SECRET = "quvexzoldrun"
 QUESTIONS = ("boats in June", SECRET, "bicycles", "painted ferries", "lighthouse")
@@ -49,7 +49,7 @@ def said(text: str, n: int) -> EventDraft:
     return EventDraft(agent="test", session_id=f"s{n % 3}", type=EventType.USER_MESSAGE, text=text, ts=Millis(NOW + n))
 
 
-async def fill(service: Service) -> None:
+async def fill(service: Application) -> None:
     texts = [f"We decided to paint boat number {n} blue in June." for n in range(20)]
     texts.append(f"I prefer {SECRET} gondolas to ferries in the morning.")
     await service.call(PERSON, "ingest", api.IngestRequest(events=tuple(said(text, n) for n, text in enumerate(texts))))
@@ -58,7 +58,7 @@ async def fill(service: Service) -> None:
     await embed(service)
 
 
-async def embed(service: Service) -> None:
+async def embed(service: Application) -> None:
     """Give every owner without one a vector."""
     space = await service.store.write(lambda tx: tx.vectors.enter_space(SPACE))
     waiting = await service.store.read(lambda q: q.embed_queue.first(10_000))
@@ -67,7 +67,7 @@ async def embed(service: Service) -> None:
     await service.store.write(lambda tx: tx.vectors.put(space, rows))
 
 
-async def answers(service: Service) -> list[Any]:
+async def answers(service: Application) -> list[Any]:
     """What is answered to some questions, and which vectors are held."""
     index = service._maintainer.index
     held = {
@@ -96,7 +96,7 @@ async def reopened(opened: Opener, copy: Path) -> tuple[list[Any], list[Any], bo
         return with_copy, await answers(service), used
 
 
-async def change(service: Service) -> None:
+async def change(service: Application) -> None:
     """Do to a store what can be done to it short of erasing."""
     await service.call(
         PERSON,

@@ -17,18 +17,18 @@ from scrubjay.api.caller import PERSON
 from scrubjay.jobs.registry import Trigger
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOTHING = api.Nothing()
 
 
 @asynccontextmanager
-async def scheduled(service: Service) -> AsyncIterator[Scheduler]:
+async def scheduled(service: Application) -> AsyncIterator[Scheduler]:
     await service.scheduler.start()
     try:
         yield service.scheduler
@@ -43,21 +43,21 @@ async def until(holds: Callable[[], Awaitable[Any]]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def say(service: Service, text: str) -> None:
+async def say(service: Application, text: str) -> None:
     draft = EventDraft(agent="test", session_id="s", type=EventType.USER_MESSAGE, text=text)
     await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
 
 
-async def job(service: Service, name: str) -> api.Job:
+async def job(service: Application, name: str) -> api.Job:
     return next(found for found in (await service.call(PERSON, "status", NOTHING)).jobs if found.name == name)
 
 
-async def learned(service: Service) -> bool:
+async def learned(service: Application) -> bool:
     ran = await job(service, "learn")
     return ran.runs > 0 and ran.last_error is None and not ran.running and not ran.pending
 
 
-async def test_what_is_said_is_learned_without_being_asked(service: Service) -> None:
+async def test_what_is_said_is_learned_without_being_asked(service: Application) -> None:
     async with scheduled(service):
         await say(service, "I prefer tea to coffee in the morning.")
         await until(lambda: learned(service))
@@ -77,7 +77,7 @@ async def test_what_a_crash_left_undone_is_found_at_the_start(opened: Opener) ->
         await until(lambda: learned(service))
 
 
-async def test_work_that_comes_while_a_job_runs_is_done_too(service: Service) -> None:
+async def test_work_that_comes_while_a_job_runs_is_done_too(service: Application) -> None:
     async with scheduled(service):
         for n in range(40):
             await say(service, f"We decided to paint boat number {n} blue.")
@@ -86,7 +86,7 @@ async def test_work_that_comes_while_a_job_runs_is_done_too(service: Service) ->
     assert len((await service.call(PERSON, "list", api.ListRequest(limit=100))).entries) == 40
 
 
-async def test_a_job_that_fails_shows_it_and_is_done_at_the_next_look(service: Service) -> None:
+async def test_a_job_that_fails_shows_it_and_is_done_at_the_next_look(service: Application) -> None:
     def trigger(sql: str) -> Callable[[Any], Any]:
         return lambda connection: connection.execute(sql)
 
@@ -108,7 +108,7 @@ async def test_a_job_that_fails_shows_it_and_is_done_at_the_next_look(service: S
     assert healed.failures == failed.failures
 
 
-async def _failed(service: Service) -> bool:
+async def _failed(service: Application) -> bool:
     return (await job(service, "learn")).failures > 0
 
 
@@ -134,7 +134,7 @@ class Counter:
             raise self.error
 
 
-async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Service) -> None:
+async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Application) -> None:
     counter = Counter()
     async with scheduled(service) as scheduler:
         scheduler.add(counter)
@@ -150,7 +150,7 @@ async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Service)
     assert "counter" not in [found.name for found in await service.scheduler.jobs()]
 
 
-async def job_ran(service: Service, name: str) -> bool:
+async def job_ran(service: Application, name: str) -> bool:
     return (await job(service, name)).runs > 0
 
 
@@ -168,7 +168,7 @@ async def test_a_paused_job_is_left_alone_until_it_is_resumed_also_after_a_resta
     assert (paused.paused, paused.runs, paused.pending, paused.next_run) == (True, 0, 1, None)
 
 
-async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(service: Service) -> None:
+async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(service: Application) -> None:
     counter = Counter()
     service.scheduler.add(counter)
     await service.scheduler.pause("counter")
@@ -199,7 +199,7 @@ async def test_the_last_runs_are_kept_and_no_more(opened: Opener) -> None:
 
 
 async def test_a_job_that_fails_with_an_error_of_its_own_does_not_stop_the_others(
-    service: Service, caplog: pytest.LogCaptureFixture
+    service: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken, sound = Counter(), Counter()
     broken.error = RuntimeError("the words of a memory")
@@ -217,7 +217,7 @@ async def test_a_job_that_fails_with_an_error_of_its_own_does_not_stop_the_other
     assert "the words of a memory" not in caplog.text
 
 
-async def test_looks_that_a_sleeping_machine_missed_are_made_once(service: Service) -> None:
+async def test_looks_that_a_sleeping_machine_missed_are_made_once(service: Application) -> None:
     counter = Counter()
     async with scheduled(service) as scheduler:
         scheduler.add(counter)
@@ -238,11 +238,11 @@ async def test_counts_of_recall_are_written_down_by_their_job(opened: Opener) ->
         await until(lambda: _counted(service))
 
 
-async def _counted(service: Service) -> bool:
+async def _counted(service: Application) -> bool:
     return (await service.call(PERSON, "get", api.RefRequest(ref="zebra"))).memory.access_count == 1
 
 
-async def test_maintenance_leaves_nothing_in_the_log(service: Service) -> None:
+async def test_maintenance_leaves_nothing_in_the_log(service: Application) -> None:
     await say(service, "hello")
 
     await service.maintain.run()
@@ -250,7 +250,7 @@ async def test_maintenance_leaves_nothing_in_the_log(service: Service) -> None:
     assert service.store.path.with_name("memory.db-wal").stat().st_size == 0
 
 
-async def test_stopping_waits_for_what_runs_and_starts_nothing_more(service: Service) -> None:
+async def test_stopping_waits_for_what_runs_and_starts_nothing_more(service: Application) -> None:
     async with scheduled(service) as scheduler:
         await say(service, "I prefer tea to coffee in the morning.")
         await scheduler.stop()

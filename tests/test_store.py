@@ -27,7 +27,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import Transaction, check, checksums, file, find_damage, rows, snapshots
 from scrubjay.store.file import Migration
 from scrubjay_io.sqlite import driver
@@ -45,16 +45,16 @@ from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Op
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Service]]
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
 NOW = Millis(1_800_000_000_000)
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 
 async def main():
-    service = await Service.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
+    service = await Application.open(Path(sys.argv[1]), models_dir=Path(sys.argv[1]).parent, model="none")
     print("open", flush=True)
     await asyncio.sleep(600)
 
@@ -66,12 +66,12 @@ def said(text: str, session: str = "s1", **more: Any) -> EventDraft:
     return EventDraft(agent="test", session_id=session, type=EventType.USER_MESSAGE, text=text, **more)
 
 
-async def tell(service: Service, *texts: str, session: str = "s1") -> tuple[str, ...]:
+async def tell(service: Application, *texts: str, session: str = "s1") -> tuple[str, ...]:
     events = tuple(said(text, session, dedupe_key=f"{session}/{text[:100]}") for text in texts)
     return (await service.call(PERSON, "ingest", api.IngestRequest(events=events))).ids
 
 
-async def told(service: Service) -> list[str]:
+async def told(service: Application) -> list[str]:
     page = await service.call(PERSON, "events", api.EventsRequest(limit=500))
     return [event.text for event in page.events]
 
@@ -98,14 +98,14 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-async def lane(service: Service) -> list[int]:
+async def lane(service: Application) -> list[int]:
     return [row[0] for row in await service.store.read(lambda q: q.fetch("select seq from op order by seq"))]
 
 
 # --- a new file ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_new_store_is_ours_whole_and_private(service: Service, store_path: Path) -> None:
+async def test_a_new_store_is_ours_whole_and_private(service: Application, store_path: Path) -> None:
     assert stat.S_IMODE(store_path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store_path.parent.stat().st_mode) == 0o700
     assert check(store_path) == []
@@ -450,12 +450,12 @@ async def test_events_can_be_neither_changed_nor_deleted_by_sql(sql: str, opened
         connection.execute(sql)
 
 
-async def test_a_reader_cannot_write(service: Service) -> None:
+async def test_a_reader_cannot_write(service: Application) -> None:
     with pytest.raises(UnavailableError):
         await service.store.read(lambda q: q.fetch("insert into meta (key, value) values ('x', 'y')"))
 
 
-async def test_a_write_that_fails_takes_no_number_and_nobody_elses_write(service: Service) -> None:
+async def test_a_write_that_fails_takes_no_number_and_nobody_elses_write(service: Application) -> None:
     def bad(tx: Transaction) -> None:
         tx.memories.write([])
         tx.events.append([replace(_event(tx), text="never")], learn=True)
@@ -476,7 +476,7 @@ def _event(tx: Transaction) -> Any:
     return replace(cleaned, id=tx.new_id())
 
 
-async def cap(service: Service, spare_pages: int) -> None:
+async def cap(service: Application, spare_pages: int) -> None:
     """Leave the file room for a few pages more, or lift the limit again (0)."""
 
     def limit(connection: Any) -> None:
@@ -503,7 +503,7 @@ async def test_a_full_disk_says_so_and_loses_nothing_that_was_acknowledged(opene
         assert await lane(service) == [1, 2]
 
 
-async def test_a_write_too_large_for_the_disk_does_not_fail_the_small_ones_beside_it(service: Service) -> None:
+async def test_a_write_too_large_for_the_disk_does_not_fail_the_small_ones_beside_it(service: Application) -> None:
     await cap(service, 60)
     large = service.call(PERSON, "ingest", api.IngestRequest(events=(said("x" * 900_000),)))
     small = [tell(service, f"text {n}") for n in range(20)]
@@ -520,13 +520,13 @@ import asyncio, resource, sys
 from pathlib import Path
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import EventDraft, EventType
 
 async def main():
     path = Path(sys.argv[1])
-    service = await Service.open(path, models_dir=path.parent, model="none")
+    service = await Application.open(path, models_dir=path.parent, model="none")
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
     for n in range(10_000):
         draft = EventDraft(agent="a", session_id="s", type=EventType.NOTE, text=f"{n} " + "word " * 200)
@@ -560,12 +560,12 @@ async def test_a_system_that_stops_taking_bytes_costs_no_acknowledged_event(open
     assert check(store_path) == []
 
 
-async def disconnect(service: Service) -> None:
+async def disconnect(service: Application) -> None:
     """Take the file away from under the writer: its commit fails, and so does the rollback after it."""
     await service.store.write(lambda tx: tx._context.connection.close())
 
 
-async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_for_ever(service: Service) -> None:
+async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_for_ever(service: Application) -> None:
     await tell(service, "before")
     waiting = [disconnect(service), *(tell(service, f"text {n}") for n in range(300))]
 
@@ -581,7 +581,7 @@ async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_fo
 
 
 async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: Opener, store_path: Path) -> None:
-    service = await Service.open(store_path, models_dir=store_path.parent, model="none")
+    service = await Application.open(store_path, models_dir=store_path.parent, model="none")
     await tell(service, "before")
     with pytest.raises(UnavailableError):
         await disconnect(service)
@@ -593,7 +593,7 @@ async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: 
         assert await told(again) == ["before"]
 
 
-async def test_status_says_that_the_store_stopped_writing(service: Service) -> None:
+async def test_status_says_that_the_store_stopped_writing(service: Application) -> None:
     before = (await service.call(PERSON, "status", api.Nothing())).warnings
     with pytest.raises(UnavailableError):
         await disconnect(service)
@@ -604,7 +604,7 @@ async def test_status_says_that_the_store_stopped_writing(service: Service) -> N
     )
 
 
-async def test_a_caller_that_goes_away_does_not_take_its_write_back(service: Service) -> None:
+async def test_a_caller_that_goes_away_does_not_take_its_write_back(service: Application) -> None:
     task = asyncio.create_task(tell(service, "said and gone"))
     await asyncio.sleep(0)
     task.cancel()
@@ -685,12 +685,12 @@ def test_the_bytes_of_an_events_op_can_be_made_again_from_its_row(found: list[tu
         asyncio.run(run(folder))
 
 
-def _opened(path: Path) -> AbstractAsyncContextManager[Service]:
+def _opened(path: Path) -> AbstractAsyncContextManager[Application]:
     from contextlib import asynccontextmanager  # noqa: PLC0415 - Hypothesis takes no function-scoped fixture
 
     @asynccontextmanager
-    async def open_() -> AsyncIterator[Service]:
-        service = await Service.open(path, models_dir=path.parent, model="none")
+    async def open_() -> AsyncIterator[Application]:
+        service = await Application.open(path, models_dir=path.parent, model="none")
         try:
             yield service
         finally:
@@ -715,7 +715,7 @@ verbs = st.tuples(
 )
 
 
-async def act(service: Service, verb: str, one: int, two: int) -> None:
+async def act(service: Application, verb: str, one: int, two: int) -> None:
     """Do something, as a caller would who does not know whether it is possible."""
     names = ("alpha", "beta", "gamma")
     name = names[one % 3]
@@ -749,7 +749,7 @@ async def act(service: Service, verb: str, one: int, two: int) -> None:
         return
 
 
-async def assert_tables_in_step(service: Service) -> None:
+async def assert_tables_in_step(service: Application) -> None:
     """Check that full text, grips and names say what the events and memories do."""
 
     def look(tx: Transaction) -> None:
@@ -827,7 +827,7 @@ async def test_a_rebuild_repairs_what_was_damaged(opened: Opener, store_path: Pa
     assert rebuilt.after == whole
 
 
-async def test_what_is_said_during_a_rebuild_is_found_after_it(service: Service) -> None:
+async def test_what_is_said_during_a_rebuild_is_found_after_it(service: Application) -> None:
     await tell(service, *(f"filler number {n}" for n in range(300)))
 
     async def keep_talking() -> None:
@@ -992,7 +992,7 @@ async def test_a_restore_brings_what_stands_in_the_log_of_the_copy(
 # --- reading ------------------------------------------------------------------------------------------------------------
 
 
-async def free_bytes(service: Service) -> int:
+async def free_bytes(service: Application) -> int:
     free, page = (await service.store.read(lambda q: q.fetch("select * from pragma_freelist_count, pragma_page_size")))[
         0
     ]
@@ -1017,7 +1017,7 @@ async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, st
     assert check(store_path) == []
 
 
-async def test_writes_go_on_while_the_file_is_made_smaller(service: Service) -> None:
+async def test_writes_go_on_while_the_file_is_made_smaller(service: Application) -> None:
     ids = await tell(service, *(f"{n} " + "about the harbour " * 2_000 for n in range(150)))
     for event_id in ids:
         await service.call(PERSON, "forget", api.ForgetRequest(ref=event_id))

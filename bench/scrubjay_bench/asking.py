@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_bench.configurations import Configuration, Fused, Measured, Scored
 from scrubjay_bench.conversations import Conversation, Question
 from scrubjay_bench.fillings import Filled, Keeper
@@ -82,7 +82,7 @@ async def ask(
 
 
 async def _asked(
-    service: Service, part: Configuration, conversation: str, question: str, kinds: tuple[str, ...]
+    service: Application, part: Configuration, conversation: str, question: str, kinds: tuple[str, ...]
 ) -> api.RecallAnswer:
     policy = part.policy_for(conversation)
     if service.policy.recall is not policy:

@@ -28,7 +28,7 @@ from scrubjay.importers import export_format
 from scrubjay.ingest import intake
 from scrubjay.models import catalog
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.settings import NO_MODEL
 from scrubjay.store import rows
 from scrubjay_bench import daemons
@@ -143,12 +143,14 @@ class Keeper:
         return catalog.EMBEDDERS[self.model].space if self.model in catalog.EMBEDDERS else self.model
 
     @asynccontextmanager
-    async def opened(self, filled: Filled, now: Callable[[], Millis], scratch: Path | None) -> AsyncIterator[Service]:
+    async def opened(
+        self, filled: Filled, now: Callable[[], Millis], scratch: Path | None
+    ) -> AsyncIterator[Application]:
         """Yield a service on a copy of the store; its `policy` may be replaced between questions."""
         with daemons.scratch(scratch) as folder:
             path = folder / STORE
             shutil.copyfile(filled.path, path)
-            service = await Service.open(
+            service = await Application.open(
                 path,
                 models_dir=self.models_dir,
                 model=self.model,
@@ -175,7 +177,7 @@ async def _fill(
     # The same ids and times on every filling: a store that is made again is the same store.
     draw = random.Random(f"{conversation.name} {filling.value}")
     now = conversation.end
-    service = await Service.open(
+    service = await Application.open(
         path, models_dir=keeper.models_dir, model=keeper.model, now=lambda: now, entropy=draw.randbytes
     )
     try:
@@ -201,7 +203,7 @@ async def _fill(
     return _documents(conversation, turns, covers, memories, path)
 
 
-async def _say(service: Service, conversation: Conversation, *, learn: bool) -> dict[str, str]:
+async def _say(service: Application, conversation: Conversation, *, learn: bool) -> dict[str, str]:
     """Send the turns as an agent would. Returns the turn of each event; one that says nothing becomes none."""
     turns: dict[str, str] = {}
     for start in range(0, len(conversation.turns), BATCH):
@@ -226,7 +228,9 @@ def _draft(conversation: Conversation, turn: Turn) -> EventDraft:
     )
 
 
-async def _state(service: Service, conversation: Conversation, events: dict[str, str]) -> dict[str, tuple[str, ...]]:
+async def _state(
+    service: Application, conversation: Conversation, events: dict[str, str]
+) -> dict[str, tuple[str, ...]]:
     """Import the shipped facts as an export would hold them, with a grip on their turn where that is stored too."""
     turns = {turn.id: turn for turn in conversation.turns}
     lines = [export_format.header("bench", conversation.end, version=1)]
@@ -287,7 +291,7 @@ def _id(ts: Millis, *parts: object) -> str:
     return ulid(ts, hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:10])
 
 
-async def _exported(service: Service) -> tuple[list[Memory], list[Grip]]:
+async def _exported(service: Application) -> tuple[list[Memory], list[Grip]]:
     """Read the memories back the way anyone can: from an export."""
     data = b"".join([line async for line in service.stream(PERSON, "export", api.Nothing())])
     kept = [line.memory for line in export_format.read("export", data).lines if line.memory is not None]

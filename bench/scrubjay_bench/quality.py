@@ -15,7 +15,7 @@ import msgspec
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay_bench import daemons
 from scrubjay_bench.figures import Figure
 from scrubjay_bench.plan import Plan
@@ -66,7 +66,7 @@ async def _asked(plan: Plan, modes: tuple[api.Mode, ...]) -> dict[api.Mode, Foun
     lines = (samples / "conversation.jsonl").read_bytes().splitlines()
     questions = json.loads((samples / "questions.json").read_bytes())
     with daemons.scratch(plan.scratch) as folder:
-        service = await Service.open(Path(folder) / "memory.db", models_dir=plan.models_dir, model=plan.model)
+        service = await Application.open(Path(folder) / "memory.db", models_dir=plan.models_dir, model=plan.model)
         try:
             drafts = tuple(msgspec.json.decode(line, type=EventDraft) for line in lines)
             ids = (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts))).ids

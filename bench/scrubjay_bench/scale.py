@@ -18,7 +18,7 @@ from typing import Any
 
 from scrubjay import api, policy
 from scrubjay.api.caller import PERSON
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.transports.client import Client
 from scrubjay_bench import daemons, footprint, recalling, stores
 from scrubjay_bench.corpus import Corpus
@@ -145,7 +145,7 @@ async def _compare(rounds: Rounds, plan: Plan, path: Path, texts: Iterator[str])
     """Note how many of the first ten hits are those that come when every row is scored."""
     usual = policy.DEFAULT
     exact = replace(usual, recall=replace(usual.recall, exhaustive=ALL))
-    service = await Service.open(path, models_dir=plan.models_dir, model=plan.model)
+    service = await Application.open(path, models_dir=plan.models_dir, model=plan.model)
     try:
         for _ in range(plan.rounds):
             shared = []

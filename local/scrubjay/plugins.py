@@ -27,8 +27,8 @@ from scrubjay_shared.extras import install_command
 if TYPE_CHECKING:
     from scrubjay.api.operations import Operation
     from scrubjay.jobs.registry import Job
+    from scrubjay.service.application import Application
     from scrubjay.service.handlers import Handler
-    from scrubjay.service.service import Service
     from scrubjay.settings import Settings
 
 GROUP = "scrubjay.workers"
@@ -51,7 +51,7 @@ class Plugin:
 class Plugins:
     """The plugins of one daemon."""
 
-    def __init__(self, service: Service, settings: Settings) -> None:
+    def __init__(self, service: Application, settings: Settings) -> None:
         self._service = service
         self._settings = settings
         self._running: dict[str, Plugin] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.transports import local
 from scrubjay_shared.clock import Millis
 from scrubjay_sync.api.registry import OPERATIONS
@@ -27,7 +27,7 @@ class LocalTransport:
         """Open the store. Raises ConflictError when another process has it."""
         self._portal = local.Portal()
         try:
-            self._service: Service = self._portal.run(Service.configured(chosen, os.environ))
+            self._service: Application = self._portal.run(Application.configured(chosen, os.environ))
             client = SyncClient(
                 self._service.store,
                 chosen.data_dir,

@@ -21,7 +21,7 @@ from scrubjay_sync.operations.dispatch import HANDLERS, Handler
 
 if TYPE_CHECKING:
     from scrubjay.api.caller import Caller
-    from scrubjay.service.service import Service
+    from scrubjay.service.application import Application
     from scrubjay.settings import Settings
 
 # httpx2 logs every request with its address at INFO; ours say what was done.
@@ -30,7 +30,7 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 log = logging.getLogger(__name__)
 
 
-async def start(service: Service, settings: Settings) -> Plugin:
+async def start(service: Application, settings: Settings) -> Plugin:
     """Return the operations over the daemon's store; its rounds begin at once if this machine is logged in.
 
     A login that cannot be opened (its keys are gone) is logged, and each operation says what to do: logging out of it

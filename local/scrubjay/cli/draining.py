@@ -40,7 +40,7 @@ def finish(store: Transport, out: Output, *, wait: bool) -> None:
 def settled(store: Transport, out: Output) -> api.SettleAnswer:
     """Wait until all is learned and embedded, and show how far it is. Returns what could not be done.
 
-    The jobs do the work and the bar follows them; the verb `settle` then does what they left.
+    The jobs do the work and the bar follows them; the operation `settle` then does what they left.
     """
     with out.progress() as bar:
         task = bar.add_task("learning", total=None)

@@ -1,4 +1,4 @@
-"""From a command line to the store it means: its settings, its door, and the texts and times it was given."""
+"""From a command line to the store it means: its settings, its transport, and the texts and times it was given."""
 
 from __future__ import annotations
 

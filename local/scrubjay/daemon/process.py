@@ -33,7 +33,7 @@ from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
 from scrubjay.plugins import Plugins
 from scrubjay.policy import DEFAULT, MemoryPolicy
-from scrubjay.service.service import Service
+from scrubjay.service.application import Application
 from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import Running, discover
@@ -236,7 +236,7 @@ def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
     )
 
 
-async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Event) -> Service | Running:
+async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Event) -> Application | Running:
     """Open the store, or return the daemon that has it.
 
     Waits for a daemon or a command that is on its way out, but not for a program that keeps the store open.
@@ -244,7 +244,7 @@ async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Even
     deadline = time.monotonic() + policy.daemon.handover_seconds
     while True:
         try:
-            return await Service.configured(settings, os.environ, policy=policy)
+            return await Application.configured(settings, os.environ, policy=policy)
         except StoreInUseError as error:
             found = await asyncio.to_thread(_answering, settings.data_dir)
             if found is not None:

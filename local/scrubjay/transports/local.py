@@ -32,7 +32,7 @@ from scrubjay.transports.http.routes import BY_OPERATION
 from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
 
 if TYPE_CHECKING:
-    from scrubjay.service.service import Service
+    from scrubjay.service.application import Application
 
 T = TypeVar("T")
 HAND_OVER_S = 2.0
@@ -353,17 +353,17 @@ def closed() -> ScrubjayError:
     return UnavailableError("this store is closed", hint="open it again")
 
 
-async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> Service:
+async def _open(path: Path, chosen: settings.Settings, *, background: bool) -> Application:
     # numpy, the index, the scheduler: who goes through the daemon must not wait for them
-    from scrubjay.service.service import Service  # noqa: PLC0415
+    from scrubjay.service.application import Application  # noqa: PLC0415
 
-    service = await Service.configured(chosen, os.environ, path=path)
+    service = await Application.configured(chosen, os.environ, path=path)
     if background:
         await service.scheduler.start()
     return service
 
 
-async def _close(service: Service) -> None:
+async def _close(service: Application) -> None:
     try:
         await service.scheduler.stop()
     finally:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from scrubjay.plugins import Plugins
-    from scrubjay.service.service import Service
+    from scrubjay.service.application import Application
 
 JSON = "application/json"
 
@@ -45,7 +45,7 @@ OLD_PLUGIN_PATH = "/v1/workers/{plugin}/{name}"
 
 
 def create_app(
-    service: Service,
+    service: Application,
     *,
     token: str,
     agent_token: str,
@@ -117,7 +117,7 @@ def create_app(
     return app
 
 
-async def _readyz(service: Service, instance: str, request: Request) -> Response:
+async def _readyz(service: Application, instance: str, request: Request) -> Response:
     """Answer whether requests are served, and where nothing can be stored any more, why."""
     failure = service.failure
     if failure is not None:
@@ -126,7 +126,9 @@ async def _readyz(service: Service, instance: str, request: Request) -> Response
     return _json({"ready": ready, "instance": instance}, status=200 if ready else 503)
 
 
-async def _call_plugin(service: Service, plugins: Plugins | None, policy: MemoryPolicy, request: Request) -> Response:
+async def _call_plugin(
+    service: Application, plugins: Plugins | None, policy: MemoryPolicy, request: Request
+) -> Response:
     """Run an operation of another package. Not in the OpenAPI document: it is between its commands and it alone."""
     given = request.path_params
     name = f"{given['plugin']}.{given['name']}" if "plugin" in given else given["name"]

@@ -119,7 +119,7 @@ def _parameter(name: str, place: str, schema: Schema) -> Schema:
 
 
 def _beside() -> dict[str, Schema]:
-    """Return the routes that are no verbs: the export's stream and the probes."""
+    """Return the routes beside the unary operations: the export's stream and the probes."""
 
     def plain(name: str, summary: str, media_type: str, schema: Schema) -> Schema:
         return {

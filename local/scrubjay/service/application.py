@@ -1,9 +1,9 @@
-"""The product as verbs. Each takes one request of `api` and returns one answer; doors only translate to them.
+"""The application: an open store with everything around it, and each operation bound to its handler.
 
-Theory of operation. A verb validates, decides with the pure modules, and acts through the store. Writes are durable
-when a verb returns. What they leave to be done (distilling, embedding) is found by looking at the store, never kept in
-memory, so that a crash loses nothing and repeats a step with the same result. The index in memory follows the store's
-commits in their order; `recall` reads only it and the rows of its hits.
+Theory of operation. A handler validates, asks `api.access`, decides with the pure modules, and acts through the store.
+Writes are durable when it returns. What they leave to be done (distilling, embedding) is found by looking at the store,
+never kept in memory, so that a crash loses nothing and repeats a step with the same result. The index in memory follows
+the store's commits in their order; `recall` reads only it and the rows of its hits.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ T = TypeVar("T")
 NO_MODEL = "none"
 
 
-class Service:
-    """An open store with everything around it. Made by `Service.open`."""
+class Application:
+    """Composes the parts around one store, and closes them. Made by `Application.open`."""
 
     def __init__(self, store: Store, policy: MemoryPolicy, named: ModelSettings, now: Callable[[], Millis]) -> None:
         self.store = store
@@ -205,7 +205,7 @@ class Service:
         threads: int | None = None,
         now: Callable[[], Millis] = lambda: Millis(time.time_ns() // 1_000_000),
         entropy: Callable[[int], bytes] = os.urandom,
-    ) -> Service:
+    ) -> Application:
         """Open the store at `path` and load its index. Raises what `Store.open` raises.
 
         `model` names the embedding model and `reranker` the reranking model, which is used where it is installed;
@@ -235,7 +235,7 @@ class Service:
     @classmethod
     async def configured(
         cls, settings: Settings, environ: Mapping[str, str], *, path: Path | None = None, policy: MemoryPolicy = DEFAULT
-    ) -> Service:
+    ) -> Application:
         """Open the store that the settings name (or the one at `path`) with the models that they choose.
 
         `environ` holds the key of an embeddings server under the name that the settings give. Raises as `open`.
