@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quick_disk import quick_folder
-from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows, tables
+from scrubjay.store import MemoryWrite, Store, Transaction, embed_queue, file, rows
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
@@ -284,15 +284,18 @@ async def test_a_store_of_the_schema_before_is_queued_when_its_model_is_used(tmp
         )
     )
     await store.close()
+    older = tmp_path / "older.db"
     with closing(driver.connect(str(path))) as connection:
-        for table in ("unembedded", "refused", "embed_queue"):
-            connection.execute(f"drop table {table}")
-        for table in set(tables.CHECKSUMMED) - {"refused", "embed_queue"}:
-            connection.execute(f"alter table {table} drop column crc")
-        connection.execute("pragma user_version = 3")
+        seed = dict(connection.execute("select key, value from meta"))
+        file.prepare(older, file.migrations()[:3], lambda: seed)
+        connection.execute("attach ? as older", (str(older),))
+        for table in ("event", "op", "memory", "session", "space", "embedding"):
+            held = [row[1] for row in connection.execute(f"pragma older.table_info({table})")]
+            columns = ", ".join(held)
+            connection.execute(f"insert into older.{table} ({columns}) select {columns} from main.{table}")
         connection.commit()
 
-    store = await opened(path, 2)
+    store = await opened(older, 2)
     try:
         number = await store.write(lambda tx: tx.vectors.enter_space("a"))
 
