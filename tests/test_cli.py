@@ -24,6 +24,7 @@ from scrubjay import api
 from scrubjay.cli import arguments, extensions, main, parser, reference, times
 from scrubjay.cli.errors import of_os_error
 from scrubjay.cli.render import hits, words
+from scrubjay.cli.render.history import named, shortened
 from scrubjay.cli.table import COMMANDS
 from scrubjay_shared import errors, records
 from scrubjay_shared.clock import Millis
@@ -972,3 +973,19 @@ def test_commands_go_through_a_running_daemon(shell: Shell, monkeypatch: pytest.
     assert (stopped["state"], stopped["pid"], stopped["killed"]) == ("stopped", started["pid"], False)
     assert shell.json("daemon", "stop")["already"] is True
     assert shell.json("get", "database")["memory"]["id"] == added["memory"]["id"]
+
+
+def test_an_import_is_undone_by_the_beginning_of_its_cause_as_history_shows_it(shell: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Drinks\n\nI prefer green tea.\n", encoding="utf-8")
+    shell.run("import", str(notes))
+    _, out, _ = shell.run("history", "--kind", "import", "--json")
+    cause = json.loads(out)["causes"][0]
+
+    code, out, err = shell.run("undo", cause["id"][: len("import:") + 12], "--json")
+
+    assert (code, err) == (0, "")
+    assert len(json.loads(out)["archived"]) == 1
+    assert json.loads(shell.run("list", "--json")[1])["entries"] == []
+    assert len(json.loads(shell.run("list", "--archived", "--json")[1])["entries"]) == 1
+    assert shortened(cause["id"]) in named(cause["id"], cause["label"]) == f"{shortened(cause['id'])} of notes.md"

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from scrubjay.api import Cause, HistoryAnswer, UndoAnswer
 from scrubjay.cli import times
-from scrubjay.cli.render.layout import table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 
 SHOWN = 20
@@ -24,12 +23,11 @@ def history(answer: HistoryAnswer, *, one: bool) -> RenderableType:
         return Group(*lines)
     if not answer.causes:
         return Text("nothing changed yet")
-    table = table_of("when", "cause", "of", "changed")
-    for cause in answer.causes:
-        table.add_row(
-            times.moment(cause.ts), shortened(cause.id), Text(one_line(cause.label, 40)), Text(_summary(cause))
-        )
-    return table
+    lines = []
+    for cause in answer.causes:  # no table: what `undo` takes must stand whole, however narrow the terminal
+        line = Text(f"{times.moment(cause.ts)}  ").append(named(cause.id, cause.label), style="bold")
+        lines.append(line.append(f"  {_summary(cause)}", style="dim"))
+    return Group(*lines)
 
 
 def shortened(cause: str) -> str:
@@ -38,9 +36,15 @@ def shortened(cause: str) -> str:
     return f"{clean(kind)}:{short(place)}"
 
 
+def named(cause: str, label: str) -> str:
+    """Return a cause and what it was about: the name of a file, or of an undo the cause that it took back."""
+    about = shortened(label) if label and cause.startswith("undo:") else one_line(label, 60)
+    return shortened(cause) + (f" of {about}" if about else "")
+
+
 def written_by(cause: str, label: str) -> str:
     """Return what wrote something, in words."""
-    return f"by {shortened(cause)}" + (f" of {one_line(label, 60)}" if label else "")
+    return f"by {named(cause, label)}"
 
 
 def _summary(cause: Cause) -> str:
