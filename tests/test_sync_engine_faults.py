@@ -237,7 +237,7 @@ async def test_an_op_of_an_unknown_type_is_kept_and_the_lane_goes_on(pair: tuple
 
     found = await one.sync()
 
-    assert found.parked == 1
+    assert found.quarantined == 1
     assert found.synced
     assert await one.contents() == ["an ordinary one after it"]
 

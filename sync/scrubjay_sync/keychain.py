@@ -33,7 +33,7 @@ SYSTEM = (
     "keyring.backends.macOS",
     "keyring.backends.Windows",
 )
-"""The keychains that systems have. Others (keyrings.alt, fail, null) are none, or keep secrets in plain files."""
+"""The keychains that systems have. Others (keyrings.alt, fail, null) store nothing, or store plain files."""
 
 
 class Backend(Protocol):

@@ -105,7 +105,7 @@ def checkpoint(seal: SealContext, seen: Checkpoint, signer: Signer) -> Opened:
     envelope = _sealed(seal, ObjectKind.BEACON, payload, signer)
     if envelope is None:
         raise TooLargeError(
-            "the account has too many lanes for one beacon",
+            "the account has too many lanes for one checkpoint",
             hint="scrubjay sync scopes list shows the scopes; delete what is not used",
         )
     return Opened(envelope=envelope, checkpoint=seen)

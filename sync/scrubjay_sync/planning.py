@@ -33,7 +33,7 @@ def due(now: Millis, first: Millis | None, last: Millis | None, *, quiet: bool, 
     """Return when the next round should begin.
 
     `first` and `last` are when the oldest and the newest write were made that no round has taken up; None when there
-    is none. Leaving ends the wait: whoever stops runs a round at once.
+    is none. A scheduler that is closed does not wait: it runs a last round at once.
     """
     if first is None or last is None:
         return Millis(now + policy.idle_ms)

@@ -81,7 +81,7 @@ def save(data_dir: Path, profile: Profile) -> None:
 
 
 def erase(data_dir: Path) -> None:
-    """Forget the login: sync is off. Doing it twice is doing it once."""
+    """Forget the login: sync is off. A second call does nothing."""
     path_in(data_dir).unlink(missing_ok=True)
 
 

@@ -40,4 +40,4 @@ class Vault(Protocol):
         """Replace the sealed keyring."""
 
     async def erase(self) -> None:
-        """Delete all of it. Doing it twice is doing it once."""
+        """Delete all of it. A second call does nothing."""

@@ -43,7 +43,7 @@ async def log_out(machine: Machine, member: Member | None) -> None:
 
 
 async def leave(store: Store, vault: Vault, entropy: Entropy) -> None:
-    """Erase what a store keeps of its account, its memories excepted. Doing it twice is doing it once."""
+    """Erase what a store keeps of its account, except for its memories. A second call does nothing."""
     state = await store.read(lambda q: q.replication.state())
     if state is not None:
         after = await confirmed_seq(store, bytes.fromhex(store.device), state.sealed_seq)

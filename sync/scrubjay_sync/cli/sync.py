@@ -39,7 +39,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(command: Command) -> int:
-    """Sync once, watch, or look."""
+    """Run a round, rounds until Ctrl-C, or a subcommand."""
     command.require_login()
     if command.line.subcommand:
         return SUBCOMMANDS[command.line.subcommand](command) or 0

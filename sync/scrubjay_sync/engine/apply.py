@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -21,8 +20,6 @@ from scrubjay_sync.engine.refusals import REFUSED
 from scrubjay_sync.engine.results import Tally
 from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
-
-log = logging.getLogger(__name__)
 
 
 async def receive_objects(context: Context, objects: Sequence[Envelope], tally: Tally, *, cursor: str | None) -> None:
@@ -81,10 +78,10 @@ async def apply_objects(
             tx.replication.set_state(cursor=cursor)
         return told
 
-    for applied, conflicts, parked, erased in await context.store.write(work):
+    for applied, conflicts, quarantined, erased in await context.store.write(work):
         tally.ops_received += applied
         tally.conflicts += conflicts
-        tally.parked += parked
+        tally.quarantined += quarantined
         tally.erased |= erased
     for lane, found in accepted:
         for one in found:
@@ -112,7 +109,7 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
 
 
 def _joined(pieces: bytes) -> bytes:
-    """Return the op of all its parts. What does not join is returned as it is, and the store parks it."""
+    """Return the op of all its parts. What does not join is returned as it is, and the store quarantines it."""
     try:
         return joined([pieces])
     except MalformedError:
@@ -126,5 +123,5 @@ def _entities(data: bytes | None, device: str, seq: int) -> tuple[str, ...]:
     try:
         op = ops.decode(data, device=device, seq=seq)
     except CorruptError:
-        return ()  # it is parked, and placed nowhere
+        return ()  # it is quarantined, and belongs to no scope
     return () if ops.problem(op) else (ops.owner_of(op) or ops.entity_of(op),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 from scrubjay.store.replication_state import Lane, SyncState
@@ -18,8 +17,6 @@ from scrubjay_sync.engine.refusals import REFUSED, VERIFY, short
 from scrubjay_sync.engine.results import Progress, Tally
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 async def pin_lanes(context: Context, heads: Heads) -> SyncState:

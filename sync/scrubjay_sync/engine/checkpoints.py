@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 from scrubjay.store.replication_state import Lane
@@ -18,8 +17,6 @@ from scrubjay_sync.engine.refusals import VERIFY, short, subject
 from scrubjay_sync.engine.results import Tally
 from scrubjay_sync.packing import Checkpoint
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally: Tally) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,8 +12,6 @@ from scrubjay_sync import packing, planning
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.packing import Opened, SealContext
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 def seal_next(context: Context, tx: Transaction) -> int:

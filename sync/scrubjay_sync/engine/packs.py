@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,8 +19,6 @@ from scrubjay_sync.engine.results import Progress, Tally
 from scrubjay_sync.packing import Opened, SealContext
 from scrubjay_sync.planning import LaneId, Outcome
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 async def pack_lanes(context: Context, tally: Tally) -> None:
@@ -145,7 +142,7 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
 
 
 async def _adopt_served_pack(context: Context, lane: Lane, n: int, tally: Tally) -> bool:
-    """Keep the pack that the server has at a place in the place of what we hold there; say whether there is one.
+    """Replace what we hold at a place by the pack that the server has there. Returns whether it has one.
 
     The answer to a pack of ours was lost, and ours was planned anew since, with other ends: a server never cuts one
     object in two. Or somebody else packs this lane too.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrubjay.store.replication_state import Lane
 from scrubjay_shared.errors import (
     BrokenChainError,
@@ -20,8 +18,6 @@ from scrubjay_sync.engine.refusals import VERIFY, short
 from scrubjay_sync.engine.results import RestartRoundError, Tally
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,8 +20,6 @@ from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import subject
 from scrubjay_sync.engine.results import Progress, RestartRoundError, Tally
 from scrubjay_sync.planning import Outcome
-
-log = logging.getLogger(__name__)
 
 
 async def push_all(context: Context, tally: Tally) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrubjay_shared.errors import (
     CorruptError,
     MalformedError,
@@ -16,9 +14,6 @@ from scrubjay_shared.errors import (
     from_code,
 )
 from scrubjay_shared.wire import Pushed
-
-log = logging.getLogger(__name__)
-
 
 REFUSED = (CorruptError, MalformedError, UpdateNeededError, RevokedError)
 """What one object can be refused for; everything else ends the round."""

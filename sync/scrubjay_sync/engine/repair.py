@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from scrubjay.store.replication_state import Lane
@@ -16,8 +15,6 @@ from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import short, subject
 from scrubjay_sync.engine.results import Progress, Tally
 from scrubjay_sync.planning import Outcome
-
-log = logging.getLogger(__name__)
 
 
 async def repair_server(context: Context, lost: Sequence[tuple[Lane, int]], tally: Tally) -> None:

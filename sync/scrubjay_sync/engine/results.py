@@ -36,7 +36,7 @@ class Round:
     repaired: int = 0
     packed: int = 0
     conflicts: int = 0
-    parked: int = 0
+    quarantined: int = 0
     new_incarnation: bool = False
     erased: bool = False
     errors: tuple[ScrubjayError, ...] = ()
@@ -52,7 +52,7 @@ class Tally:
     repaired: int = 0
     packed: int = 0
     conflicts: int = 0
-    parked: int = 0
+    quarantined: int = 0
     new_incarnation: bool = False
     erased: bool = False
     errors: list[ScrubjayError] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Tally:
             repaired=self.repaired,
             packed=self.packed,
             conflicts=self.conflicts,
-            parked=self.parked,
+            quarantined=self.quarantined,
             new_incarnation=self.new_incarnation,
             erased=self.erased,
             errors=tuple(self.errors),

@@ -143,7 +143,7 @@ class Engine:
         return await pull.settle(context, heads, tally)
 
     async def _record_error(self, error: ScrubjayError) -> None:
-        """Keep what ended a round, for whoever asks; a store that cannot be written says so itself."""
+        """Keep what ended a round, for `status`. A store that cannot be written reports that itself."""
         alarming = isinstance(error, (CorruptError, RevokedError))
 
         def keep(tx: Transaction) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,8 +9,6 @@ from scrubjay.store.replication_state import Alarm, SyncState
 from scrubjay_shared.clock import Millis
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.policy import SYNC
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

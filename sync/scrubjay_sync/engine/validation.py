@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from scrubjay.store.replication_state import Lane
@@ -22,8 +21,6 @@ from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED, VERIFY, short
 from scrubjay_sync.engine.results import RestartRoundError, Tally
 from scrubjay_sync.packing import Opened
-
-log = logging.getLogger(__name__)
 
 
 async def check_own(context: Context, lane: Lane, run: Sequence[Envelope]) -> None:

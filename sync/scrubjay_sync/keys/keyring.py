@@ -154,7 +154,8 @@ def wrap_limited_keyring(
 ) -> Wrap:
     """Return an extract of keyring `version`, signed by the account and sealed to a limited device.
 
-    The signature stands inside: without it, whoever knows the device's public key could give it keys of his own.
+    The signature is part of what is sealed: without it, anybody who knows the device's public key could give it other
+    keys.
     """
     payload = msgspec.msgpack.encode(extract)
     signature = root.sign(_signed_message(account, target, version, payload))
