@@ -67,20 +67,15 @@ def visible_memories(index: Index, filters: Filters) -> Mask | None:
     own = scope == index.names.scopes.find(Scope.USER)
     if filters.caller_project is not None:
         own |= (scope == index.names.scopes.find(Scope.PROJECT)) & (
-            _is(resource, index.names.resources.find(filters.caller_project))
-            | ((resource == -1) & _is(memories["project"], index.names.projects.find(filters.caller_project)))
+            (resource == index.names.resources.find(filters.caller_project))
+            | ((resource == -1) & (memories["project"] == index.names.projects.find(filters.caller_project)))
         )
     if filters.caller_session is not None:
         own |= (scope == index.names.scopes.find(Scope.SESSION)) & (
-            _is(resource, index.names.resources.find(filters.caller_session))
-            | _is(memories["session"], index.names.sessions.find(filters.caller_session))
+            (resource == index.names.resources.find(filters.caller_session))
+            | (memories["session"] == index.names.sessions.find(filters.caller_session))
         )
     return np.asarray(own & memories["alive"], np.bool_)
-
-
-def _is(column: Mask, number: int) -> Mask:
-    """Return where a column holds a name. One that the index does not know is nowhere: -1 stands for "none" there."""
-    return np.asarray((column == number) & (number >= 0), np.bool_)
 
 
 def wanted_events(index: Index, filters: Filters) -> Mask | None:
