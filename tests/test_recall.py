@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrubjay.index import table as tables
 from scrubjay.index import vectors as vector_blocks
 from scrubjay.index.documents import EVENT, MEMORY, EventDoc, MemoryDoc
 from scrubjay.index.index import Index
@@ -555,6 +556,7 @@ def test_weighted_mode_scores_every_row_and_copies_no_more_than_a_block_of_vecto
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(vector_blocks, "BLOCK", 8)
+    monkeypatch.setattr(tables, "_PICKED", 8)
     copied: list[int] = []
     real = Table.vectors
 

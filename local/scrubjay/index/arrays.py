@@ -70,7 +70,7 @@ def floor_of_best(values: npt.NDArray[Any], count: int) -> Any:
         floor = np.partition(sample, len(sample) - taken)[len(sample) - taken]
         if np.count_nonzero(values >= floor) >= count:
             return floor
-    return values.min(initial=np.inf)
+    return values.min() if len(values) else 0
 
 
 def packed_strings(strings: Sequence[str | None]) -> npt.NDArray[np.uint8]:
