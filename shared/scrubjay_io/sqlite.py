@@ -40,3 +40,8 @@ class Connection(aiosqlite.Connection):
         """Run `work(connection)`, the driver's own connection, in the connection's thread."""
         result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
         return result
+
+    async def close(self) -> None:
+        """Close it and wait for its thread: aiosqlite answers a moment before the thread has ended."""
+        await super().close()
+        self._thread.join()  # it has nothing left to do but return
