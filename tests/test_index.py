@@ -17,6 +17,7 @@ from scrubjay.index import ids, postings
 from scrubjay.index import index as index_module
 from scrubjay.index import table as tables
 from scrubjay.index import vectors as vector_blocks
+from scrubjay.index.arrays import floor_of_best
 from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay.index.index import Index
 from scrubjay.index.table import Table
@@ -484,3 +485,12 @@ def test_a_hundred_thousand_short_documents_stay_within_their_memory() -> None:
     index.set_vectors([f"m{n}" for n in range(10_000)], *vectors(10_000, d=384))
 
     assert index.nbytes < 10_000 * 1000  # bytes: a tenth of the documents, and of 100 MB
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32])
+def test_the_floor_of_the_best_is_reached_by_as_many_as_are_asked_for(kind: type) -> None:
+    values = np.arange(5000, dtype=kind)
+
+    for count in (1, 10, 4999, 5000, 6000):
+        assert np.count_nonzero(values >= floor_of_best(values, count)) >= min(count, len(values))
+    assert np.count_nonzero(values[:0] >= floor_of_best(values[:0], 3)) == 0

@@ -131,7 +131,7 @@ def check_memory(caller: Caller, draft: MemoryDraft) -> None:
 def check_layer(caller: Caller, layer: Layer) -> None:
     """Check that a caller may put something into a layer. Raises DeniedError."""
     if caller.principal is Principal.AGENT and layer in ALWAYS_LOADED:
-        raise DeniedError(f"an agent does not write the {layer} layer", hint="ask the person: scrubjay identity")
+        raise DeniedError(f"an agent does not write the {layer} layer", hint="ask the person: scrubjay context sets it")
 
 
 def check_name(caller: Caller, name: str) -> None:
