@@ -648,14 +648,14 @@ def test_an_answer_with_large_texts_is_sent_as_the_json_it_is(words: str, more: 
         Quote(event_id="e", session_id="s", ts=Millis(0), utc_offset=0, speaker="user", text=text_) for text_ in more
     )
     hit = Hit(id="m", kind="memory", text=words, score=1.0, ts=Millis(0), type="fact", sources=quotes)
-    answer = api.RecallAnswer(hits=(hit, hit), mode="keyword", tokens=1, elapsed_ms=0.5)
+    answer = api.RecallResponse(hits=(hit, hit), mode="keyword", tokens=1, elapsed_ms=0.5)
 
     assert b"".join(piecewise.encoded(answer)) == msgspec.json.encode(answer)
 
 
 def test_no_piece_of_an_answer_is_much_larger_than_what_is_encoded_at_a_time() -> None:
     hit = Hit(id="m", kind="memory", text=LARGE * 2, score=1.0, ts=Millis(0), type="fact")
-    answer = api.RecallAnswer(hits=(hit,), mode="keyword", tokens=1, elapsed_ms=0.5)
+    answer = api.RecallResponse(hits=(hit,), mode="keyword", tokens=1, elapsed_ms=0.5)
 
     assert max(map(len, piecewise.encoded(answer))) <= 2 * piecewise.SENT_BYTES
 

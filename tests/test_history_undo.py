@@ -29,7 +29,7 @@ async def add(service: Application, content: str, **more: Any) -> str:
     return (await service.call(PERSON, "add", MemoryDraft(content=content, **more))).memory.id
 
 
-async def load(service: Application, name: str = "notes.md", data: bytes = NOTES, **more: Any) -> api.ImportAnswer:
+async def load(service: Application, name: str = "notes.md", data: bytes = NOTES, **more: Any) -> api.ImportResponse:
     return await service.call(PERSON, "import", api.ImportRequest(name=name, data=data, **more))
 
 
@@ -45,7 +45,7 @@ async def last(service: Application, kind: str) -> api.Cause:
     return (await causes(service, kind))[0]
 
 
-async def undo(service: Application, cause: str, *, dry_run: bool = False) -> api.UndoAnswer:
+async def undo(service: Application, cause: str, *, dry_run: bool = False) -> api.UndoResponse:
     return await service.call(PERSON, "undo", api.UndoRequest(cause=cause, dry_run=dry_run))
 
 

@@ -1313,7 +1313,7 @@ def test_the_command_line_lists_conflicts_and_settles_them(
     (found,) = run("conflicts")["conflicts"]
     values = {found["shown"], *(other["value"] for other in found["others"])}
     assert (found["memory_id"], found["field"], values) == (memory_id, "content", {"ours", "theirs\x1b[2J"})
-    answer = api.ConflictsAnswer(conflicts=(msgspec.convert(found, api.Conflict),))
+    answer = api.ConflictsResponse(conflicts=(msgspec.convert(found, api.Conflict),))
     console = Console(file=io.StringIO(), width=200)
     console.print(conflicts.conflicts(answer, {}))
     printed = console.file.getvalue()  # type: ignore[attr-defined]

@@ -130,7 +130,7 @@ async def until(holds: Callable[[], Any]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def timed(service: Application) -> tuple[float, api.RecallAnswer]:
+async def timed(service: Application) -> tuple[float, api.RecallResponse]:
     began = time.monotonic()
     answer = await service.call(PERSON, "recall", QUESTION)
     return time.monotonic() - began, answer

@@ -63,7 +63,7 @@ def said(text: str, session: str = "s1", **more: Any) -> EventDraft:
     return EventDraft(**(fields | more))
 
 
-async def ingest(service: Application, *drafts: EventDraft, learn: bool = True) -> api.IngestAnswer:
+async def ingest(service: Application, *drafts: EventDraft, learn: bool = True) -> api.IngestResponse:
     return await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=learn))
 
 
@@ -156,7 +156,7 @@ async def test_a_batch_with_one_bad_event_stores_none_of_it(service: Application
 
 
 async def test_an_empty_batch_is_no_error(service: Application) -> None:
-    assert await ingest(service) == api.IngestAnswer(accepted=0, duplicates=0, ids=())
+    assert await ingest(service) == api.IngestResponse(accepted=0, duplicates=0, ids=())
 
 
 async def test_a_batch_beyond_the_limit_is_refused(opened: Opener) -> None:

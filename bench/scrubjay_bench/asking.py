@@ -83,11 +83,11 @@ async def ask(
 
 async def _asked(
     service: Application, part: Configuration, conversation: str, question: str, kinds: tuple[str, ...]
-) -> api.RecallAnswer:
+) -> api.RecallResponse:
     policy = part.policy_for(conversation)
     if service.policy.recall is not policy:
         service.policy = replace(service.policy, recall=policy)
-    answer: api.RecallAnswer = await service.call(
+    answer: api.RecallResponse = await service.call(
         PERSON,
         "recall",
         api.RecallRequest(

@@ -106,8 +106,8 @@ class Memory:
         """Return identity and active layer as text, within their budgets; it says so itself when it had to cut."""
         return self._context().text
 
-    def _context(self) -> api.ContextAnswer:
-        answer: api.ContextAnswer = self.call(
+    def _context(self) -> api.ContextResponse:
+        answer: api.ContextResponse = self.call(
             "context", api.ContextRequest(project=self._project, session_id=self._session)
         )
         return answer
@@ -168,7 +168,7 @@ class Memory:
         rerank: bool = True,
         scope: Scope | str | None = None,
         agent: str | None = None,
-    ) -> api.RecallAnswer:
+    ) -> api.RecallResponse:
         """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`.
 
         `since` belongs to the period and `until` does not: a `datetime` (a naive one is local time), or UTC
@@ -191,7 +191,7 @@ class Memory:
             neighbours=neighbours,
             rerank=rerank,
         )
-        answer: api.RecallAnswer = self.call("recall", request)
+        answer: api.RecallResponse = self.call("recall", request)
         return answer
 
     def get(self, ref: str) -> api.Entry:
@@ -207,7 +207,7 @@ class Memory:
         memory_type: MemoryType | str | None = None,
         kind: Kind | str | None = None,
         layer: Layer | str | None = None,
-    ) -> api.ListAnswer:
+    ) -> api.ListResponse:
         """Return a page of memories, newest first."""
         request = api.ListRequest(
             limit=limit,
@@ -218,7 +218,7 @@ class Memory:
             project=self._project,
             session_id=self._session,
         )
-        answer: api.ListAnswer = self.call("list", request)
+        answer: api.ListResponse = self.call("list", request)
         return answer
 
     def update(
@@ -263,15 +263,15 @@ class Memory:
 
     def history(
         self, cause: str | None = None, *, kind: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> api.HistoryAnswer:
+    ) -> api.HistoryResponse:
         """Return the runs and requests that changed the memory, newest first; or what one of them did."""
         request = api.HistoryRequest(cause=cause, kind=kind, limit=limit, cursor=cursor)
-        answer: api.HistoryAnswer = self.call("history", request)
+        answer: api.HistoryResponse = self.call("history", request)
         return answer
 
-    def undo(self, cause: str, *, dry_run: bool = False) -> api.UndoAnswer:
+    def undo(self, cause: str, *, dry_run: bool = False) -> api.UndoResponse:
         """Take back what a run or a request wrote, where nobody has changed it since."""
-        answer: api.UndoAnswer = self.call("undo", api.UndoRequest(cause=cause, dry_run=dry_run))
+        answer: api.UndoResponse = self.call("undo", api.UndoRequest(cause=cause, dry_run=dry_run))
         return answer
 
     def rename(self, ref: str, name: str) -> api.Entry:
@@ -289,25 +289,25 @@ class Memory:
         )
         return answer
 
-    def forget(self, ref: str, *, keep_sources: bool = False) -> api.ForgetAnswer:
+    def forget(self, ref: str, *, keep_sources: bool = False) -> api.ForgetResponse:
         """Erase a memory, or an event by its id, and the words it was read from unless `keep_sources`."""
-        answer: api.ForgetAnswer = self.call(
+        answer: api.ForgetResponse = self.call(
             "forget",
             api.ForgetRequest(ref=ref, keep_sources=keep_sources, project=self._project, session_id=self._session),
         )
         return answer
 
-    def why(self, ref: str) -> api.WhyAnswer:
+    def why(self, ref: str) -> api.WhyResponse:
         """Return the passages a memory was read from, and everything that happened to it."""
-        answer: api.WhyAnswer = self.call("why", self._ref(ref))
+        answer: api.WhyResponse = self.call("why", self._ref(ref))
         return answer
 
     # Events, files, and the store as a whole.
 
-    def ingest(self, events: Iterable[EventDraft | Mapping[str, Any]], *, learn: bool = True) -> api.IngestAnswer:
+    def ingest(self, events: Iterable[EventDraft | Mapping[str, Any]], *, learn: bool = True) -> api.IngestResponse:
         """Append what was said; it is durable on return, and learned from in the background (`settle` waits)."""
         drafts = tuple(each if isinstance(each, EventDraft) else draft(each) for each in events)
-        answer: api.IngestAnswer = self.call("ingest", api.IngestRequest(events=drafts, learn=learn))
+        answer: api.IngestResponse = self.call("ingest", api.IngestRequest(events=drafts, learn=learn))
         return answer
 
     def import_file(
@@ -318,7 +318,7 @@ class Memory:
         only: str | None = None,
         dry_run: bool = False,
         restore: bool = False,
-    ) -> api.ImportAnswer:
+    ) -> api.ImportResponse:
         """Learn from a transcript, a conversation, notes or an export. Importing the same again adds nothing.
 
         With `restore`, the file is an export of your own, and its layers and trust are put back as they stand in it.
@@ -334,12 +334,12 @@ class Memory:
             place=str(path.resolve()),
             restore=restore,
         )
-        answer: api.ImportAnswer = self.call("import", request)
+        answer: api.ImportResponse = self.call("import", request)
         return answer
 
-    def settle(self, timeout_s: float = 60.0) -> api.SettleAnswer:
+    def settle(self, timeout_s: float = 60.0) -> api.SettleResponse:
         """Wait until everything is learned and embedded, for at most `timeout_s`; returns what is still waiting."""
-        answer: api.SettleAnswer = self.call("settle", api.SettleRequest(timeout_ms=round(timeout_s * 1000)))
+        answer: api.SettleResponse = self.call("settle", api.SettleRequest(timeout_ms=round(timeout_s * 1000)))
         return answer
 
     def export(self, path: str | Path, *, force: bool = False) -> int:
@@ -356,14 +356,14 @@ class Memory:
             file.flush()
         return lines
 
-    def backup(self, path: str | Path, *, force: bool = False) -> api.PathAnswer:
+    def backup(self, path: str | Path, *, force: bool = False) -> api.PathResponse:
         """Write a checked copy of the store while it is in use. Raises as `export`."""
         request = api.PathRequest(path=str(Path(path).absolute()), force=force)
-        answer: api.PathAnswer = self.call("backup", request)
+        answer: api.PathResponse = self.call("backup", request)
         return answer
 
     def stats(self) -> dict[str, Any]:
-        """Return counts and sizes: `{"memories": 324, "identity_keys": 3, ...}`, the fields of `StatsAnswer`."""
+        """Return counts and sizes: `{"memories": 324, "identity_keys": 3, ...}`, the fields of `StatsResponse`."""
         counts: dict[str, Any] = msgspec.to_builtins(self.call("stats", api.Nothing()))
         return counts
 
@@ -375,7 +375,7 @@ class Memory:
         until: Millis | datetime | None = None,
         limit: int = 100,
         cursor: str | None = None,
-    ) -> api.EventsAnswer:
+    ) -> api.EventsResponse:
         """Return a page of events in time order, from `since` to before `until`: see `recall`."""
         request = api.EventsRequest(
             session_id=session_id,
@@ -385,7 +385,7 @@ class Memory:
             limit=limit,
             cursor=cursor,
         )
-        answer: api.EventsAnswer = self.call("events", request)
+        answer: api.EventsResponse = self.call("events", request)
         return answer
 
     def _ref(self, ref: str) -> api.RefRequest:

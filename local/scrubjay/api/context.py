@@ -22,7 +22,7 @@ class ContextRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextAnswer:
+class ContextResponse:
     """What an agent loads at its start: identity and active layer as text. `cut` names what did not fit.
 
     `notes` say when nothing belongs to the project that was named.

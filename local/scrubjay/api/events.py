@@ -25,7 +25,7 @@ class IngestRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestAnswer:
+class IngestResponse:
     """What became of a batch: durable when this is returned. `ids` stand in the order of the drafts.
 
     An id of an event that was already there is that event's; "" stands where the draft was skipped.
@@ -51,7 +51,7 @@ class EventsRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsAnswer:
+class EventsResponse:
     """A page of events and the cursor of the next, None at the end. A page of large texts ends before its limit.
 
     `notes` say when nothing belongs to `project`.
@@ -63,7 +63,7 @@ class EventsAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionsAnswer:
+class SessionsResponse:
     """All sessions, newest first."""
 
     sessions: tuple[Session, ...]

@@ -60,7 +60,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyAnswer:
+class WhyResponse:
     """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since."""
 
     entry: Entry
@@ -102,7 +102,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConflictsAnswer:
+class ConflictsResponse:
     """The open conflicts, by memory and field."""
 
     conflicts: tuple[Conflict, ...]

@@ -44,7 +44,7 @@ class ListRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListAnswer:
+class ListResponse:
     """A page of entries and the cursor of the next, None at the end. A page of large texts ends before its limit.
 
     `notes` say when nothing belongs to `project`.
@@ -111,7 +111,7 @@ class ForgetRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetAnswer:
+class ForgetResponse:
     """What is gone: memories and events by id. `sources` counts the passages blanked out of events.
 
     `copies` are files beside the store, made before, that may still hold the words: backups, and stores that a restore

@@ -60,17 +60,17 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="ingest",
             request=api.IngestRequest,
-            response=api.IngestAnswer,
+            response=api.IngestResponse,
             summary="Append events; durable when answered, learned from in the background.",
         ),
         Operation(
             name="events",
             request=api.EventsRequest,
-            response=api.EventsAnswer,
+            response=api.EventsResponse,
             summary="Page through events in time order.",
         ),
         Operation(
-            name="sessions", request=api.Nothing, response=api.SessionsAnswer, summary="All sessions, newest first."
+            name="sessions", request=api.Nothing, response=api.SessionsResponse, summary="All sessions, newest first."
         ),
         Operation(
             name="add",
@@ -81,7 +81,7 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="list",
             request=api.ListRequest,
-            response=api.ListAnswer,
+            response=api.ListResponse,
             summary="Page through memories, newest first.",
         ),
         Operation(
@@ -96,7 +96,7 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="forget",
             request=api.ForgetRequest,
-            response=api.ForgetAnswer,
+            response=api.ForgetResponse,
             summary="Erase a memory (or an event, by its id) and the words it was read from.",
         ),
         Operation(
@@ -111,27 +111,27 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="why",
             request=api.RefRequest,
-            response=api.WhyAnswer,
+            response=api.WhyResponse,
             summary="The passages a memory was read from, and its history.",
         ),
         Operation(
             name="history",
             request=api.HistoryRequest,
-            response=api.HistoryAnswer,
+            response=api.HistoryResponse,
             summary="What changed the memory: runs and requests, newest first; or what one of them did.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="undo",
             request=api.UndoRequest,
-            response=api.UndoAnswer,
+            response=api.UndoResponse,
             summary="Take back what a run or a request wrote, where nobody has changed it since.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="conflicts",
             request=api.ConflictsRequest,
-            response=api.ConflictsAnswer,
+            response=api.ConflictsResponse,
             summary="Fields that devices wrote without having seen each other's values.",
         ),
         Operation(
@@ -144,33 +144,33 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="recall",
             request=api.RecallRequest,
-            response=api.RecallAnswer,
+            response=api.RecallResponse,
             summary="Memories and events that answer a question, best first.",
         ),
         Operation(
             name="context",
             request=api.ContextRequest,
-            response=api.ContextAnswer,
+            response=api.ContextResponse,
             summary="What an agent loads at its start: identity and active layer.",
         ),
         Operation(
             name="set_identity",
             request=api.SlotRequest,
-            response=api.ContextAnswer,
+            response=api.ContextResponse,
             summary="Set one line of the identity layer.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="set_active",
             request=api.SlotRequest,
-            response=api.ContextAnswer,
+            response=api.ContextResponse,
             summary="Set one line of the active layer.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="import",
             request=api.ImportRequest,
-            response=api.ImportAnswer,
+            response=api.ImportResponse,
             summary="Import a file's bytes (base64 in JSON); idempotent.",
             principals=PERSON_ONLY,
         ),
@@ -182,38 +182,41 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Everything that is not derived, one JSON object a line.",
             principals=PERSON_ONLY,
         ),
-        Operation(name="stats", request=api.Nothing, response=api.StatsAnswer, summary="Counts and sizes."),
+        Operation(name="stats", request=api.Nothing, response=api.StatsResponse, summary="Counts and sizes."),
         Operation(
-            name="status", request=api.Nothing, response=api.StatusAnswer, summary="Process, store, models and jobs."
+            name="status", request=api.Nothing, response=api.StatusResponse, summary="Process, store, models and jobs."
         ),
         Operation(
             name="settle",
             request=api.SettleRequest,
-            response=api.SettleAnswer,
+            response=api.SettleResponse,
             summary="Wait until everything received has been learned and embedded.",
         ),
         Operation(
             name="backup",
             request=api.PathRequest,
-            response=api.PathAnswer,
+            response=api.PathResponse,
             summary="Write a checked copy of the store while it runs.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="rebuild",
             request=api.RebuildRequest,
-            response=api.RebuildAnswer,
+            response=api.RebuildResponse,
             summary="Derive everything again from events and ops.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="models",
             request=api.Nothing,
-            response=api.ModelsAnswer,
+            response=api.ModelsResponse,
             summary="Embedding and reranking models, and progress.",
         ),
         Operation(
-            name="jobs", request=api.Nothing, response=api.JobsAnswer, summary="The background jobs, and how they are."
+            name="jobs",
+            request=api.Nothing,
+            response=api.JobsResponse,
+            summary="The background jobs, and how they are.",
         ),
         Operation(
             name="run_job",
@@ -225,27 +228,27 @@ OPERATIONS: dict[str, Operation] = _named(
         Operation(
             name="pause_job",
             request=api.JobRequest,
-            response=api.JobsAnswer,
+            response=api.JobsResponse,
             summary="Leave a background job alone until it is resumed.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="resume_job",
             request=api.JobRequest,
-            response=api.JobsAnswer,
+            response=api.JobsResponse,
             summary="Have a paused background job look for work again.",
             principals=PERSON_ONLY,
         ),
         Operation(
             name="job_runs",
             request=api.JobRunsRequest,
-            response=api.JobRunsAnswer,
+            response=api.JobRunsResponse,
             summary="The last runs of background jobs, newest first.",
         ),
         Operation(
             name="use_model",
             request=api.ModelRequest,
-            response=api.ModelsAnswer,
+            response=api.ModelsResponse,
             summary="Embed or rerank with another model from now on.",
             principals=PERSON_ONLY,
         ),

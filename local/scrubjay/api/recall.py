@@ -86,7 +86,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallAnswer:
+class RecallResponse:
     """Hits, best first. `mode` is what was really done.
 
     `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.

@@ -13,7 +13,7 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatsAnswer:
+class StatsResponse:
     """Counts and sizes of the store. `refused` texts are those that the model refused to embed."""
 
     memories: int
@@ -54,7 +54,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobsAnswer:
+class JobsResponse:
     """The background jobs."""
 
     jobs: tuple[Job, ...]
@@ -86,14 +86,14 @@ class JobRunsRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRunsAnswer:
+class JobRunsResponse:
     """Runs, newest first. Only the last 50 of each job are kept."""
 
     runs: tuple[JobRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusAnswer:
+class StatusResponse:
     """How the daemon is: process, store, models, jobs.
 
     A model's state is "loaded", "idle" (loaded when it is next needed), "none", "absent" (a reranker that is not
@@ -123,7 +123,7 @@ class SettleRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettleAnswer:
+class SettleResponse:
     """What is still waiting; zeros when all is done."""
 
     to_learn: int
@@ -155,7 +155,7 @@ class ModelState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsAnswer:
+class ModelsResponse:
     """The models, and how far embedding has come in the space in use.
 
     `refused` texts are found by their words alone. `notes` say where another model is named than the one in use.

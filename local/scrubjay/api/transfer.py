@@ -28,7 +28,7 @@ class ImportRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportAnswer:
+class ImportResponse:
     """What an import took and what it skipped, by reason. Importing the same again adds nothing.
 
     `memories` counts new notes and updated ones. `renamed` counts notes whose name another memory has: theirs is longer
@@ -58,7 +58,7 @@ class PathRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathAnswer:
+class PathResponse:
     """A file that was written and checked: its path, size and SHA-256."""
 
     path: str
@@ -74,7 +74,7 @@ class RebuildRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebuildAnswer:
+class RebuildResponse:
     """What was derived again, and the digest of the view before and after (equal, unless it was damaged)."""
 
     memories: int

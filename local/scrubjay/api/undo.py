@@ -43,7 +43,7 @@ class CausedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryAnswer:
+class HistoryResponse:
     """Causes, newest first; of one cause, its changes as well. `next` is the cursor of the page after."""
 
     causes: tuple[Cause, ...] = ()
@@ -68,7 +68,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoAnswer:
+class UndoResponse:
     """What was taken back. `undo` is the cause of that, to be undone in its turn; None where nothing was written.
 
     `archived` are memories that the cause had made, `restored` those that are no longer archived, `reverted` others

@@ -19,7 +19,7 @@ def always_loaded(store: Transport) -> AlwaysLoaded:
         entries: list[api.Entry] = []
         cursor: str | None = None
         while True:
-            page: api.ListAnswer = store.call("list", api.ListRequest(layer=layer, cursor=cursor))
+            page: api.ListResponse = store.call("list", api.ListRequest(layer=layer, cursor=cursor))
             entries += page.entries
             cursor = page.next
             if cursor is None:

@@ -17,5 +17,5 @@ def report_of(health: Health) -> DaemonReport:
         pid=None if running is None else running.pid,
         address=None if running is None else f"http://{running.host}:{running.port}",
         socket=None if running is None else running.socket,
-        status=None if health.answer is None else msgspec.convert(health.answer, api.StatusAnswer),
+        status=None if health.answer is None else msgspec.convert(health.answer, api.StatusResponse),
     )

@@ -37,7 +37,7 @@ def finish(store: Transport, out: Output, *, wait: bool) -> None:
         )
 
 
-def settled(store: Transport, out: Output) -> api.SettleAnswer:
+def settled(store: Transport, out: Output) -> api.SettleResponse:
     """Wait until all is learned and embedded, and show how far it is. Returns what could not be done.
 
     The jobs do the work and the bar follows them; the operation `settle` then does what they left.
@@ -47,7 +47,7 @@ def settled(store: Transport, out: Output) -> api.SettleAnswer:
         most = waiting = 0
         moved = time.monotonic()
         while time.monotonic() - moved < STALLED_S:
-            counts: api.SettleAnswer = store.call("settle", api.SettleRequest(timeout_ms=0))
+            counts: api.SettleResponse = store.call("settle", api.SettleRequest(timeout_ms=0))
             left = counts.to_learn + counts.to_embed
             if left == 0:
                 break
@@ -57,5 +57,5 @@ def settled(store: Transport, out: Output) -> api.SettleAnswer:
             what = "learning" if counts.to_learn else "embedding"
             bar.update(task, description=what, total=most, completed=most - left)
             time.sleep(LOOK_S)
-        answer: api.SettleAnswer = store.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+        answer: api.SettleResponse = store.call("settle", api.SettleRequest(timeout_ms=SETTLE_MS))
     return answer

@@ -111,7 +111,7 @@ class DaemonReport:
     socket: str | None = None
     already: bool = False
     killed: bool = False
-    status: api.StatusAnswer | None = None
+    status: api.StatusResponse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

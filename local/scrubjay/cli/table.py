@@ -32,37 +32,39 @@ COMMANDS: dict[str, Command] = {
         Command(
             "recall",
             "ask a question",
-            "RecallAnswer",
+            "RecallResponse",
             'scrubjay recall "which database did we choose?" --since "30 days ago" --why',
         ),
         Command("get", "show one memory", "Entry", "scrubjay get database"),
-        Command("list", "page through memories, newest first", "ListAnswer", "scrubjay list --type goal"),
+        Command("list", "page through memories, newest first", "ListResponse", "scrubjay list --type goal"),
         Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),
         Command("alias", "give a memory one more name", "Entry", "scrubjay alias database postgres"),
         Command("rename", "give a memory another name", "Entry", "scrubjay rename database storage"),
-        Command("forget", "erase a memory, and the words it was read from", "ForgetAnswer", "scrubjay forget database"),
-        Command("why", "show where a memory comes from", "WhyAnswer", "scrubjay why database"),
-        Command("history", "list what changed the memory", "HistoryAnswer", "scrubjay history --kind import"),
+        Command(
+            "forget", "erase a memory, and the words it was read from", "ForgetResponse", "scrubjay forget database"
+        ),
+        Command("why", "show where a memory comes from", "WhyResponse", "scrubjay why database"),
+        Command("history", "list what changed the memory", "HistoryResponse", "scrubjay history --kind import"),
         Command(
             "undo",
             "take back what a run or a request wrote",
-            "UndoAnswer",
+            "UndoResponse",
             "scrubjay undo 01KXK2Y3 --dry-run",
         ),
         Command(
             "conflicts",
             "list what two devices changed in the same memory without knowing of each other",
-            "ConflictsAnswer",
+            "ConflictsResponse",
             "scrubjay conflicts --keep database content shown",
         ),
         Command(
             "context",
             "show or set what an agent loads at its start",
-            "ContextAnswer",
+            "ContextResponse",
             'scrubjay context --identity name=Maya --active task="the booking beta"',
         ),
-        Command("events", "page through what was said", "EventsAnswer", "scrubjay events --since today"),
-        Command("sessions", "list the sessions", "SessionsAnswer", "scrubjay sessions"),
+        Command("events", "page through what was said", "EventsResponse", "scrubjay events --since today"),
+        Command("sessions", "list the sessions", "SessionsResponse", "scrubjay sessions"),
         Command(
             "ingest", "take in events, one JSON object per line", "IngestReport", "scrubjay ingest events.jsonl --wait"
         ),
@@ -75,17 +77,17 @@ COMMANDS: dict[str, Command] = {
         Command(
             "export", "write everything out, one JSON record per line", "ExportReport", "scrubjay export all.ndjson"
         ),
-        Command("backup", "copy the store while it is in use, and check the copy", "PathAnswer", "scrubjay backup"),
+        Command("backup", "copy the store while it is in use, and check the copy", "PathResponse", "scrubjay backup"),
         Command(
             "restore", "put a backup in place of the store", "RestoreReport", "scrubjay restore scrubjay-2026-11-21.db"
         ),
-        Command("rebuild", "derive everything again from events and ops", "RebuildAnswer", "scrubjay rebuild"),
-        Command("models", "list, fetch and choose models", "ModelsAnswer", "scrubjay models pull"),
-        Command("daemon", "start, stop and watch the daemon", "StatusAnswer", "scrubjay daemon start"),
-        Command("jobs", "list, run and pause the background jobs", "JobsAnswer", "scrubjay jobs history learn"),
+        Command("rebuild", "derive everything again from events and ops", "RebuildResponse", "scrubjay rebuild"),
+        Command("models", "list, fetch and choose models", "ModelsResponse", "scrubjay models pull"),
+        Command("daemon", "start, stop and watch the daemon", "StatusResponse", "scrubjay daemon start"),
+        Command("jobs", "list, run and pause the background jobs", "JobsResponse", "scrubjay jobs history learn"),
         Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
         Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
-        Command("stats", "show counts and sizes", "StatsAnswer", "scrubjay stats"),
+        Command("stats", "show counts and sizes", "StatsResponse", "scrubjay stats"),
         Command(
             "completion",
             "print a completion script for a shell",

@@ -24,7 +24,7 @@ class Totals:
     changed: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
 
-    def add(self, answer: api.ImportAnswer) -> None:
+    def add(self, answer: api.ImportResponse) -> None:
         """Add what one import took."""
         self.formats[answer.format] += 1
         self.events += answer.events

@@ -54,7 +54,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What is known of the daemon from outside. `answer` is its own `status` (`api.StatusAnswer`) while it runs.
+    """What is known of the daemon from outside. `answer` is its own `status` (`api.StatusResponse`) while it runs.
 
     A daemon that runs and still has no answer fails at that question: its log says why.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scrubjay.api import ContextAnswer, Hit, Quote
+from scrubjay.api import ContextResponse, Hit, Quote
 from scrubjay_shared.text import estimate_tokens
 
 IDENTITY_TITLE = "# Identity"
@@ -77,7 +77,7 @@ def context(
     *,
     identity_tokens: int,
     active_tokens: int,
-) -> ContextAnswer:
+) -> ContextResponse:
     """Return the startup context: the identity layer, then the active one, each within its own budget.
 
     Lines that do not fit are named in `cut`, and the text says how many there are.
@@ -93,7 +93,7 @@ def context(
             parts.append(text)
             cut += dropped
     text = "\n\n".join(parts)
-    return ContextAnswer(
+    return ContextResponse(
         text=text, tokens=estimate_tokens(text), identity=dict(identity), active=dict(active), cut=tuple(cut)
     )
 

@@ -282,7 +282,7 @@ class Application:
                 await self.store.close()
                 await self._maintainer.close()
 
-    async def _drain(self, _: Caller, request: api.SettleRequest) -> api.SettleAnswer:
+    async def _drain(self, _: Caller, request: api.SettleRequest) -> api.SettleResponse:
         """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
         if request.timeout_ms > 0:
             try:
@@ -291,7 +291,7 @@ class Application:
                     await self.embed.run()
             except TimeoutError:
                 log.info("drain gave up after ms=%d", request.timeout_ms)
-        return api.SettleAnswer(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())
+        return api.SettleResponse(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())
 
     # --- embedding ----------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Archives:
                 logged = export_format.OpRecord(device=device, seq=seq, data=data)
                 yield await off_loop(len(data or b""), partial(export_format.line, logged))
 
-    async def backup(self, _: Caller, request: api.PathRequest) -> api.PathAnswer:
+    async def backup(self, _: Caller, request: api.PathRequest) -> api.PathResponse:
         """Write a checked copy of the store to an absolute path, while it runs.
 
         Raises InvalidError for a file of the store itself, ConflictError for another that is there, unless `force`.
@@ -68,9 +68,9 @@ class Archives:
         check = partial(destination.check, force=request.force, ours=self.ours)
         target = await asyncio.to_thread(check, target, self._store.path)
         size, digest = await self._store.backup(target, force=request.force)
-        return api.PathAnswer(path=str(target), bytes=size, sha256=digest)
+        return api.PathResponse(path=str(target), bytes=size, sha256=digest)
 
-    async def rebuild(self, _: Caller, request: api.RebuildRequest) -> api.RebuildAnswer:
+    async def rebuild(self, _: Caller, request: api.RebuildRequest) -> api.RebuildResponse:
         """Make everything derived again, from events and ops alone."""
 
         def work(tx: Transaction) -> tuple[int, int, str, str]:
@@ -83,4 +83,4 @@ class Archives:
                 memories, events, before, after = await self._store.write(work)
                 await self._load_index()
         self._wake("embed")
-        return api.RebuildAnswer(memories=memories, events=events, before=before, after=after)
+        return api.RebuildResponse(memories=memories, events=events, before=before, after=after)

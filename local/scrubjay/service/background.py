@@ -16,28 +16,28 @@ class Background:
         self._policy = policy
         self._scheduler = scheduler
 
-    async def jobs(self, _: Caller, _request: api.Nothing) -> api.JobsAnswer:
+    async def jobs(self, _: Caller, _request: api.Nothing) -> api.JobsResponse:
         """Return how each job is."""
-        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+        return api.JobsResponse(jobs=await self._scheduler.jobs())
 
     async def run(self, _: Caller, request: api.JobRequest) -> api.JobRun:
         """Run a job now and return how that went; its failure is in the answer. Raises NotFoundError."""
         ran = await self._scheduler.run(request.name)
         return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error)
 
-    async def pause(self, _: Caller, request: api.JobRequest) -> api.JobsAnswer:
+    async def pause(self, _: Caller, request: api.JobRequest) -> api.JobsResponse:
         """Leave a job alone until it is resumed. Raises NotFoundError."""
         await self._scheduler.pause(request.name)
-        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+        return api.JobsResponse(jobs=await self._scheduler.jobs())
 
-    async def resume(self, _: Caller, request: api.JobRequest) -> api.JobsAnswer:
+    async def resume(self, _: Caller, request: api.JobRequest) -> api.JobsResponse:
         """Have a paused job look for work again. Raises NotFoundError."""
         await self._scheduler.resume(request.name)
-        return api.JobsAnswer(jobs=await self._scheduler.jobs())
+        return api.JobsResponse(jobs=await self._scheduler.jobs())
 
-    async def history(self, _: Caller, request: api.JobRunsRequest) -> api.JobRunsAnswer:
+    async def history(self, _: Caller, request: api.JobRunsRequest) -> api.JobRunsResponse:
         """Return the last runs of one job or of all, newest first. Raises NotFoundError."""
         found = await self._scheduler.history(request.name, page_limit(self._policy, request.limit))
-        return api.JobRunsAnswer(
+        return api.JobRunsResponse(
             runs=tuple(api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error) for ran in found)
         )

@@ -26,12 +26,12 @@ class Conflicts:
         self._references = references
         self._wake = wake
 
-    async def conflicts(self, caller: Caller, request: api.ConflictsRequest) -> api.ConflictsAnswer:
+    async def conflicts(self, caller: Caller, request: api.ConflictsRequest) -> api.ConflictsResponse:
         """Return the fields that devices wrote without having seen each other's values, and all these values."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_of_places(one)]
         memories = await self._store.read(lambda q: q.memories.by_id([one.memory_id for one in found]))
-        return api.ConflictsAnswer(
+        return api.ConflictsResponse(
             conflicts=tuple(
                 _conflict(one, memories[one.memory_id])
                 for one in found

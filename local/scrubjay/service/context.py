@@ -41,7 +41,7 @@ class Context:
         self._forgetting = forgetting
         self._wake = wake
 
-    async def context(self, caller: Caller, request: api.ContextRequest) -> api.ContextAnswer:
+    async def context(self, caller: Caller, request: api.ContextRequest) -> api.ContextResponse:
         """Return the startup context: who the agent is and what it is at, within their budgets."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         identity = await self.slots(Layer.IDENTITY, seen)
@@ -57,15 +57,17 @@ class Context:
         found = await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
         return replace(found, notes=await self._references.notes_on(request.project))
 
-    async def set_identity(self, caller: Caller, request: api.SlotRequest) -> api.ContextAnswer:
+    async def set_identity(self, caller: Caller, request: api.SlotRequest) -> api.ContextResponse:
         """Set one line of the identity layer."""
         return await self._set_slot(caller, Layer.IDENTITY, IDENTITY_PREFIX, request)
 
-    async def set_active(self, caller: Caller, request: api.SlotRequest) -> api.ContextAnswer:
+    async def set_active(self, caller: Caller, request: api.SlotRequest) -> api.ContextResponse:
         """Set one line of the active layer."""
         return await self._set_slot(caller, Layer.ACTIVE, ACTIVE_PREFIX, request)
 
-    async def _set_slot(self, caller: Caller, layer: Layer, prefix: str, request: api.SlotRequest) -> api.ContextAnswer:
+    async def _set_slot(
+        self, caller: Caller, layer: Layer, prefix: str, request: api.SlotRequest
+    ) -> api.ContextResponse:
         access.check_layer(caller, layer)
         name = prefix + intake.name(self._policy, request.key)
         if not request.value.strip():

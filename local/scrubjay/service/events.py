@@ -38,7 +38,7 @@ class Events:
         self._wake = wake
         self._now = now
 
-    async def ingest(self, caller: Caller, request: api.IngestRequest) -> api.IngestAnswer:
+    async def ingest(self, caller: Caller, request: api.IngestRequest) -> api.IngestResponse:
         """Redact, normalise and append a batch of events; durable when this returns.
 
         Raises InvalidError naming the first draft that cannot be an event; then none of the batch is stored.
@@ -72,7 +72,7 @@ class Events:
 
     async def append(
         self, cleaned: Sequence[intake.Clean], *, learn: bool, cause: Cause | None = None
-    ) -> api.IngestAnswer:
+    ) -> api.IngestResponse:
         """Append events that were cleaned; one that is there already is counted and not stored again.
 
         What an agent sends as it happens has no cause: an event says itself which agent and session it is of.
@@ -101,7 +101,7 @@ class Events:
         if accepted:
             self._wake("learn")
             self._wake("embed")
-        return api.IngestAnswer(
+        return api.IngestResponse(
             accepted=accepted,
             duplicates=sum(1 for event in wanted if event is not None) - accepted,
             ids=tuple(ids),
@@ -109,7 +109,7 @@ class Events:
             skipped=skipped_of(skipped),
         )
 
-    async def events(self, caller: Caller, request: api.EventsRequest) -> api.EventsAnswer:
+    async def events(self, caller: Caller, request: api.EventsRequest) -> api.EventsResponse:
         """Return a page of events in time order."""
         check_times(request.since, request.until)
         seen = access.view(caller, project=request.project)
@@ -129,13 +129,13 @@ class Events:
             )
         )
         notes = await self._references.notes_on(request.project)
-        return api.EventsAnswer(events=tuple(found), next=cursor_text(more), notes=notes)
+        return api.EventsResponse(events=tuple(found), next=cursor_text(more), notes=notes)
 
-    async def sessions(self, caller: Caller, _: api.Nothing) -> api.SessionsAnswer:
+    async def sessions(self, caller: Caller, _: api.Nothing) -> api.SessionsResponse:
         """Return all sessions, newest first."""
         seen = access.view(caller)
         found = await self._store.read(lambda q: q.events.sessions())
-        return api.SessionsAnswer(sessions=tuple(session for session in found if seen.shows_session(session)))
+        return api.SessionsResponse(sessions=tuple(session for session in found if seen.shows_session(session)))
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

@@ -35,7 +35,7 @@ class Forgetting:
         self._unsaved_index = unsaved_index
         self._wake = wake
 
-    async def forget(self, caller: Caller, request: api.ForgetRequest) -> api.ForgetAnswer:
+    async def forget(self, caller: Caller, request: api.ForgetRequest) -> api.ForgetResponse:
         """Erase a memory or an event: rows, full text, vector, log; unless told otherwise, its source passages too.
 
         A memory that rests on erased words alone goes with them. Copies that migrations left beside the store go too;
@@ -51,7 +51,7 @@ class Forgetting:
             memory_id = await self._references.resolve(ref, seen)
             access.check_forget(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
 
-        def work(tx: Transaction) -> api.ForgetAnswer:
+        def work(tx: Transaction) -> api.ForgetResponse:
             return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)
 
         async with self._unsaved_index():
@@ -78,7 +78,7 @@ class Forgetting:
             log.warning("%s", error)
 
 
-def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.ForgetAnswer:
+def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.ForgetResponse:
     """Forget a memory and, unless `keep`, the passages it was read from and the memories that rest on them alone."""
     if keep:
         tx.forget.memory(memory_id)
@@ -96,7 +96,7 @@ def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.Forget
     return _forgotten(tx, gone, sources=sum(len(spans) for spans in passages.values()))
 
 
-def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetAnswer:
+def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetResponse:
     """Forget whole events, the grips on them, and the memories that rest on them alone."""
     gone: list[str] = []
     for event_id in event_ids:
@@ -111,6 +111,6 @@ def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetAnswe
 
 def _forgotten(
     tx: Transaction, memories: Sequence[str], *, events: Sequence[str] = (), sources: int = 0
-) -> api.ForgetAnswer:
+) -> api.ForgetResponse:
     tx.forget.erase_traces()
-    return api.ForgetAnswer(forgotten=tuple(memories), events=tuple(events), sources=sources)
+    return api.ForgetResponse(forgotten=tuple(memories), events=tuple(events), sources=sources)

@@ -25,7 +25,7 @@ class History:
         self._policy = policy
         self._references = references
 
-    async def why(self, caller: Caller, request: api.RefRequest) -> api.WhyAnswer:
+    async def why(self, caller: Caller, request: api.RefRequest) -> api.WhyResponse:
         """Return the passages a memory was read from, with their events, and everything that happened to it."""
         view = access.view(caller, project=request.project, session_id=request.session_id)
         memory_id = await self._references.resolve(request.ref, view)
@@ -41,7 +41,7 @@ class History:
         causes = [cause for op, *_ in found if op is not None and (cause := ops.cause_of(op)) is not None]
         labels = await self._store.read(lambda q: q.causes.labels(causes))
         history = tuple(_change(row, labels) for row in found)
-        return api.WhyAnswer(
+        return api.WhyResponse(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
             sources=tuple(sources),

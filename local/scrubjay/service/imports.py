@@ -46,7 +46,7 @@ class Imports:
         self._wake = wake
         self._now = now
 
-    async def load(self, _: Caller, request: api.ImportRequest) -> api.ImportAnswer:
+    async def load(self, _: Caller, request: api.ImportRequest) -> api.ImportResponse:
         """Take in a file's bytes. Importing the same again adds nothing; a note that was edited is updated.
 
         What a file says of itself counts for no more than an import. An export that the person restores is their own
@@ -66,7 +66,7 @@ class Imports:
         skipped: Counter[str] = Counter(dict(parsed.skipped))
         changed: Counter[str] = Counter()
         if request.dry_run:
-            return api.ImportAnswer(
+            return api.ImportResponse(
                 format=parsed.format.value,
                 events=len(parsed.events),
                 memories=len(parsed.memories),
@@ -91,7 +91,7 @@ class Imports:
             duplicates += plan.same + len(plan.fresh) - created
             skipped.update(said)
             changed.update(lowered)
-        return api.ImportAnswer(
+        return api.ImportResponse(
             format=parsed.format.value,
             events=events,
             memories=memories,
@@ -166,7 +166,7 @@ class Imports:
             for draft, key in zip(drafts, keys, strict=True)
         )
 
-    async def _import_export(self, request: api.ImportRequest) -> api.ImportAnswer:
+    async def _import_export(self, request: api.ImportRequest) -> api.ImportResponse:
         reading = partial(export_format.read, intake.valid(request.name), request.data)
         file = await asyncio.to_thread(kept_from_collector, reading)
         tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
@@ -180,7 +180,7 @@ class Imports:
             source = intake.Source.RESTORE if request.restore else intake.Source.IMPORT
             await self._import_records(file, tally, source, cause)
         self._wake("embed")
-        return api.ImportAnswer(
+        return api.ImportResponse(
             format=export_format.FORMAT,
             events=tally.events,
             memories=tally.memories,

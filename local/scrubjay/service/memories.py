@@ -104,7 +104,7 @@ class Memories:
             self._wake("embed")
         return answers
 
-    async def page(self, caller: Caller, request: api.ListRequest) -> api.ListAnswer:
+    async def page(self, caller: Caller, request: api.ListRequest) -> api.ListResponse:
         """Return a page of memories, newest first."""
         check_times(request.since, request.until)
         seen = access.view(caller, project=request.project, session_id=request.session_id)
@@ -128,7 +128,7 @@ class Memories:
             )
         )
         names = await self._store.read(lambda q: q.names.aliases([memory.id for memory in found]))
-        return api.ListAnswer(
+        return api.ListResponse(
             entries=tuple(
                 api.Entry(memory=memory, aliases=tuple(alias.name for alias in names.get(memory.id, ())))
                 for memory in found

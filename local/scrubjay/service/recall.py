@@ -74,7 +74,7 @@ class Recall:
         self._counts = counts
         self._now = now
 
-    async def recall(self, caller: Caller, request: api.RecallRequest) -> api.RecallAnswer:
+    async def recall(self, caller: Caller, request: api.RecallRequest) -> api.RecallResponse:
         """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
         began = time.perf_counter()
         policy, now = self._policy(), self._now()
@@ -97,7 +97,7 @@ class Recall:
         kept, tokens, left_out = await self._packed(ranking.hits, plan.max_tokens)
         stages["read"] = _lap(lap)
         self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
-        return api.RecallAnswer(
+        return api.RecallResponse(
             hits=kept,
             mode=ranking.mode if gathered.asked is not None or not plan.hybrid else "lexical",
             tokens=tokens,

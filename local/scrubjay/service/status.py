@@ -41,14 +41,14 @@ class Status:
         self._started = started
         self._warnings = warnings
 
-    async def stats(self, _caller: Caller, _: api.Nothing) -> api.StatsAnswer:
+    async def stats(self, _caller: Caller, _: api.Nothing) -> api.StatsResponse:
         """Return counts and sizes."""
         counts = await self._store.read(lambda q: q.stats.counts())
         oldest, newest = await self._store.read(lambda q: q.stats.bounds())
         space = self._space()
         embedded = 0 if space is None else await self._store.read(lambda q: q.documents.embedded(space))
         waiting, refused = await self._models.queue.to_embed()
-        return api.StatsAnswer(
+        return api.StatsResponse(
             memories=counts["memories"],
             events=counts["events"],
             sessions=counts["sessions"],
@@ -70,7 +70,7 @@ class Status:
             newest=newest,
         )
 
-    async def status(self, _caller: Caller, _: api.Nothing) -> api.StatusAnswer:
+    async def status(self, _caller: Caller, _: api.Nothing) -> api.StatusResponse:
         """Return how this process is."""
         warnings = []
         if self._store.failure is not None:
@@ -82,7 +82,7 @@ class Status:
             )
         warnings += await self._models.warnings()
         warnings += [line for lines in self._warnings for line in lines()]
-        return api.StatusAnswer(
+        return api.StatusResponse(
             version=__version__,
             pid=os.getpid(),
             started=self._started,
@@ -98,7 +98,7 @@ class Status:
             warnings=tuple(warnings),
         )
 
-    async def models(self, _caller: Caller, _: api.Nothing) -> api.ModelsAnswer:
+    async def models(self, _caller: Caller, _: api.Nothing) -> api.ModelsResponse:
         """Return the models that can be used and how far embedding has come."""
         choices = (await self._models.embedder.choice(), await self._models.reranker.choice())
         chosen = tuple(choice.name for choice in choices)
@@ -107,7 +107,7 @@ class Status:
         space = self._space()
         met = (self._models.embedder.slot.error, self._models.reranker.slot.error)
         errors = {name: error.message for name, error in zip(chosen, met, strict=True) if error is not None}
-        return api.ModelsAnswer(
+        return api.ModelsResponse(
             models=tuple(
                 api.ModelState(
                     name=model.name,
@@ -127,7 +127,7 @@ class Status:
             notes=tuple(choice.remark for choice in choices if choice.remark),
         )
 
-    async def use_model(self, caller: Caller, request: api.ModelRequest) -> api.ModelsAnswer:
+    async def use_model(self, caller: Caller, request: api.ModelRequest) -> api.ModelsResponse:
         """Embed or rerank with another model from now on. Recall goes on, lexically until its vectors are there.
 
         What the model is for says its kind; `request.reranker` says it where the name is "none". The vectors of the

@@ -51,7 +51,7 @@ class Undo:
         self._wake = wake
         self._now = now
 
-    async def history(self, _caller: Caller, request: api.HistoryRequest) -> api.HistoryAnswer:
+    async def history(self, _caller: Caller, request: api.HistoryRequest) -> api.HistoryResponse:
         """Return runs and requests, newest first; or one of them, and a page of what it changed."""
         limit, after = page_limit(self._policy, request.limit), cursor(request.cursor)
         if request.cause is None:
@@ -59,7 +59,7 @@ class Undo:
         ref = request.cause
         return await self._store.read(lambda q: _changes(q, q.causes.resolve(ref), after, limit))
 
-    async def undo(self, _caller: Caller, request: api.UndoRequest) -> api.UndoAnswer:
+    async def undo(self, _caller: Caller, request: api.UndoRequest) -> api.UndoResponse:
         """Take back what a cause wrote, as `lifecycle.undo` says. It is carried out under a cause of its own.
 
         A run of many memories is taken back in several transactions: after a crash between two of these, undoing it
@@ -78,7 +78,7 @@ class Undo:
             tally.add(plans)
         if wrote:
             self._wake("embed")
-        return api.UndoAnswer(
+        return api.UndoResponse(
             cause=found.id,
             undo=cause.id if wrote else None,
             archived=tuple(tally.archived),
@@ -90,10 +90,12 @@ class Undo:
         )
 
 
-def _causes(queries: Queries, kind: str | None, after: tuple[int, int] | None, limit: int) -> api.HistoryAnswer:
+def _causes(queries: Queries, kind: str | None, after: tuple[int, int] | None, limit: int) -> api.HistoryResponse:
     found, more = queries.causes.page(kind=kind, after=after, limit=limit)
     counts = queries.causes.counts([row.n for row in found])
-    return api.HistoryAnswer(causes=tuple(_cause(row, counts.get(row.n, {})) for row in found), next=cursor_text(more))
+    return api.HistoryResponse(
+        causes=tuple(_cause(row, counts.get(row.n, {})) for row in found), next=cursor_text(more)
+    )
 
 
 def _cause(row: CauseRow, counts: Mapping[int, int]) -> api.Cause:
@@ -105,10 +107,10 @@ def _cause(row: CauseRow, counts: Mapping[int, int]) -> api.Cause:
     )
 
 
-def _changes(queries: Queries, row: CauseRow, after: tuple[int, int] | None, limit: int) -> api.HistoryAnswer:
+def _changes(queries: Queries, row: CauseRow, after: tuple[int, int] | None, limit: int) -> api.HistoryResponse:
     start = 0 if after is None else after[1]
     found, more = queries.causes.ops(row.n, after=start, limit=limit)
-    return api.HistoryAnswer(
+    return api.HistoryResponse(
         causes=(_cause(row, queries.causes.counts([row.n]).get(row.n, {})),),
         changes=tuple(
             api.CausedChange(id=entity, change=change_of(op_type), fields=changed_fields(op))

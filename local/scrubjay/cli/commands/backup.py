@@ -36,7 +36,7 @@ def run(line: Namespace) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = target_of(line, path)
     with invocation.store(line) as store:
-        answer: api.PathAnswer = store.call("backup", api.PathRequest(path=str(path), force=line.force))
+        answer: api.PathResponse = store.call("backup", api.PathRequest(path=str(path), force=line.force))
     out.answer(
         answer, lambda: f"wrote {answer.path}: {render.words.size(answer.bytes)}, checked, sha256 {answer.sha256[:16]}…"
     )

@@ -51,7 +51,7 @@ def run(line: Namespace) -> None:
             )
             store.call("resolve", request)
             invocation.embedded(store)
-        answer: api.ConflictsAnswer = store.call(
+        answer: api.ConflictsResponse = store.call(
             "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
         )
     out.answer(answer, lambda: render.conflicts.conflicts(answer, _device_names(line, out) if answer.conflicts else {}))

@@ -43,7 +43,7 @@ def run(line: Namespace) -> None:
         for verb, pairs in (("set_identity", line.identity), ("set_active", line.active)):
             for key, value in pairs:
                 store.call(verb, api.SlotRequest(key=key, value=value))
-        answer: api.ContextAnswer = store.call(
+        answer: api.ContextResponse = store.call(
             "context", api.ContextRequest(project=line.project, session_id=line.session)
         )
     out.answer(answer, lambda: render.events.context(answer))

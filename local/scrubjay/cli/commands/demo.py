@@ -191,17 +191,17 @@ def _take_in(told: Console, transport: transports.Transport, conversation: Conve
     redactions: Counter[str] = Counter()
     line_of: dict[str, str] = {}
     if conversation.file is not None:
-        taken: api.ImportAnswer = transport.call("import", conversation.file)
+        taken: api.ImportResponse = transport.call("import", conversation.file)
         redactions.update(taken.redactions)
     for start in range(0, len(conversation.events), BATCH):
         request = api.IngestRequest(events=conversation.events[start : start + BATCH])
-        answer: api.IngestAnswer = transport.call("ingest", request)
+        answer: api.IngestResponse = transport.call("ingest", request)
         redactions.update(answer.redactions)
         line_of |= {event_id: str(number) for number, event_id in enumerate(answer.ids, start + 1) if event_id}
     took = _seconds(began)
     if conversation.file is not None:
         line_of |= {event.id: str(event.metadata.get("dia_id", "")) for event in _all_events(transport)}
-    stats: api.StatsAnswer = transport.call("stats", api.Nothing())
+    stats: api.StatsResponse = transport.call("stats", api.Nothing())
     said = f"{words.counted(stats.events, 'message')} in {words.counted(stats.sessions, 'session')}"
     if stats.oldest is not None and stats.newest is not None:
         said += f", {times.day(stats.oldest)} – {times.day(stats.newest)}"
@@ -217,7 +217,7 @@ def _take_in(told: Console, transport: transports.Transport, conversation: Conve
 def _all_events(transport: transports.Transport) -> Iterator[Event]:
     cursor = None
     while True:
-        page: api.EventsAnswer = transport.call("events", api.EventsRequest(limit=EVENTS_PAGE, cursor=cursor))
+        page: api.EventsResponse = transport.call("events", api.EventsRequest(limit=EVENTS_PAGE, cursor=cursor))
         yield from page.events
         cursor = page.next
         if cursor is None:
@@ -232,7 +232,7 @@ def _learn(told: Console, transport: transports.Transport, chosen: Settings) -> 
             f"after ten minutes there are still {left.to_learn} events to learn from, {left.to_embed} texts to embed",
             hint=KEEP_HINT,
         )
-    stats: api.StatsAnswer = transport.call("stats", api.Nothing())
+    stats: api.StatsResponse = transport.call("stats", api.Nothing())
     if not stats.memories:
         raise UnavailableError(
             "scrubjay learned nothing from this conversation",
@@ -251,11 +251,11 @@ def _learn(told: Console, transport: transports.Transport, chosen: Settings) -> 
 def _learned(told: Console, transport: transports.Transport) -> None:
     """Show the memory of each type that matters most, with the words it was read from."""
     for type_ in SHOWN_TYPES:
-        page: api.ListAnswer = transport.call("list", api.ListRequest(type=type_, limit=200))
+        page: api.ListResponse = transport.call("list", api.ListRequest(type=type_, limit=200))
         best = max(page.entries, key=lambda entry: (entry.memory.salience, entry.memory.id), default=None)
         if best is None:
             continue
-        answer: api.WhyAnswer = transport.call("why", api.RefRequest(ref=best.memory.id))
+        answer: api.WhyResponse = transport.call("why", api.RefRequest(ref=best.memory.id))
         told.print()
         head = Text(f"{type_.value}  ", style="green").append(words.one_line(best.memory.content, 300), style="bold")
         told.print(_under(head))
@@ -281,7 +281,7 @@ def _ask(
     proved = 0
     for question in questions:
         began = time.perf_counter()
-        answer: api.RecallAnswer = transport.call("recall", api.RecallRequest(query=question.text, limit=HITS))
+        answer: api.RecallResponse = transport.call("recall", api.RecallRequest(query=question.text, limit=HITS))
         took = (time.perf_counter() - began) * 1000
         if not answer.hits:
             raise UnavailableError(f"recall found nothing for “{question.text}”", hint=KEEP_HINT)

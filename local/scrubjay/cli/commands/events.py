@@ -36,7 +36,7 @@ def run(line: Namespace) -> None:
         cursor=line.cursor,
     )
     with invocation.store(line) as store:
-        answer: api.EventsAnswer = store.call("events", request)
+        answer: api.EventsResponse = store.call("events", request)
     out.answer(answer, lambda: render.events.events(answer.events))
     out.notes(answer.notes)
     out.more(answer.next)

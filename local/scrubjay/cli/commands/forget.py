@@ -26,5 +26,5 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     request = api.ForgetRequest(ref=line.ref, keep_sources=line.keep_sources)
     with invocation.store(line) as store:
-        answer: api.ForgetAnswer = store.call("forget", request)
+        answer: api.ForgetResponse = store.call("forget", request)
     out.answer(answer, lambda: render.memories.forgotten(answer))

@@ -33,6 +33,6 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     request = api.HistoryRequest(cause=line.cause, kind=line.kind, limit=line.limit, cursor=line.cursor)
     with invocation.store(line) as store:
-        answer: api.HistoryAnswer = store.call("history", request)
+        answer: api.HistoryResponse = store.call("history", request)
     out.answer(answer, lambda: render.history.history(answer, one=line.cause is not None))
     out.more(answer.next)

@@ -46,7 +46,7 @@ def run(line: Namespace) -> None:
         task = bar.add_task("ingesting", total=len(drafts))
         for start in range(0, len(drafts), BATCH):
             batch = tuple(drafts[start : start + BATCH])
-            answer: api.IngestAnswer = store.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
+            answer: api.IngestResponse = store.call("ingest", api.IngestRequest(events=batch, learn=not line.no_learn))
             totals.events += answer.accepted
             totals.duplicates += answer.duplicates
             totals.redactions.update(answer.redactions)

@@ -39,7 +39,7 @@ def run(line: Namespace) -> None:
     chosen = invocation.settings_of(line)
     options.ensure_dirs(chosen)
     with invocation.store(line) as store:
-        counts: api.StatsAnswer = store.call("stats", api.Nothing())
+        counts: api.StatsResponse = store.call("stats", api.Nothing())
     embedder, reranker = (choice.name for choice in choices(chosen))
     model = line.model or embedder
     _fetch_wanted(line, chosen, kept_here(model, reranker), out)

@@ -35,14 +35,14 @@ def run(line: Namespace) -> int:
     with invocation.store(line) as transport:
         if line.verb == "history":
             request = api.JobRunsRequest(name=line.name, limit=line.limit)
-            history: api.JobRunsAnswer = transport.call("job_runs", request)
+            history: api.JobRunsResponse = transport.call("job_runs", request)
             out.answer(history, lambda: render.state.job_runs(history.runs))
             return 0
         if line.verb == "run":
             ran: api.JobRun = transport.call("run_job", api.JobRequest(name=line.name))
             out.answer(ran, lambda: render.state.job_runs((ran,)))
             return 0 if ran.error is None else 1
-        answer: api.JobsAnswer
+        answer: api.JobsResponse
         if line.verb in {"pause", "resume"}:
             answer = transport.call(f"{line.verb}_job", api.JobRequest(name=line.name))
         else:

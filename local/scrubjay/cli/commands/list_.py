@@ -46,7 +46,7 @@ def run(line: Namespace) -> None:
         archived=line.archived,
     )
     with invocation.store(line) as store:
-        answer: api.ListAnswer = store.call("list", request)
+        answer: api.ListResponse = store.call("list", request)
     out.answer(answer, lambda: render.memories.entries(answer.entries))
     out.notes(answer.notes)
     out.more(answer.next)

@@ -59,7 +59,7 @@ def run(line: Namespace) -> None:
     elif line.verb == "use":
         _use(line, chosen)
     with invocation.store(line) as store:
-        answer: api.ModelsAnswer = store.call("models", api.Nothing())
+        answer: api.ModelsResponse = store.call("models", api.Nothing())
     out.answer(answer, lambda: render.state.models(answer))
 
 

@@ -25,7 +25,7 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     with invocation.store(line, background=line.vectors) as store, out.progress() as bar:
         bar.add_task("rebuilding", total=None)
-        answer: api.RebuildAnswer = store.call("rebuild", api.RebuildRequest(vectors=line.vectors))
+        answer: api.RebuildResponse = store.call("rebuild", api.RebuildRequest(vectors=line.vectors))
         bar.stop()
         if line.vectors:
             finish(store, out, wait=False)

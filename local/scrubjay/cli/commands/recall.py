@@ -72,7 +72,7 @@ def run(line: Namespace) -> None:
     out = output.Output.of(line)
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
     with invocation.store(line) as store:
-        answer: api.RecallAnswer = store.call("recall", request)
+        answer: api.RecallResponse = store.call("recall", request)
     out.answer(answer, lambda: hits.recall(answer, why=line.why))
     if not out.json:
         out.remark(hits.recalled(answer))

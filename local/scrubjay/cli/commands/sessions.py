@@ -22,5 +22,5 @@ def run(line: Namespace) -> None:
     """List the sessions."""
     out = Output.of(line)
     with invocation.store(line) as store:
-        answer: api.SessionsAnswer = store.call("sessions", api.Nothing())
+        answer: api.SessionsResponse = store.call("sessions", api.Nothing())
     out.answer(answer, lambda: render.events.sessions(answer.sessions))

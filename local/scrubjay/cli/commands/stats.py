@@ -22,5 +22,5 @@ def run(line: Namespace) -> None:
     """Show counts and sizes."""
     out = Output.of(line)
     with invocation.store(line) as store:
-        answer: api.StatsAnswer = store.call("stats", api.Nothing())
+        answer: api.StatsResponse = store.call("stats", api.Nothing())
     out.answer(answer, lambda: render.state.stats(answer))

@@ -28,6 +28,6 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     request = api.UndoRequest(cause=line.cause, dry_run=line.dry_run)
     with invocation.store(line) as store:
-        answer: api.UndoAnswer = store.call("undo", request)
+        answer: api.UndoResponse = store.call("undo", request)
         out.answer(answer, lambda: render.history.undone(answer, dry_run=line.dry_run))
         invocation.embedded(store)

@@ -26,5 +26,5 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     request = api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
     with invocation.store(line) as store:
-        answer: api.WhyAnswer = store.call("why", request)
+        answer: api.WhyResponse = store.call("why", request)
     out.answer(answer, lambda: render.memories.why(answer))

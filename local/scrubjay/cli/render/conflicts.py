@@ -9,14 +9,14 @@ from rich.text import Text
 
 from scrubjay.api import (
     Conflict,
-    ConflictsAnswer,
+    ConflictsResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import spaced
 from scrubjay.cli.render.words import clean, short
 
 
-def conflicts(answer: ConflictsAnswer, names: Mapping[str, str]) -> RenderableType:
+def conflicts(answer: ConflictsResponse, names: Mapping[str, str]) -> RenderableType:
     """Return the fields that devices disagree about: what is shown, and what each other version says.
 
     `names` are those of the devices, by id; one that has none is shown by its id.

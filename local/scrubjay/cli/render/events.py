@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from scrubjay.api import (
-    ContextAnswer,
+    ContextResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import table_of
@@ -48,6 +48,6 @@ def sessions(found: Sequence[Session]) -> RenderableType:
     return table
 
 
-def context(answer: ContextAnswer) -> Text:
+def context(answer: ContextResponse) -> Text:
     """Return the startup context as an agent gets it."""
     return Text(clean(answer.text) or "nothing set: scrubjay context --identity name=…")

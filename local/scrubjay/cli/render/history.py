@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from scrubjay.api import Cause, HistoryAnswer, UndoAnswer
+from scrubjay.api import Cause, HistoryResponse, UndoResponse
 from scrubjay.cli import times
 from scrubjay.cli.render.words import clean, counted, one_line, short
 
@@ -13,7 +13,7 @@ SHOWN = 20
 """Memories that `undo` lists one by one, of those of which something stays."""
 
 
-def history(answer: HistoryAnswer, *, one: bool) -> RenderableType:
+def history(answer: HistoryResponse, *, one: bool) -> RenderableType:
     """Return runs and requests, a line each; of one, what it changed."""
     if one:
         lines = [Text(f"{times.moment(cause.ts)}  {written_by(cause.id, cause.label)}") for cause in answer.causes]
@@ -51,7 +51,7 @@ def _summary(cause: Cause) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in cause.changes.items())
 
 
-def undone(answer: UndoAnswer, *, dry_run: bool) -> RenderableType:
+def undone(answer: UndoResponse, *, dry_run: bool) -> RenderableType:
     """Return what was taken back, what stays, and how to take that back in its turn."""
     did = [
         counted(len(ids), "memory", "memories") + f" {what}"

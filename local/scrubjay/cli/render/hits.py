@@ -12,7 +12,7 @@ from rich.text import Text
 from scrubjay.api import (
     Hit,
     Quote,
-    RecallAnswer,
+    RecallResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, spaced
@@ -79,14 +79,14 @@ def score(parts: Mapping[str, float], total: float) -> RenderableType:
     return table
 
 
-def recall(answer: RecallAnswer, *, why: bool = False) -> RenderableType:
+def recall(answer: RecallResponse, *, why: bool = False) -> RenderableType:
     """Return the hits, best first."""
     if not answer.hits:
         return Text("nothing found")
     return spaced(hit(found, rank, why=why) for rank, found in enumerate(answer.hits, 1))
 
 
-def recalled(answer: RecallAnswer) -> str:
+def recalled(answer: RecallResponse) -> str:
     """Return what is to be said about an answer, beside it."""
     parts = [counted(len(answer.hits), "hit"), answer.mode, f"{answer.elapsed_ms:.0f} ms"]
     if answer.left_out:

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from scrubjay.api import (
     Entry,
-    ForgetAnswer,
+    ForgetResponse,
     Place,
     Source,
-    WhyAnswer,
+    WhyResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.history import written_by
@@ -111,7 +111,7 @@ class _Entries:
             yield table
 
 
-def why(answer: WhyAnswer) -> RenderableType:
+def why(answer: WhyResponse) -> RenderableType:
     """Return where a memory comes from, and what happened to it. All times are of this machine's clock."""
     parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
     parts.extend(source(each) for each in answer.sources)
@@ -125,7 +125,7 @@ def why(answer: WhyAnswer) -> RenderableType:
     return Group(*parts)
 
 
-def origin(answer: WhyAnswer) -> list[str]:
+def origin(answer: WhyResponse) -> list[str]:
     """Return where a memory comes from that was not read from talk, a line each: from which files, or who added it."""
     found = answer.origin
     when = f"on {times.moment(found.ts)}" + (
@@ -165,7 +165,7 @@ def source(found: Source) -> RenderableType:
     return Group(*parts)
 
 
-def forgotten(answer: ForgetAnswer) -> Text:
+def forgotten(answer: ForgetResponse) -> Text:
     """Return what is gone, and the copies that may still hold it."""
     parts = [counted(len(answer.forgotten), "memory", "memories")]
     if answer.events:

@@ -11,9 +11,9 @@ from rich.text import Text
 from scrubjay.api import (
     Job,
     JobRun,
-    ModelsAnswer,
-    StatsAnswer,
-    StatusAnswer,
+    ModelsResponse,
+    StatsResponse,
+    StatusResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, pairs, table_of
@@ -21,7 +21,7 @@ from scrubjay.cli.render.words import clean, counted, one_line, size
 from scrubjay.cli.reports import DoctorReport, InitReport
 
 
-def stats(found: StatsAnswer) -> Text:
+def stats(found: StatsResponse) -> Text:
     """Return counts and sizes."""
     types = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_type.items(), key=lambda kv: -kv[1]))
     kinds = ", ".join(f"{number:,} {name}" for name, number in sorted(found.by_kind.items(), key=lambda kv: -kv[1]))
@@ -47,7 +47,7 @@ def stats(found: StatsAnswer) -> Text:
     return pairs(rows)
 
 
-def models(found: ModelsAnswer) -> RenderableType:
+def models(found: ModelsResponse) -> RenderableType:
     """Return the models, a line each, and how far embedding has come."""
     table = table_of("", "model", "kind", "state", "on disk", "licence")
     for model in found.models:
@@ -65,7 +65,7 @@ def refused(texts: int) -> str:
     return f"the model refused {counted(texts, 'text')}, found by their words alone" if texts else ""
 
 
-def status(found: StatusAnswer) -> RenderableType:
+def status(found: StatusResponse) -> RenderableType:
     """Return how the daemon is, and its jobs."""
     head = pairs(
         (
