@@ -73,7 +73,11 @@ def opened_door(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> I
         open_service = partial(Application.open, folder / "memory.db", models_dir=folder / "models", model="none")
         service = client.portal.call(open_service)
         client.app_state["service"] = service
-        service.warnings.append(lambda: warnings)
+
+        async def told() -> list[str]:
+            return warnings
+
+        service.warnings.append(told)
         late.app = create_app(
             service, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3", instance="this-run", **changes
         )

@@ -12,6 +12,7 @@ said in `status`, and the daemon serves without them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import logging
 import sys
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from scrubjay.settings import Settings
 
 GROUP = "scrubjay.workers"
+
+START_S = 10.0
+"""How long `status` waits for plugins that are starting: the daemon answers before they run."""
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +62,12 @@ class Plugins:
         self._failed: dict[str, ScrubjayError] = {}
         self._starting = asyncio.Lock()
         self._closed = False
+        self._tried = asyncio.Event()
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to tell a person of plugins that are in use and do not run."""
+    async def warnings(self) -> tuple[str, ...]:
+        """Return what to tell a person of plugins that are in use and do not run, once each has been tried."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._tried.wait(), START_S)
         return tuple(
             f"{name} does not run: {error.message}. {error.hint}".rstrip()
             for name, error in sorted(self._failed.items())
@@ -69,12 +75,15 @@ class Plugins:
 
     async def start(self) -> None:
         """Start those that are in use. One that fails is logged and remembered: the daemon serves without it."""
-        for name in sorted(path.stem for path in self._settings.data_dir.glob("*.json")):
-            if importlib.metadata.entry_points(group=GROUP, name=name):
-                try:
-                    await self._plugin(name)
-                except ScrubjayError as error:
-                    log.warning("plugin failed name=%s code=%s message=%s", name, error.code, error.message)
+        try:
+            for name in sorted(path.stem for path in self._settings.data_dir.glob("*.json")):
+                if importlib.metadata.entry_points(group=GROUP, name=name):
+                    try:
+                        await self._plugin(name)
+                    except ScrubjayError as error:
+                        log.warning("plugin failed name=%s code=%s message=%s", name, error.code, error.message)
+        finally:
+            self._tried.set()
 
     async def find(self, name: str) -> Operation:
         """Return an operation of a plugin by its name, after starting the plugin where it does not run.

@@ -121,7 +121,11 @@ async def _serve(
                 warnings=tuple(warnings),
             )
             plugins = Plugins(service, settings)
-            service.warnings += [lambda: record.warnings, lambda: plugins.warnings]
+
+            async def of_record() -> tuple[str, ...]:
+                return record.warnings
+
+            service.warnings += [of_record, plugins.warnings]
             app = create_app(
                 service,
                 token=token,

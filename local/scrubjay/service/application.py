@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -98,7 +98,7 @@ class Application:
         self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
-        self.warnings: list[Callable[[], Iterable[str]]] = []
+        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = []
         """What `status` is to say of what runs around the store; each is called when it is asked."""
         self._compose(named)
 

@@ -30,7 +30,7 @@ class Status:
         to_learn: Callable[[], Awaitable[int]],
         jobs: Callable[[], Awaitable[tuple[api.Job, ...]]],
         started: Millis,
-        warnings: Iterable[Callable[[], Iterable[str]]],
+        warnings: Iterable[Callable[[], Awaitable[Iterable[str]]]],
     ) -> None:
         self._store = store
         self._models = models
@@ -81,7 +81,8 @@ class Status:
                 " upgrade when you can"
             )
         warnings += await self._models.warnings()
-        warnings += [line for lines in self._warnings for line in lines()]
+        for lines in self._warnings:
+            warnings += await lines()
         return api.StatusResponse(
             version=__version__,
             pid=os.getpid(),
