@@ -1,4 +1,4 @@
-"""The one error hierarchy: what went wrong, a stable code, and what to do about it. Doors map it; nothing else does."""
+"""The one error hierarchy: what went wrong, a stable code, and what to do about it. Only transports map it."""
 
 from __future__ import annotations
 

@@ -299,13 +299,12 @@ def version_of_daemon(chosen: Settings) -> Iterator[Check]:
 
 
 def token(chosen: Settings) -> Iterator[Check]:
-    """Look at who can read the token that opens the daemon's door."""
-    path = chosen.token_path
-    if not path.exists():
-        return
-    if mode := open_to_others(path):
+    """Look at who can read the tokens that the daemon lets in."""
+    paths = [path for path in (chosen.token_path, chosen.agent_token_path) if path.exists()]
+    open_ones = [(path, mode) for path in paths if (mode := open_to_others(path))]
+    for path, mode in open_ones:
         yield fail("token", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
-    else:
+    if paths and not open_ones:
         yield ok("token", "readable by you alone")
 
 

@@ -248,13 +248,15 @@ def _unrecorded(settings: Settings) -> Running | None:
                 MODULE in line
                 and process.username() == psutil.Process().username()
                 and process.environ().get(options.OPTIONS["data_dir"].variable) == str(settings.data_dir)
-                and (doors := [each for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN])
+                and (
+                    listening := [each for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+                )
             ):
                 return Running(
                     pid=process.pid,
                     create_time=process.create_time(),
-                    host=doors[0].laddr.ip,
-                    port=doors[0].laddr.port,
+                    host=listening[0].laddr.ip,
+                    port=listening[0].laddr.port,
                     socket=None,
                     version="",
                     instance="",
