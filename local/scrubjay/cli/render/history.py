@@ -22,7 +22,7 @@ def history(answer: HistoryResponse, *, one: bool) -> RenderableType:
             lines.append(line.append(f" ({', '.join(change.fields)})" if change.fields else ""))
         return Group(*lines)
     if not answer.causes:
-        return Text("nothing changed yet")
+        return Text("no cause is noted; changes made by versions that noted none are in scrubjay why ID")
     lines = []
     for cause in answer.causes:  # no table: what `undo` takes must stand whole, however narrow the terminal
         line = Text(f"{times.moment(cause.ts)}  ").append(named(cause.id, cause.label), style="bold")
