@@ -152,6 +152,8 @@ class Asking:
         yield "use_model, the one before", partial(self.client.call, "POST", "/v1/models/use", {"name": self.model})
         # The last, because to embed them all takes minutes, and nothing waits for it here.
         yield "import, notes", partial(self._import, "notes.md", self._notes().encode())
+        yield "undo: the import of notes", self._undo
+        yield "history", partial(self.client.call, "GET", "/v1/history", query={"limit": 500})
 
     def _writes(self) -> Iterator[Operation]:
         yield "ingest, one line", partial(self._ingest, [_draft("a short line", "small")])
@@ -180,6 +182,14 @@ class Asking:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
                      "/v1/conflicts", "/v1/context"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
+        yield "jobs", partial(self.client.call, "GET", "/v1/jobs")
+        yield "job_runs", partial(self.client.call, "GET", "/v1/jobs/runs")
+        for operation, path in (
+            ("pause_job", "learn/pause"),
+            ("resume_job", "learn/resume"),
+            ("run_job", "maintain/run"),
+        ):
+            yield operation, partial(self.client.call, "POST", f"/v1/jobs/{path}", {})
         yield "recall", self._recall
         yield "recall, again", self._recall
         yield "recall, 100 hits", partial(self._recall, limit=100)
@@ -286,6 +296,10 @@ class Asking:
         learned = (hit["id"] for hit in found["hits"] if large & {quote["event_id"] for quote in hit["sources"]})
         self.ids["learned"] = next(learned, found["hits"][0]["id"])
         self._about("learned", "GET", "/why")
+
+    def _undo(self) -> None:
+        [last] = self.client.call("GET", "/v1/history", query={"kind": "import", "limit": 1})["causes"]
+        self.client.call("POST", "/v1/undo", {"cause": last["id"]})
 
     def _export(self) -> None:
         with (self.folder / "export").open("wb") as file:

@@ -35,6 +35,9 @@ def run(
     """
     if line.form == "text" or list(words) == ["-"] or sys.stdout.isatty():  # for a person JSON is indented
         return False
+    out = getattr(sys.stdout, "buffer", None)  # whatever encoding the terminal has
+    if out is None:  # a program runs the command in its own process, and takes text
+        return False
     folder = data_folder(line.data_dir, line.home, os.environ)
     if folder is None:
         return False
@@ -50,7 +53,7 @@ def run(
     if status >= 400:
         raise _failed(status, body)
     sys.stdout.flush()
-    sys.stdout.buffer.write(body + b"\n")  # whatever encoding the terminal has
+    out.write(body + b"\n")
     return True
 
 
