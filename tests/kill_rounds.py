@@ -639,6 +639,8 @@ class Story:
     def _replaced(self, victim: Machine) -> None:
         """Put an older copy of a device in its place; what only it had and the service has not is gone."""
         victim.at_risk, victim.fresh, victim.safe = victim.fresh[victim.safe :], [], 0
+        if not victim.copies:  # those of the id that it had went with a clone
+            victim.keep_copy(self.root / f"copy-{self.round}")
         chosen = self.roll.choice(victim.copies)
         shutil.rmtree(victim.home)
         shutil.copytree(chosen.folder, victim.home)
