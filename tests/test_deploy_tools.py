@@ -134,7 +134,7 @@ def systemd(deploy: Path, scratch: Path) -> str:
     for unit in units:
         done = run("systemd-analyze", "verify", "--man=no", scratch / unit.name)
         said.append(done.stdout + done.stderr)
-        if unit.name != "scrubjay.service.application":  # a user's own manager can enforce little
+        if unit.name != "scrubjay.service":  # a user's own manager can enforce little
             rated = run("systemd-analyze", "security", "--no-pager", "--offline=true", scratch / unit.name).stdout
             level = re.search(r"exposure level for \S+: ([\d.]+)", rated)
             if level is None or float(level[1]) > MAX_EXPOSURE:
