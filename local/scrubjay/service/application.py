@@ -209,9 +209,9 @@ class Application:
         """Open the store at `path` and load its index. Raises what `Store.open` raises.
 
         `model` names the embedding model and `reranker` the reranking model, which is used where it is installed;
-        `origins` says where these names came from, and `choice.chosen` what that means beside the store's own choice
-        (`use_model`). `endpoint` is for models that run elsewhere, `threads` how many texts are embedded, or pairs
-        scored, at once.
+        `origins` says where these names came from, and `model_choice.chosen` what that means beside the store's own
+        choice (`use_model`). `endpoint` is for models that run elsewhere, `threads` how many texts are embedded, or
+        pairs scored, at once.
         """
         store = await Store.open(path, now=now, entropy=entropy)
         named = ModelSettings(
@@ -268,7 +268,7 @@ class Application:
         return self.store.failure
 
     async def close(self) -> None:
-        """Write what recall counted, close the store, let go of the models. Closing twice is fine."""
+        """Write what recall counted, close the store, let go of the models. A second close does nothing."""
         try:
             if self.failure is None:
                 await self.recall_counts.run()

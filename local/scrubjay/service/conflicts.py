@@ -10,7 +10,7 @@ from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
 from scrubjay.service.references import References
-from scrubjay.store import Conflict, MemoryWrite, Store
+from scrubjay.store import Conflict, MemoryWrite, Store, Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, millis_of
 from scrubjay_shared.errors import NotFoundError
@@ -43,7 +43,6 @@ class Conflicts:
         """Write the version of a field that is right as one that has seen all others; no device lists them again."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         memory_id = await self._references.resolve(request.ref, seen)
-        access.check_change(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
         for one in await self._store.read(lambda q: q.conflicts.open(memory_id)):
             if _field_name(one.field) == request.field:
                 values = {_version_name(stamp): value for stamp, value in one.versions}
@@ -52,7 +51,12 @@ class Conflicts:
                 value = one.shown if request.version is None else values[request.version]
                 # A number that this version has no name for is written as it came.
                 write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
-                await self._store.write(lambda tx: tx.memories.write([write]), cause=self._store.new_cause("resolve"))
+
+                def work(tx: Transaction) -> None:
+                    access.check_change(caller, tx.queries.memories.get(memory_id))
+                    tx.memories.write([write])
+
+                await self._store.write(work, cause=self._store.new_cause("resolve"))
                 self._wake("embed")
                 return await self._references.entry(memory_id)
         raise NotFoundError(

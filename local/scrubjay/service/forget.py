@@ -49,10 +49,12 @@ class Forgetting:
         memory_id = ""
         if event is None:
             memory_id = await self._references.resolve(ref, seen)
-            access.check_forget(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
 
         def work(tx: Transaction) -> api.ForgetResponse:
-            return _forget_events(tx, [ref]) if event else _forget_memory(tx, memory_id, keep=request.keep_sources)
+            if event:
+                return _forget_events(tx, [ref])
+            access.check_forget(caller, tx.queries.memories.get(memory_id))
+            return _forget_memory(tx, memory_id, keep=request.keep_sources)
 
         async with self._unsaved_index():
             answer = await self._store.write(work, cause=self._store.new_cause("forget"))

@@ -144,7 +144,31 @@ class Memories:
 
     async def update(self, caller: Caller, request: api.UpdateRequest) -> api.Entry:
         """Write new values for some fields of a memory. Raises InvalidError when none is given."""
-        memory_id = await self._changed(caller, request)
+        memory_id = await self._resolved(caller, request)
+        fields = await self._fields(caller, request) | await self._lifespan(caller, request)
+        if not fields:
+            raise InvalidError(
+                "nothing to update",
+                hint="give content, type, salience, topic, layer, metadata, valid_from, valid_to, superseded_by, "
+                "archived or clear",
+            )
+        write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
+
+        def work(tx: Transaction) -> None:
+            shown = tx.queries.memories.get(memory_id)
+            access.check_change(caller, shown)
+            if request.layer is not None:
+                intake.check_layer(request.layer, shown.trust)
+            _check_lifespan(tx, write)
+            tx.memories.write([write])
+
+        await self._store.write(work, cause=self._store.new_cause("update"))
+        if Field.CONTENT in fields:
+            self._wake("embed")
+        return await self._references.entry(memory_id)
+
+    async def _fields(self, caller: Caller, request: api.UpdateRequest) -> dict[Field, Any]:
+        """Return what an update says of the memory itself, cleaned."""
         intake.check_salience(request.salience)
         fields: dict[Field, Any] = {}
         if request.content is not None:
@@ -158,29 +182,12 @@ class Memories:
             fields[Field.TOPIC] = intake.topic(self._policy, request.topic)
         if request.layer is not None:
             access.check_layer(caller, request.layer)
-            intake.check_layer(request.layer, (await self._store.read(lambda q: q.memories.get(memory_id))).trust)
             fields[Field.LAYER] = request.layer.value
         if request.metadata is not None:
             metadata = request.metadata
             cleaned = await asyncio.to_thread(lambda: intake.metadata(metadata, "memory", self._policy))
             fields[Field.METADATA] = cleaned.value
-        fields |= await self._lifespan(caller, request)
-        if not fields:
-            raise InvalidError(
-                "nothing to update",
-                hint="give content, type, salience, topic, layer, metadata, valid_from, valid_to, superseded_by, "
-                "archived or clear",
-            )
-        write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
-
-        def work(tx: Transaction) -> None:
-            _check_lifespan(tx, write)
-            tx.memories.write([write])
-
-        await self._store.write(work, cause=self._store.new_cause("update"))
-        if Field.CONTENT in fields:
-            self._wake("embed")
-        return await self._references.entry(memory_id)
+        return fields
 
     async def _lifespan(self, caller: Caller, request: api.UpdateRequest) -> dict[Field, Any]:
         """Return what an update says of when a memory holds, what took its place, and whether it is archived."""
@@ -201,32 +208,38 @@ class Memories:
 
     async def rename(self, caller: Caller, request: api.RenameRequest) -> api.Entry:
         """Give a memory another canonical name; the old one stays as an alias."""
-        memory_id = await self._changed(caller, request)
+        memory_id = await self._resolved(caller, request)
         name = intake.name(self._policy, request.name)
         access.check_name(caller, name)
         write = MemoryWrite(memory_id=memory_id, fields={Field.NAME: name}, names=(name,), settles=True)
-        await self._store.write(lambda tx: tx.memories.write([write]), cause=self._store.new_cause("rename"))
+
+        def work(tx: Transaction) -> None:
+            access.check_change(caller, tx.queries.memories.get(memory_id))
+            tx.memories.write([write])
+
+        await self._store.write(work, cause=self._store.new_cause("rename"))
         return await self._references.entry(memory_id)
 
     async def alias(self, caller: Caller, request: api.AliasRequest) -> api.Entry:
         """Bind an additional name, or with `remove` take it away."""
-        memory_id = await self._changed(caller, request)
+        memory_id = await self._resolved(caller, request)
         name = intake.name(self._policy, request.alias)
         access.check_name(caller, name)
-        cause = self._store.new_cause("alias")
-        if request.remove:
-            await self._store.write(lambda tx: tx.memories.unclaim(memory_id, name), cause=cause)
-        else:
-            write = MemoryWrite(memory_id=memory_id, fields={}, names=(name,))
-            await self._store.write(lambda tx: tx.memories.write([write]), cause=cause)
+
+        def work(tx: Transaction) -> None:
+            access.check_change(caller, tx.queries.memories.get(memory_id))
+            if request.remove:
+                tx.memories.unclaim(memory_id, name)
+            else:
+                tx.memories.write([MemoryWrite(memory_id=memory_id, fields={}, names=(name,))])
+
+        await self._store.write(work, cause=self._store.new_cause("alias"))
         return await self._references.entry(memory_id)
 
-    async def _changed(self, caller: Caller, request: api.UpdateRequest | api.RenameRequest | api.AliasRequest) -> str:
-        """Return the id of the memory that a request changes. Raises NotFoundError, DeniedError."""
+    async def _resolved(self, caller: Caller, request: api.UpdateRequest | api.RenameRequest | api.AliasRequest) -> str:
+        """Return the id of the memory that a request names. Whether the caller may change it is asked in the write."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
-        memory_id = await self._references.resolve(request.ref, seen)
-        access.check_change(caller, await self._store.read(lambda q: q.memories.get(memory_id)))
-        return memory_id
+        return await self._references.resolve(request.ref, seen)
 
 
 def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:
