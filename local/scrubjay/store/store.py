@@ -183,7 +183,7 @@ class Store:
         return self._head.hlc
 
     async def close(self) -> None:
-        """Finish the writes under way, put the log into the file, and give the lock back. Closing twice is fine.
+        """Finish the writes under way, put the log into the file, and give the lock back. A second close does nothing.
 
         The lock is given back even when the disk fails meanwhile.
         """

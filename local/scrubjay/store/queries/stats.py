@@ -94,7 +94,7 @@ class StatsQueries:
     def job_runs(self, job: str | None, limit: int) -> list[JobRun]:
         """Return the last runs of a job, or of all, newest first."""
         found = self._fetch(
-            "select job, started, ms, error from job_run where ?1 is null or job = ?1 order by started desc limit ?2",
+            "select job, started, ms, error from job_run where ?1 is null or job = ?1 order by n desc limit ?2",
             (job, limit),
         )
         return [JobRun(job=str(row[0]), started=Millis(row[1]), ms=row[2], error=row[3]) for row in found]

@@ -21,12 +21,12 @@ class JobHistory:
             (int(ran.error is not None), ran.started, ran.ms, ran.error, ran.job),
         )
         self._run(
-            "insert or replace into job_run (job, started, ms, error) values (?, ?, ?, ?)",
+            "insert into job_run (job, started, ms, error) values (?, ?, ?, ?)",
             (ran.job, ran.started, ran.ms, ran.error),
         )
         self._run(
-            "delete from job_run where job = ? and started <="
-            " (select started from job_run where job = ? order by started desc limit 1 offset ?)",
+            "delete from job_run where job = ?"
+            " and n <= (select n from job_run where job = ? order by n desc limit 1 offset ?)",
             (ran.job, ran.job, keep),
         )
 
