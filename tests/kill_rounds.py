@@ -251,10 +251,10 @@ class Machine:
             raise UnavailableError(f"{self.name}: the daemon does not answer", hint="its log is in its home")
         return found
 
-    def ask(self, client: Client, verb: str, request: Any = None) -> dict[str, Any]:
-        """Run a verb of sync in the daemon."""
+    def ask(self, client: Client, operation: str, request: Any = None) -> dict[str, Any]:
+        """Run an operation of sync in the daemon."""
         body = b"{}" if request is None else msgspec.json.encode(request)
-        return client.call("POST", f"/v1/workers/sync/{verb}", body, timeout=120)
+        return client.call("POST", f"/v1/operations/sync.{operation}", body, timeout=120)
 
     def keep_copy(self, folder: Path) -> None:
         """Copy its folder, to be restored from in a later round."""

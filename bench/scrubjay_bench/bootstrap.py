@@ -205,9 +205,9 @@ def _role(name: str, home: Path, service: clouds.Service) -> dict[str, float]:
     return told
 
 
-def sync(client: Client, verb: str, body: Any) -> Any:
-    """Call a sync verb of a daemon."""
-    return client.call("POST", path_of("/v1/workers/sync/{verb}", verb=verb), msgspec.to_builtins(body))
+def sync(client: Client, operation: str, body: Any) -> Any:
+    """Call an operation of sync in a daemon."""
+    return client.call("POST", path_of("/v1/operations/{name}", name=f"sync.{operation}"), msgspec.to_builtins(body))
 
 
 def log_in(client: Client, origin: str, name: str) -> Any:

@@ -1,7 +1,7 @@
 """How long the daemon's event loop is held by each kind of request, with texts of 8 MB among the store's.
 
-While the loop is held nobody is answered: an agent's hook waits for another one's import. Every verb is asked, with the
-largest texts it takes, of a real daemon with a probe inside (`scrubjay_bench.held`), from another process.
+While the loop is held nobody is answered: an agent's hook waits for another one's import. Every operation is asked,
+with the largest texts it takes, of a real daemon with a probe inside (`scrubjay_bench.held`), from another process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stores filled for a question to be asked of: through the public verbs of a real service, one a conversation.
+"""Stores filled for a question to be asked of: through the public operations of a real service, one a conversation.
 
 Made once and kept by what went into them: the texts as the product analyses them, the tables, the embedding space, and
 for what was distilled the distiller. A kept store is a closed file that nobody opens; `opened` works on a copy, since

@@ -170,7 +170,7 @@ TOLD = 3
 """How many of the damaged things are named: enough to see what kind they are of."""
 
 
-_TODO = {
+_REMEDIES = {
     Remedy.RESTORE: "scrubjay restore FILE brings back a backup from before; nothing else holds it",
     Remedy.REBUILD: "scrubjay rebuild derives it again; nothing is lost",
     Remedy.VECTORS: "scrubjay rebuild --vectors computes it again; nothing is lost",
@@ -196,7 +196,7 @@ def contents(chosen: Settings, watch: Watch) -> Iterator[Check]:
         if remedy is Remedy.NOTHING:
             yield warn("contents", f"{said}{more}", "nothing: the next start makes it anew")
         else:
-            yield fail("contents", f"{said}{more}", _TODO[remedy], CorruptError)
+            yield fail("contents", f"{said}{more}", _REMEDIES[remedy], CorruptError)
     if not found:
         yield ok("contents", "every row is as it was written, and what is derived is as its ops say")
 
