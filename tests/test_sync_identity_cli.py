@@ -695,6 +695,8 @@ def test_commands_go_through_the_daemon_which_then_syncs_by_itself(server: str, 
         while "desk answered" not in json.dumps(laptop.run("list")):
             assert time.monotonic() < deadline
             time.sleep(0.5)
+        assert "sync" in [job["name"] for job in laptop.run("jobs")["jobs"]]
+        assert {ran.get("error") for ran in laptop.run("jobs", "history", "sync")["runs"]} == {None}
         assert laptop.run("logout")["told"]
         assert laptop.run("sync", fails=True)["code"] == "not_found"
         assert "desk answered" in json.dumps(laptop.run("list"))

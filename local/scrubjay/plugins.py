@@ -1,6 +1,6 @@
 """Plugins: other packages inside the daemon. One that nobody uses is never imported.
 
-A package announces a plugin under the entry point group `scrubjay.workers`: an async function from the open service and
+A package announces a plugin under the entry point group `scrubjay.plugins`: an async function from the open service and
 the settings to a `Plugin`, which brings background jobs, and operations under names that begin with its own
 ("sync.log_in"). A plugin named N is started with the daemon if the data directory holds `N.json`, the record that its
 own commands leave while it is in use; else by the first request for one of its operations.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scrubjay.service.handlers import Handler
     from scrubjay.settings import Settings
 
-GROUP = "scrubjay.workers"
+GROUP = "scrubjay.plugins"
 
 START_S = 10.0
 """How long `status` waits for plugins that are starting: the daemon answers before they run."""
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 class Plugin:
     """What a package runs beside the service: its operations with their handlers, its jobs, and how it ends.
 
-    `close` ends the work under way; nothing of it is lost.
+    `close` ends the work under way, with the runs of its jobs that are; nothing of it is lost.
     """
 
     operations: Sequence[tuple[Operation, Handler]]
@@ -150,13 +150,13 @@ class Plugins:
                 for operation, _ in plugin.operations:
                     self._service.handlers.unregister(operation.name)
                 try:
-                    for job in plugin.jobs:
-                        await self._service.scheduler.remove(job.name)
                     await plugin.close()
                 except Exception as error:  # noqa: BLE001  # the daemon must end, and close its store
                     log.error("plugin failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))  # noqa: TRY400  # as above
                 else:
                     log.info("plugin stopped name=%s", name)
+                for job in plugin.jobs:  # waits for a run under way, which `close` has ended
+                    await self._service.scheduler.remove(job.name)
 
 
 def unloadable(what: str, extra: str, error: ImportError) -> UnavailableError:

@@ -11,10 +11,15 @@ from scrubjay_shared.errors import ConflictError, NotFoundError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """When a job looks for work that nobody announced: every `seconds`, for the first time after `first_seconds`."""
+    """When a job looks for work that nobody announced: every `seconds`, for the first time after `first_seconds`.
+
+    Told of work, it looks a little later, so that one run does what comes in a burst; one that `gathers` nothing looks
+    at once, for who tells it has waited already.
+    """
 
     seconds: float
     first_seconds: float = 0.0
+    gathers: bool = True
 
 
 class Job(Protocol):

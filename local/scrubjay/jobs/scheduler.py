@@ -78,7 +78,8 @@ class Scheduler:
     def wake(self, name: str) -> None:
         """Run a job soon, or once more when it is running: it may have looked before this work was there.
 
-        Soon and not at once: events come in bursts, and one step over a burst costs what a step over one event does.
+        Soon and not at once: events come in bursts, and one step over a burst costs what a step over one event does. A
+        job whose trigger gathers nothing runs at once.
         """
         if self._stopping.is_set() or name in self._paused:
             return
@@ -86,8 +87,10 @@ class Scheduler:
             self._again.add(name)
             return
         planned = self._planned(name)
-        at = _now() + timedelta(milliseconds=self._policy.gather_ms)
-        if planned is not None and (planned.next_run_time is None or planned.next_run_time > at):
+        if planned is None:
+            return
+        at = _now() + timedelta(seconds=self._gather_s(self._jobs.named(name)))
+        if planned.next_run_time is None or planned.next_run_time > at:
             planned.modify(next_run_time=at)
 
     async def run(self, name: str) -> JobRun:
@@ -108,6 +111,10 @@ class Scheduler:
         await self._store.write(lambda tx: tx.jobs.pause(name, paused=False))
         self._paused.discard(name)
         self.wake(name)
+
+    def is_paused(self, name: str) -> bool:
+        """Say whether a job is left alone until it is resumed."""
+        return name in self._paused
 
     async def jobs(self) -> tuple[api.Job, ...]:
         """Return how each job is doing."""
@@ -172,7 +179,10 @@ class Scheduler:
                     await self._noted(job)
                 if job.name not in self._again:
                     return
-                await asyncio.sleep(self._policy.gather_ms / 1000)
+                await asyncio.sleep(self._gather_s(job))
+
+    def _gather_s(self, job: Job) -> float:
+        return self._policy.gather_ms / 1000 if job.trigger.gathers else 0.0
 
     async def _is_due(self, job: Job) -> bool:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from scrubjay.store.replication_state import Lane
+from dataclasses import dataclass
+
+from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay_shared.errors import (
     BrokenChainError,
     InvalidError,
@@ -12,12 +14,47 @@ from scrubjay_shared.errors import (
     WithheldError,
 )
 from scrubjay_shared.wire import Heads
+from scrubjay_sync.cloud.client import Page
 from scrubjay_sync.engine import apply
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import VERIFY, short
 from scrubjay_sync.engine.results import RestartRoundError, Tally
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """A page that the server had for a device that waited for news after the cursor `after`."""
+
+    after: str
+    page: Page
+
+    def follows(self, state: SyncState) -> bool:
+        """Say whether nothing was read since the page was asked for."""
+        return state.cursor == self.after
+
+
+async def wait_for_news(context: Context, wait_s: float) -> News | None:
+    """Wait for news of other devices, at most so long, and return them; None when there are none."""
+    state = await context.store.read(lambda q: q.replication.state())
+    assert state is not None  # noqa: S101 - a round was before it
+    context.check_disk()
+    page = await _page(context, state.cursor, wait_s)
+    return News(after=state.cursor, page=page) if page.objects else None
+
+
+async def take_in(context: Context, page: Page, tally: Tally) -> None:
+    """Take in a page of what other devices wrote, and go on behind it."""
+    context.check_disk()
+    await apply.receive_objects(context, page.objects, tally, cursor=page.cursor)
+    tally.pages += bool(page.objects)
+
+
+async def _page(context: Context, cursor: str, wait_s: float) -> Page:
+    return await context.cloud.pull(
+        cursor, limit=SYNC.pull_bytes, wait_s=wait_s, scopes=context.scopes if context.member.limited else ()
+    )
 
 
 async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float) -> None:
@@ -29,12 +66,7 @@ async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float
     while True:
         context.check_disk()
         try:
-            page = await context.cloud.pull(
-                cursor,
-                limit=SYNC.pull_bytes,
-                wait_s=wait_s,
-                scopes=context.scopes if context.member.limited else (),
-            )
+            page = await _page(context, cursor, wait_s)
         except (InvalidError, RolledBackError) as error:
             if isinstance(error, (MalformedError, TooLargeError)) or cursor == heads.cursor:
                 raise
@@ -53,8 +85,7 @@ async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float
                 hint="tell its operator; nothing was lost here",
             )
         furthest |= further
-        await apply.receive_objects(context, page.objects, tally, cursor=page.cursor)
-        tally.pages += bool(page.objects)
+        await take_in(context, page, tally)
         cursor = page.cursor
         if cursor == page.head:
             return

@@ -61,12 +61,19 @@ class Engine:
             on_progress=on_progress,
             meaning=meaning,
         )
-        self.waiting = False
-        """Whether a round has nothing to do but to wait for news: ending it costs nothing."""
         self._alone = asyncio.Lock()
 
-    async def sync(self, *, wait_s: float = 0) -> Round:
+    async def wait_for_news(self, wait_s: float) -> pull.News | None:
+        """Wait for news of other devices, at most so long, and return them for a round; None when there are none.
+
+        Takes nothing in: a round may run meanwhile, and ending this costs nothing. Raises what a pull raises.
+        """
+        return await pull.wait_for_news(self.context, wait_s)
+
+    async def sync(self, *, wait_s: float = 0, news: pull.News | None = None) -> Round:
         """Run one round. With `wait_s`, and nothing to do, wait that long for news of other devices.
+
+        `news` is what waiting for them brought: taken in without being asked for again.
 
         Raises what ends a round: UnavailableError and TooManyError (with `retry_after`), QuotaError, RevokedError,
         SplitError when the account log was replaced, what the store raises. Local work is never harmed, and the next
@@ -75,7 +82,7 @@ class Engine:
         async with self._alone:
             tally = Tally()
             try:
-                synced = await self._run(tally, wait_s)
+                synced = await self._run(tally, wait_s, news)
             except ScrubjayError as error:
                 await self._record_error(error)
                 raise
@@ -102,20 +109,22 @@ class Engine:
         async with self._alone:
             return await inspect(self.context.store, self.context.member, self.context.cloud)
 
-    async def _run(self, tally: Tally, wait_s: float) -> bool:
+    async def _run(self, tally: Tally, wait_s: float, news: pull.News | None) -> bool:
         for _ in range(SYNC.rounds_again):
             try:
-                return await self._run_once(tally, wait_s)
+                return await self._run_once(tally, wait_s, news)
             except RestartRoundError:
                 continue
         raise UnavailableError(
             "other devices changed the account during the round, again and again", hint="scrubjay sync tries again"
         )
 
-    async def _run_once(self, tally: Tally, wait_s: float) -> bool:
+    async def _run_once(self, tally: Tally, wait_s: float, news: pull.News | None) -> bool:
         context = self.context
         await _follow_account(context, tally)
         state = await _begin(context)
+        if news is not None and news.follows(state) and not context.server_changed(state):
+            await pull.take_in(context, news.page, tally)
         heads = await context.cloud.heads()
         if context.server_changed(state):
             state = await comparison.adopt_restored_server(context, state, heads)
@@ -135,11 +144,7 @@ class Engine:
             await packs.trim(context)
         busy = tally.ops_sent or tally.pages or tally.repaired or tally.packed
         if wait_s and not busy and not tally.errors:
-            self.waiting = True
-            try:
-                await pull.pull_pages(context, heads, tally, wait_s)
-            finally:
-                self.waiting = False
+            await pull.pull_pages(context, heads, tally, wait_s)
         return await pull.settle(context, heads, tally)
 
     async def _record_error(self, error: ScrubjayError) -> None:

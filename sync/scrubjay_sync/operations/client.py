@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,32 +12,32 @@ import httpx2
 
 from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, NotFoundError, UnavailableError
+from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_sync import profile
 from scrubjay_sync.account import leaving
 from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Who
+from scrubjay_sync.background import Background, Rounds
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Progress, Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.profile import Profile
-from scrubjay_sync.scheduler import Scheduler
 from scrubjay_sync.searching import Meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A login in use; `scheduler` runs its rounds in the daemon, and is None where a command runs them itself."""
+    """A login in use. All rounds of `engine` are run by `rounds`: in the daemon in the background too."""
 
     profile: Profile
     member: Member
     cloud: Cloud
     engine: Engine
-    scheduler: Scheduler | None = None
+    rounds: Rounds
 
 
 class SyncClient:
@@ -58,10 +57,10 @@ class SyncClient:
         entropy: Entropy,
         sleep: Callable[[float], Awaitable[None]],
         transport: httpx2.AsyncBaseTransport | None = None,
-        roll: Callable[[], float] | None = None,
+        background: Background | None = None,
         meaning: Meaning | None = None,
     ) -> None:
-        """With `roll`, random in [0, 1), rounds run in the background; `transport` takes the place of the network.
+        """With `background`, rounds run by themselves; `transport` takes the place of the network.
 
         `meaning` embeds what is asked of searchable scopes.
         """
@@ -75,10 +74,9 @@ class SyncClient:
         self.progress: Progress | None = None
         self._sleep = sleep
         self._transport = transport
-        self._roll = roll
+        self._background = background
         self._session: Session | None = None
         self._opening = asyncio.Lock()
-        self._rounds: set[asyncio.Task[Round]] = set()
 
     async def close(self) -> None:
         """End what is under way; nothing is lost by it."""
@@ -155,47 +153,31 @@ class SyncClient:
             on_progress=self._note,
             meaning=self.meaning,
         )
-        scheduler = None
-        if self._roll is not None:
-            scheduler = Scheduler(engine, self.store, roll=self._roll, quiet=found.quiet)
-            scheduler.start()
-        self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, scheduler=scheduler)
+        rounds = Rounds(engine, self.store, self._background, quiet=found.quiet)
+        self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, rounds=rounds)
+        rounds.start()
         return self._session
 
     async def stop(self) -> None:
         """End the session's work: its engine must not write after the login that it works for is erased."""
         session, self._session = self._session, None
-        rounds = list(self._rounds)  # first: the scheduler's last try would wait for them
-        for task in rounds:
-            task.cancel()
-        await asyncio.gather(*rounds, return_exceptions=True)
-        if session is not None and session.scheduler is not None:
-            await session.scheduler.close()
+        if session is not None:
+            await session.rounds.close()
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
-    async def round(self, *, wait_s: float = 0) -> Round:
-        """Run one round, with those of the background held.
+    @property
+    def rounds(self) -> Rounds | None:
+        """The rounds of the login in use, None when there is none or it is not opened yet."""
+        return None if self._session is None else self._session.rounds
 
-        Raises UnavailableError when a logout, or the daemon's own end, ends it.
-        """
+    async def round(self, *, wait_s: float = 0) -> Round:
+        """Run one round that was asked for. Raises UnavailableError when a logout, or the daemon's own end, ends it."""
         session = await self.require_session()
-        async with nullcontext() if session.scheduler is None else session.scheduler.hold():
-            if self._session is None or self._session.engine is not session.engine:  # it ended while this one waited
-                raise _ended()
-            task = asyncio.create_task(session.engine.sync(wait_s=wait_s))
-            self._rounds.add(task)
-            try:
-                return await task
-            except asyncio.CancelledError:
-                task.cancel()
-                current = asyncio.current_task()
-                if current is not None and current.cancelling():
-                    raise
-                raise _ended() from None
-            finally:
-                self._rounds.discard(task)
-                self.progress = None
+        try:
+            return await session.rounds.run(wait_s=wait_s)
+        finally:
+            self.progress = None
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress
@@ -224,9 +206,3 @@ class SyncClient:
             device_name=found.device_name,
             keys=self.vault.where,
         )
-
-
-def _ended() -> UnavailableError:
-    return UnavailableError(
-        "the round was ended: this machine logged out, or its daemon stopped", hint="scrubjay sync status shows which"
-    )

@@ -56,7 +56,7 @@ HANDLERS: dict[str, Handler] = {
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """The operations over one client; the daemon's worker for sync."""
+    """The operations over one client, for a command that runs them in its own process."""
 
     client: SyncClient
 

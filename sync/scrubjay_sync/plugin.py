@@ -1,4 +1,4 @@
-"""Sync inside the daemon: the operations over the store that it holds, with rounds in the background."""
+"""Sync inside the daemon: the operations over the store that it holds, and rounds as a job."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_sync.api.registry import OPERATIONS
 from scrubjay_sync.api.registry import Operation as Types
+from scrubjay_sync.background import JOB, Background, SyncJob
 from scrubjay_sync.operations.client import SyncClient
 from scrubjay_sync.operations.dispatch import HANDLERS, Handler
 
@@ -43,7 +44,11 @@ async def start(service: Application, settings: Settings) -> Plugin:
         now=lambda: Millis(time.time_ns() // 1_000_000),
         entropy=os.urandom,
         sleep=asyncio.sleep,
-        roll=random.random,
+        background=Background(
+            wake=lambda: service.on_work(JOB),
+            paused=lambda: service.scheduler.is_paused(JOB),
+            roll=random.random,
+        ),
         meaning=service.meaning,
     )
     try:
@@ -54,6 +59,7 @@ async def start(service: Application, settings: Settings) -> Plugin:
         operations=[
             (_operation(name, types), partial(_run, client, HANDLERS[name])) for name, types in OPERATIONS.items()
         ],
+        jobs=[SyncJob(lambda: client.rounds)],
         close=client.close,
     )
 

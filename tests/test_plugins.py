@@ -24,7 +24,21 @@ PACKAGES = {
     "late": 'async def start(service, settings):\n    raise ValueError("the secret of Mog")',
     "sync": 'raise ImportError("libssl.so.3: cannot open shared object file")',
 }
-"""Modules that cannot be used, by the name under which each announces a worker and a command."""
+"""Modules that cannot be used, by the name under which each announces a plugin and a command."""
+
+SOUND = """
+from scrubjay.jobs.registry import Trigger
+from scrubjay.plugins import Plugin
+class Job:
+    name = "sound"
+    trigger = Trigger(seconds=3600, gathers=False)
+    async def due(self): return False
+    async def pending(self): return 7
+    async def run(self): pass
+async def close(): pass
+async def start(service, settings): return Plugin(operations=[], close=close, jobs=[Job()])
+"""
+"""A module that can be used, and brings a job."""
 
 COMMANDS = {"sync": "login"}
 """The commands that are called otherwise than the package that announces them."""
@@ -34,12 +48,12 @@ COMMANDS = {"sync": "login"}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     """Settings of an installation with broken packages beside it, each of them in use."""
     site = tmp_path / "site"
-    for name, code in PACKAGES.items():
+    for name, code in {**PACKAGES, "sound": SOUND}.items():
         info = site / f"{name}_package-1.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 1\n")
         (info / "entry_points.txt").write_text(
-            f"[scrubjay.workers]\n{name} = {name}_package:start\n"
+            f"[scrubjay.plugins]\n{name} = {name}_package:start\n"
             f"[scrubjay.commands]\n{COMMANDS.get(name, name)} = {name}_package:COMMAND\n"
         )
         (site / f"{name}_package.py").write_text(code + "\n")
@@ -49,7 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
     chosen = options.load(environ=named)
     options.ensure_dirs(chosen)
-    for name in PACKAGES:
+    for name in (*PACKAGES, "sound"):
         (chosen.data_dir / f"{name}.json").write_text("{}")
     yield chosen
     control.stop(chosen)
@@ -61,7 +75,7 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_daemon_serves_without_the_workers_that_are_broken_and_says_which(home: Settings) -> None:
+def test_a_daemon_serves_without_the_plugins_that_are_broken_and_says_which(home: Settings) -> None:
     control.start(home, policy=DaemonPolicy(start_seconds=90))
 
     with (client := discover(home.data_dir)) or pytest.fail("no daemon"):
@@ -79,7 +93,23 @@ def test_a_daemon_serves_without_the_workers_that_are_broken_and_says_which(home
     assert "Mog" not in written + warnings
 
 
-def test_doctor_tells_of_a_worker_that_does_not_run(home: Settings) -> None:
+def test_the_job_of_a_plugin_is_listed_run_and_paused_like_the_daemons_own(home: Settings) -> None:
+    control.start(home, policy=DaemonPolicy(start_seconds=90))
+
+    with (client := discover(home.data_dir)) or pytest.fail("no daemon"):
+        client.call("GET", "/v1/status")  # is answered when each plugin was tried
+        before = {job["name"]: job for job in client.call("GET", "/v1/jobs")["jobs"]}
+        ran = client.call("POST", "/v1/jobs/sound/run")
+        paused = {job["name"]: job for job in client.call("POST", "/v1/jobs/sound/pause")["jobs"]}
+        runs = client.call("GET", "/v1/jobs/runs?name=sound")["runs"]
+
+    assert (before["sound"]["pending"], before["sound"]["runs"]) == (7, 0)
+    assert ran.get("error") is None
+    assert runs == [ran]
+    assert {name for name, job in paused.items() if job.get("paused")} == {"sound"}
+
+
+def test_doctor_tells_of_a_plugin_that_does_not_run(home: Settings) -> None:
     control.start(home, policy=DaemonPolicy(start_seconds=90))
 
     assert "broken does not run" in command("doctor", "--text").stdout

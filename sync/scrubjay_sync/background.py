@@ -1,0 +1,253 @@
+"""Rounds in the background: soon after a write, at once on news of other devices, later after a failure.
+
+The rounds of a login are a job of the daemon (`SyncJob`), which runs, notes and pauses it like its own. What makes the
+next round due is told to it: one task waits for the first of a local write that is due (two seconds after the last, so
+that a turn of conversation is one segment), the server's long poll answering, and the end of a pause. The long poll is
+no part of the job, which would run without end; it hands what it brought to the round that it wakes. Before it waits
+again, the task waits until a round was run: so a paused job asks the server for nothing. No write waits for a round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from scrubjay.jobs.registry import Trigger
+from scrubjay.store import Changes, Store
+from scrubjay.tracebacks import frames_of
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import RevokedError, ScrubjayError, UnavailableError
+from scrubjay_sync.engine.pull import News
+from scrubjay_sync.engine.results import Round
+from scrubjay_sync.engine.rounds import Engine
+from scrubjay_sync.planning import backoff, due
+from scrubjay_sync.policy import SYNC
+
+JOB = "sync"
+"""The name that the job has for people, and in the store's history."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What the daemon has for rounds in the background: `wake` has the job look at once, unless it is `paused`.
+
+    `roll` is random in [0, 1).
+    """
+
+    wake: Callable[[], None]
+    paused: Callable[[], bool]
+    roll: Callable[[], float]
+
+
+class Rounds:
+    """The rounds of one login, until closed. Without `background`, each is asked for. `quiet` blurs when it sends."""
+
+    def __init__(self, engine: Engine, store: Store, background: Background | None, *, quiet: bool = False) -> None:
+        self._engine = engine
+        self._store = store
+        self._background = background
+        self._quiet = quiet
+        self._taken_seq = store.last_seq  # up to here the last round took up what was written
+        self._first: Millis | None = None
+        self._last: Millis | None = None
+        self._written = asyncio.Event()
+        self._ran = asyncio.Event()
+        self._is_due = False
+        self._is_settled = False
+        self._pause_ms = 0
+        self._poll_pause_ms = 0
+        self._news: News | None = None
+        self._on_change_before = store.on_change
+        self._running: set[asyncio.Task[Round]] = set()
+        self._watch: asyncio.Task[None] | None = None
+        self.ended: ScrubjayError | None = None
+        """What ended the rounds by itself: this device was revoked."""
+
+    def start(self) -> None:
+        """Begin, in the background with a round at once."""
+        if self._background is not None:
+            self._store.on_change = self._changed
+            self._watch = asyncio.create_task(self._watched(self._background), name="sync")
+
+    async def close(self) -> None:
+        """End. What was not sent yet gets one last short chance; the rest is sent after the next start."""
+        self._is_due = False
+        for running in tuple(self._running):
+            await _cancelled(running)
+        if self._background is None or self._watch is None:
+            return
+        self._store.on_change = self._on_change_before
+        await _cancelled(self._watch)
+        if self.ended is None and not self._background.paused() and self._store.last_seq != self._taken_seq:
+            try:
+                await asyncio.wait_for(self._engine.sync(), SYNC.exit_s)
+            except (ScrubjayError, TimeoutError) as error:
+                log.info("sync left something for the next start because=%s", type(error).__name__)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the job has a round to run."""
+        return self._is_due and self.ended is None
+
+    async def pending(self) -> int:
+        """Return how many ops wait to be confirmed by the server."""
+        return (await self._engine.status()).pending_ops
+
+    async def run(self, *, wait_s: float = 0) -> Round:
+        """Run a round, and choose when the next one is due. Raises what ends a round, and UnavailableError at `close`.
+
+        One that somebody asks for, due or not, counts like any other: it ends a pause. For `wait_s` see `Engine.sync`.
+        """
+        news, self._news = self._news, None
+        self._is_due = False
+        self._taken_seq, self._first, self._last = self._store.last_seq, None, None
+        running = asyncio.create_task(self._engine.sync(wait_s=wait_s, news=news))
+        self._running.add(running)
+        try:
+            done = await _outcome(running)
+        except RevokedError as error:
+            self.ended = error
+            raise
+        except Exception as error:
+            self._pause_ms = max(self._backoff(self._pause_ms), int(getattr(error, "retry_after", 0) * 1000))
+            raise
+        else:
+            self._pause_ms, self._is_settled = 0, done.synced and not done.errors
+            return done
+        finally:
+            self._running.discard(running)
+            self._ran.set()
+
+    def _changed(self, changes: Changes) -> None:
+        """Follow a commit: note when something of this device's own was written. What sync itself brings in is not."""
+        self._on_change_before(changes)
+        if self._store.last_seq != self._taken_seq:
+            self._last = _clock()
+            self._first = self._first or self._last
+            self._written.set()
+
+    def _backoff(self, last_ms: int) -> int:
+        return 0 if self._background is None else backoff(last_ms, self._background.roll())
+
+    async def _watched(self, background: Background) -> None:
+        """Wake the job each time that a round is due, until the device is revoked."""
+        while self.ended is None:
+            self._ran.clear()
+            self._is_due = True
+            background.wake()
+            await self._ran.wait()
+            await self._next_due()
+
+    async def _next_due(self) -> None:
+        """Return when the next round should begin."""
+        if self._pause_ms:
+            await self._pause(self._pause_ms)
+        elif self._quiet:
+            await self._write_due()
+        elif not self._is_settled:
+            with suppress(TimeoutError):  # what was written meanwhile is due sooner
+                await asyncio.wait_for(self._write_due(), SYNC.idle_ms / 1000)
+        else:
+            await self._news_or_write_due()
+
+    async def _news_or_write_due(self) -> None:
+        """Return when there is news of other devices, when a write is due, or after the long poll's time.
+
+        A long poll that fails is followed by a pause of its own, however well the rounds themselves go.
+        """
+        poll = asyncio.create_task(self._engine.wait_for_news(SYNC.wait_s))
+        written = asyncio.create_task(self._write_due())
+        try:
+            await asyncio.wait({poll, written}, return_when=asyncio.FIRST_COMPLETED)
+            if not poll.done():
+                return
+            try:
+                self._news = poll.result()
+                self._poll_pause_ms = 0
+            except Exception as error:  # noqa: BLE001  # a bug of ours must not end sync for as long as the daemon runs
+                self._poll_pause_ms = self._backoff(self._poll_pause_ms)
+                if isinstance(error, ScrubjayError):
+                    log.info("no news code=%s again_in_ms=%d", error.code, self._poll_pause_ms)
+                else:  # not its words: they may quote a memory
+                    log.error("no news error=%s at=%s", type(error).__qualname__, frames_of(error))  # noqa: TRY400
+                await self._pause(self._poll_pause_ms)
+        finally:
+            await _cancelled(poll)
+            await _cancelled(written)
+
+    async def _write_due(self) -> None:
+        """Return when a round should begin because of what was written here; in quiet mode after its time at last."""
+        while True:
+            now = _clock()
+            if self._first is None and self._quiet:
+                return await self._pause(SYNC.quiet_ms)
+            left = due(now, self._first, self._last, quiet=self._quiet) - now
+            if self._first is not None and left <= 0:
+                return None
+            self._written.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._written.wait(), left / 1000)
+
+    async def _pause(self, ms: int) -> None:
+        """Wait, or until somebody has asked for a round."""
+        self._ran.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ran.wait(), ms / 1000)
+
+
+class SyncJob:
+    """The rounds of whatever login is in use, as a job of the daemon. Without a login there is nothing to do."""
+
+    name = JOB
+    trigger = Trigger(seconds=SYNC.idle_ms / 1000, gathers=False)
+
+    def __init__(self, rounds: Callable[[], Rounds | None]) -> None:
+        self._rounds = rounds
+
+    async def due(self) -> bool:
+        """Say whether a round is due."""
+        rounds = self._rounds()
+        return rounds is not None and rounds.is_due
+
+    async def pending(self) -> int:
+        """Return how many ops wait to be confirmed by the server."""
+        rounds = self._rounds()
+        return 0 if rounds is None else await rounds.pending()
+
+    async def run(self) -> None:
+        """Run one round."""
+        rounds = self._rounds()
+        if rounds is not None:
+            await rounds.run()
+
+
+async def _outcome(running: asyncio.Task[Round]) -> Round:
+    """Return the result of a round. Raises UnavailableError when it was ended and the caller was not."""
+    try:
+        return await running
+    except asyncio.CancelledError:
+        running.cancel()
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        raise UnavailableError(
+            "the round was ended: this machine logged out, or its daemon stopped",
+            hint="scrubjay sync status shows which",
+        ) from None
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait until it has ended, however it does."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _clock() -> Millis:
+    """Return milliseconds of a clock that no one sets: a pause must not depend on the time of day."""
+    return Millis(int(asyncio.get_running_loop().time() * 1000))

@@ -1,0 +1,310 @@
+"""When rounds are: sync as a job of the real scheduler, over real engines, stores and the real service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from scrubjay.jobs.registry import Jobs
+from scrubjay.jobs.scheduler import Scheduler
+from scrubjay.policy import DEFAULT
+from scrubjay_shared.errors import RevokedError
+from scrubjay_sync import background, planning
+from scrubjay_sync.account import account_devices
+from scrubjay_sync.background import JOB, Background, Rounds, SyncJob
+from scrubjay_sync.policy import SYNC
+from sync_devices import Device, World, world_at
+
+pytestmark = pytest.mark.anyio
+SOON_S = 15.0
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with world_at(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rules, a hundred times quicker: what is tested is their order, not their length."""
+    policy = replace(
+        SYNC, debounce_ms=20, debounce_most_ms=150, idle_ms=200, backoff_ms=20, backoff_most_ms=200, wait_s=1.0
+    )
+    monkeypatch.setattr(background, "SYNC", policy)
+    monkeypatch.setattr(background, "due", lambda *args, **options: planning.due(*args, **options, policy=policy))
+    monkeypatch.setattr(background, "backoff", lambda *args: planning.backoff(*args, policy))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A device whose rounds run in the background, and the scheduler that runs them."""
+
+    device: Device
+    rounds: Rounds
+    scheduler: Scheduler
+
+    async def paused(self) -> None:
+        """Return when the job is paused and the long poll that was under way has ended."""
+        await self.scheduler.pause(JOB)
+        await asyncio.sleep(background.SYNC.wait_s + 0.2)
+
+
+@asynccontextmanager
+async def watching(device: Device, *, quiet: bool = False) -> AsyncIterator[Running]:
+    scheduler = Scheduler(Jobs(), device.store, DEFAULT.work, asyncio.Event())
+    daemon = Background(wake=lambda: scheduler.wake(JOB), paused=lambda: scheduler.is_paused(JOB), roll=lambda: 0.5)
+    rounds = Rounds(device.engine, device.store, daemon, quiet=quiet)
+    await scheduler.start()
+    rounds.start()
+    scheduler.add(SyncJob(lambda: rounds))
+    try:
+        yield Running(device, rounds, scheduler)
+    finally:
+        await rounds.close()
+        await scheduler.remove(JOB)
+        await scheduler.stop()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(SOON_S):
+        while not await condition():  # noqa: ASYNC110 - what it waits for is in a database
+            await asyncio.sleep(0.01)
+
+
+async def test_what_one_device_writes_appears_on_the_other_without_a_command(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    async with watching(one), watching(two):
+        await one.note("the kettle is blue")
+
+        async def arrived() -> bool:
+            return await two.contents() == ["the kettle is blue"]
+
+        await until(arrived)
+
+
+async def test_writes_in_a_burst_go_out_in_few_objects(world: World) -> None:
+    one = await world.device()
+    async with watching(one):
+        for number in range(60):
+            await one.note(f"thought {number}")
+
+        async def sent() -> bool:
+            return (await one.engine.status()).pending_ops == 0
+
+        await until(sent)
+
+    assert sum(lane.n for lane in (await one.engine.status()).lanes) < 25
+
+
+async def test_a_server_that_is_away_is_not_asked_in_a_loop_and_no_write_waits(world: World) -> None:
+    one = await world.device()
+    await one.sync()
+
+    async def away(_: httpx2.Request, __: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        raise httpx2.ConnectError("no route")
+
+    one.network.fault = away
+    one.network.asked.clear()
+    async with watching(one):
+        for number in range(20):
+            await one.note(f"offline {number}")
+            await asyncio.sleep(0.02)
+        asked = len(one.network.asked)
+        one.network.fault = None
+
+        async def sent() -> bool:
+            return (await one.engine.status()).pending_ops == 0
+
+        await until(sent)
+
+    assert asked < 40
+    assert len(await one.contents()) == 20
+
+
+async def test_a_write_in_the_middle_of_a_round_does_not_wait_for_the_next_idle_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await world.device()
+    monkeypatch.setattr(background, "SYNC", replace(background.SYNC, idle_ms=60_000))
+    written = asyncio.Event()
+
+    async def meanwhile(request: httpx2.Request, answer: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        if request.url.path == "/v1/push" and not written.is_set():
+            written.set()
+            await one.note("said while a round was under way")
+        return await answer()
+
+    one.network.fault = meanwhile
+    async with watching(one):
+        await one.note("first")
+
+        async def sent() -> bool:
+            return written.is_set() and (await one.engine.status()).pending_ops == 0
+
+        await until(sent)
+
+
+async def test_a_round_of_ones_own_does_not_wait_for_the_long_poll(world: World) -> None:
+    one = await world.device()
+    async with watching(one) as running:
+        await asyncio.sleep(0.3)  # by now it waits for news
+        async with asyncio.timeout(0.9):
+            done = await running.rounds.run()
+
+    assert done.synced
+
+
+async def test_closing_sends_what_was_just_written(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    async with watching(one):
+        await asyncio.sleep(0.3)
+        await one.note("said at the door")
+    await two.sync()
+
+    assert await two.contents() == ["said at the door"]
+
+
+async def test_a_revoked_device_stops_asking_and_keeps_its_memories(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    async with watching(two) as running:
+        await two.note("mine")
+        await account_devices.revoke(
+            one.member,
+            one.machine.cloud,
+            two.machine.device,
+            ends=await account_devices.ends_of(one.store, two.machine.device),
+            entropy=world.random.randbytes,
+        )
+
+        async def ended() -> bool:
+            return running.rounds.ended is not None
+
+        await until(ended)
+        assert isinstance(running.rounds.ended, RevokedError)
+        assert [ran.error for ran in await running.scheduler.history(JOB, 1)] == ["revoked"]
+
+    assert await two.contents() == ["mine"]
+
+
+async def test_quiet_mode_does_not_send_at_once(world: World) -> None:
+    one = await world.device()
+    async with watching(one, quiet=True):
+        await asyncio.sleep(0.3)
+        await one.note("later")
+        await asyncio.sleep(0.5)
+        assert (await one.engine.status()).pending_ops == 1
+
+
+async def test_the_job_is_listed_with_its_history_and_what_waits_to_be_sent(world: World) -> None:
+    one = await world.device()
+    async with watching(one, quiet=True) as running:
+
+        async def ran() -> bool:
+            return bool(await running.scheduler.history(JOB, 10))
+
+        await until(ran)
+        await one.note("later")
+        (job,) = await running.scheduler.jobs()
+        assert (job.name, job.pending, job.failures) == (JOB, 1, 0)
+
+        await running.scheduler.run(JOB)
+        (job,) = await running.scheduler.jobs()
+
+    assert (job.pending, job.runs) == (0, 2)
+
+
+async def test_a_round_that_fails_is_in_the_history_by_its_kind(world: World) -> None:
+    one = await world.device()
+    await one.sync()
+
+    async def away(_: httpx2.Request, __: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        raise httpx2.ConnectError("no route")
+
+    one.network.fault = away
+    async with watching(one) as running:
+
+        async def failed() -> bool:
+            return "unavailable" in [ran.error for ran in await running.scheduler.history(JOB, 10)]
+
+        await until(failed)
+
+
+async def test_a_paused_job_asks_the_server_for_nothing_until_it_is_resumed(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    async with watching(one) as running:
+        await asyncio.sleep(0.3)
+        await running.paused()
+        await two.note("the kettle is blue")
+        await two.sync()
+        one.network.asked.clear()
+        await one.note("said while paused")
+        await asyncio.sleep(0.5)
+        assert one.network.asked == []
+        assert await one.contents() == ["said while paused"]
+
+        await running.scheduler.resume(JOB)
+
+        async def exchanged() -> bool:
+            sent = (await one.engine.status()).pending_ops == 0
+            return sent and sorted(await one.contents()) == ["said while paused", "the kettle is blue"]
+
+        await until(exchanged)
+
+
+async def test_closing_a_paused_job_sends_nothing(world: World) -> None:
+    one = await world.device()
+    async with watching(one) as running:
+        await asyncio.sleep(0.3)
+        await running.scheduler.pause(JOB)
+        await one.note("said while paused")
+
+    assert (await one.engine.status()).pending_ops == 1
+
+
+async def test_news_are_taken_in_as_they_came_and_not_fetched_again(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    waiting = asyncio.create_task(two.engine.wait_for_news(5))
+    await one.note("the kettle is blue")
+    await one.sync()
+    news = await waiting
+    assert news is not None
+    assert await two.contents() == []
+
+    two.network.asked.clear()
+    done = await two.engine.sync(news=news)
+
+    assert (done.synced, await two.contents()) == (True, ["the kettle is blue"])
+    assert two.network.asked.count("GET /v1/pull") == 1, "the look whether there is more"
+
+    assert (await two.engine.sync(news=news)).ops_received == 0, "what was read since is not read again"
+
+
+async def test_a_long_poll_that_always_fails_is_not_repeated_in_a_loop(world: World) -> None:
+    one = await world.device()
+
+    async def cut(request: httpx2.Request, answer: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        if request.url.params.get("wait", "0") != "0":
+            raise httpx2.ReadError("a proxy that lets nobody wait")
+        return await answer()
+
+    one.network.fault = cut
+    async with watching(one) as running:
+        await asyncio.sleep(1.5)
+        polls = len(await running.scheduler.history(JOB, 50))
+        await one.note("sent all the same")
+
+        async def sent() -> bool:
+            return (await one.engine.status()).pending_ops == 0
+
+        await until(sent)
+
+    assert polls < 25
