@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scrubjay_io.group_commit import GroupCommit, Owner
+from scrubjay_io.group_commit import GroupCommit, Joined, Owner
 from scrubjay_io.sqlite import ERRORS, Connection, driver
 from scrubjay_shared.errors import CorruptError, InvalidError, ScrubjayError, UnavailableError
 
@@ -178,3 +179,96 @@ async def test_a_transaction_that_can_be_neither_committed_nor_undone_stops_the_
 
     assert {type(one) for one in outcomes} == {UnavailableError}
     assert isinstance(group.failure, ScrubjayError)
+
+
+class Texts:
+    """Inserts texts, and remembers how many each call was given."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.calls: list[int] = []
+
+    def insert(self, connection: Any, texts: Sequence[str]) -> list[str]:
+        self.calls.append(len(texts))
+        for text in texts:
+            self.counts.number += 1
+            connection.execute("insert into note values (?)", (text,))
+        return [f"{text} of {len(texts)}" for text in texts]
+
+
+async def test_writes_of_one_kind_that_stand_side_by_side_are_one_call_and_keep_their_order(tmp_path: Path) -> None:
+    counts = Counts()
+    texts = Texts(counts)
+    async with writer(tmp_path / "f", counts) as group:
+        results = await asyncio.gather(
+            *(group.submit(Joined(texts.insert, text)) for text in "ab"),
+            group.submit(counts.insert("c")),
+            group.submit(Joined(texts.insert, "d")),
+        )
+
+    assert results == ["a of 2", "b of 2", "c", "d of 1"]
+    assert texts.calls == [2, 1]
+    assert counts.groups == [results]
+
+
+@pytest.mark.parametrize("beside", [[], ["x"]], ids=["a group of its own", "among other writes"])
+async def test_where_a_joined_call_fails_each_of_it_is_tried_alone(tmp_path: Path, beside: list[str]) -> None:
+    counts = Counts()
+    texts = Texts(counts)
+    async with writer(tmp_path / "f", counts) as group:
+        outcomes = await asyncio.gather(
+            *(group.submit(Joined(texts.insert, text)) for text in ("a", "b", "a", "c")),
+            *(group.submit(counts.insert(text)) for text in beside),
+            return_exceptions=True,
+        )
+
+    assert [outcomes[0], outcomes[1], outcomes[3]] == ["a of 1", "b of 1", "c of 1"]
+    assert isinstance(outcomes[2], CorruptError)
+    assert notes(tmp_path / "f") == ["a", "b", "c", *beside]
+    assert counts.number == 3 + len(beside)
+
+
+async def test_a_joined_call_without_a_result_for_each_writes_nothing(tmp_path: Path) -> None:
+    counts = Counts()
+
+    def forgets(connection: Any, texts: Sequence[str]) -> list[str]:
+        connection.execute("insert into note values (?)", (texts[0],))
+        return []
+
+    async with writer(tmp_path / "f", counts) as group:
+        outcomes = await asyncio.gather(*(group.submit(Joined(forgets, text)) for text in "ab"), return_exceptions=True)
+
+    assert not [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+    assert notes(tmp_path / "f") == []
+
+
+async def test_a_caller_that_goes_away_does_not_take_its_write_back(tmp_path: Path) -> None:
+    counts = Counts()
+    async with writer(tmp_path / "f", counts) as group:
+        gone = asyncio.create_task(group.submit(counts.insert("gone")))
+        stays = asyncio.create_task(group.submit(counts.insert("stays")))
+        await asyncio.sleep(0)
+        gone.cancel()
+        assert await stays == "stays"
+
+    assert gone.cancelled()
+    assert notes(tmp_path / "f") == ["gone", "stays"]
+
+
+async def test_what_cannot_be_confirmed_after_the_commit_is_told_to_each_of_the_group(tmp_path: Path) -> None:
+    counts = Counts()
+
+    def confirm() -> None:
+        raise UnavailableError("moved", hint="")
+
+    connection = Connection(lambda: driver.connect(str(tmp_path / "f"), isolation_level=None), 64)
+    await connection
+    await connection.call(lambda raw: raw.execute("create table note (t text primary key)"))
+    group = GroupCommit(connection.call, replace(counts.owner(), confirm=confirm), limit=8, name="test-writer")
+    outcomes = await asyncio.gather(*(group.submit(counts.insert(text)) for text in "ab"), return_exceptions=True)
+    await group.close()
+    await connection.close()
+
+    assert [str(outcome) for outcome in outcomes] == ["moved", "moved"]
+    assert outcomes[0] is not outcomes[1]
+    assert counts.groups == [["a", "b"]]

@@ -148,6 +148,19 @@ async def test_deliveries_at_the_same_moment_make_one_event(service: Application
     assert all(answer.ids[0] == answer.ids[1] for answer in answers)
 
 
+async def test_what_is_sent_at_the_same_moment_is_distilled_only_where_that_was_asked_for(service: Application) -> None:
+    wanted, unwanted = said("I moved to Lisbon.", session_id="s1"), said("I moved to Porto.", session_id="s2")
+
+    await asyncio.gather(
+        *(ingest(service, wanted, dedupe) for dedupe in (said("one", session_id="s1"), said("two", session_id="s1"))),
+        ingest(service, unwanted, learn=False),
+        ingest(service, said("three", session_id="s1")),
+    )
+
+    waiting = await service.store.read(lambda q: q.events.undistilled_sessions())
+    assert waiting == [("s1", 4)]
+
+
 async def test_a_batch_with_one_bad_event_stores_none_of_it(service: Application) -> None:
     with pytest.raises(InvalidError, match="event 2"):
         await ingest(service, said("a"), said("b"), said("c", ts=-1))

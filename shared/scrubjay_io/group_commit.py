@@ -1,7 +1,8 @@
 """Group commit on SQLite: many small writes share one transaction and one fsync, and are answered after it.
 
-Each write runs in a savepoint of its own, so that one that fails takes nobody else's with it. Nothing is acknowledged
-before the commit that holds it is durable.
+Each write runs in a savepoint of its own, so that one that fails takes nobody else's with it. Writes of one kind
+(`Joined`) that wait side by side are one call, which costs less than one each; where that fails, each is tried alone.
+Nothing is acknowledged before the commit that holds it is durable.
 
 When the disk fails so badly that a transaction can be neither committed nor rolled back, nobody knows any more what the
 connection holds. The writer then stops for good: what waits fails, and so does every later write.
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, Protocol, TypeVar
 
 from scrubjay_shared.errors import ScrubjayError
@@ -20,9 +22,26 @@ from scrubjay_shared.errors import ScrubjayError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+G = TypeVar("G")
 
 Write = Callable[[Any], Any]
 """A unit of work: a plain function of the driver's connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Generic[G, T]):
+    """A write that is done in one call with those that wait beside it, where they have the very same `work`.
+
+    `work(connection, given)` returns a result for each of what was given, in the same order. It may run again: for each
+    alone, where the call for all of them failed.
+    """
+
+    work: Callable[[Any, Sequence[G]], Sequence[T]]
+    given: G
+
+    def __call__(self, connection: Any) -> T:
+        """Do this one alone."""
+        return self.work(connection, [self.given])[0]
 
 
 class Call(Protocol):
@@ -48,6 +67,9 @@ class Owner:
     """Brings that back: what was written since `save` has been rolled back."""
     committed: Callable[[list[Any]], None] = lambda _: None
     """Is given what the writes of a group returned, in their order, once they are durable."""
+    confirm: Callable[[], None] = lambda: None
+    """Runs after a commit, in the connection's thread. What it raises, all of the group are told in place of results:
+    the transaction is durable, but nobody may rely on it."""
 
 
 @dataclass(slots=True)
@@ -105,8 +127,8 @@ class GroupCommit:
         if self._closed:
             raise self._owner.closed()
         self._queue.put_nowait(pending)
-        # A caller that goes away does not take its write back: the transaction may already hold it.
-        return await asyncio.shield(pending.done)
+        # A caller that goes away takes its future with it, not its write: the transaction may already hold that.
+        return await pending.done
 
     async def _run(self) -> None:
         try:
@@ -160,7 +182,7 @@ class GroupCommit:
 
     async def _commit(self, group: list[_Pending[Any]]) -> None:
         works = [pending.work for pending in group]
-        outcomes, error = await self._call(lambda connection: run_group(connection, works, self._owner))
+        outcomes, error, unconfirmed = await self._call(lambda connection: _confirmed(connection, works, self._owner))
         if error is not None and len(group) > 1:
             # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
             for pending in group:
@@ -174,7 +196,9 @@ class GroupCommit:
         except Exception:  # it is durable: whoever waits for it must hear so, and the next write must go on
             log.exception("a copy in memory could not follow a commit")
         for pending, (result, failure) in zip(group, outcomes, strict=True):
-            if failure is not None:
+            if unconfirmed is not None:
+                _fail(pending, _again(unconfirmed))
+            elif failure is not None:
                 _fail(pending, self._owner.translate(failure))
             else:
                 _succeed(pending, result)
@@ -184,20 +208,35 @@ Outcome = tuple[Any, Exception | None]
 """What a write returned, or what it raised."""
 
 
+def _confirmed(
+    connection: Any, works: Sequence[Write], owner: Owner
+) -> tuple[list[Outcome], Exception | None, ScrubjayError | None]:
+    """Do what `run_group` does, and return with it what `Owner.confirm` raised."""
+    outcomes, error = run_group(connection, works, owner)
+    if error is None:
+        try:
+            owner.confirm()
+        except ScrubjayError as unconfirmed:
+            return outcomes, None, unconfirmed
+    return outcomes, error, None
+
+
 def run_group(connection: Any, works: Sequence[Write], owner: Owner) -> tuple[list[Outcome], Exception | None]:
     """Run writes in the connection's thread: each in a savepoint, all in one transaction.
 
-    Returns each one's outcome, or no outcomes and why nothing was written. A single write needs no savepoint: what it
+    Returns each one's outcome, or no outcomes and why nothing was written. A single call needs no savepoint: what it
     raises ends the transaction. Raises only when the transaction could be neither committed nor rolled back.
     """
     outcomes: list[Outcome] = []
     before = owner.save()
     try:
         connection.execute("begin immediate")
-        if len(works) == 1:
-            outcomes.append((works[0](connection), None))
+        calls = list(_calls(works))
+        if len(calls) == 1:
+            outcomes.extend((result, None) for result in _results(connection, calls[0]))
         else:
-            outcomes.extend(_in_savepoint(connection, work, owner) for work in works)
+            for call in calls:
+                outcomes.extend(_in_savepoint(connection, call, owner))
         connection.execute("commit")
     except Exception as error:  # noqa: BLE001 - every waiting writer is told
         owner.restore(before)
@@ -207,20 +246,41 @@ def run_group(connection: Any, works: Sequence[Write], owner: Owner) -> tuple[li
     return outcomes, None
 
 
-def _in_savepoint(connection: Any, work: Write, owner: Owner) -> Outcome:
+def _calls(works: Sequence[Write]) -> Iterator[list[Write]]:
+    """Yield the writes, those that are to be joined together."""
+    for shared, side_by_side in groupby(works, key=lambda work: work.work if isinstance(work, Joined) else None):
+        if shared is None:
+            yield from ([work] for work in side_by_side)
+        else:
+            yield list(side_by_side)
+
+
+def _results(connection: Any, call: Sequence[Write]) -> Sequence[Any]:
+    first = call[0]
+    if not isinstance(first, Joined):
+        return [first(connection)]
+    results = first.work(connection, [work.given for work in call if isinstance(work, Joined)])
+    if len(results) != len(call):
+        raise RuntimeError(f"{len(results)} results of {len(call)} writes")
+    return results
+
+
+def _in_savepoint(connection: Any, call: Sequence[Write], owner: Owner) -> list[Outcome]:
     saved = owner.save()
     connection.execute("savepoint work")
     try:
-        result = work(connection)
+        results = _results(connection, call)
     except Exception as error:
         owner.restore(saved)
         if not connection.in_transaction:  # on a full disk SQLite has rolled all of it back by itself
             raise
         connection.execute("rollback to work")
         connection.execute("release work")
-        return None, error
+        if len(call) > 1:
+            return [outcome for work in call for outcome in _in_savepoint(connection, [work], owner)]
+        return [(None, error)]
     connection.execute("release work")
-    return result, None
+    return [(result, None) for result in results]
 
 
 def _again(error: ScrubjayError) -> ScrubjayError:

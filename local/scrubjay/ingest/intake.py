@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -148,47 +149,57 @@ def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: M
         reason = "injected" if text.injected_removed else "private"
     elif not text.text.strip() and not kept.value and draft.type in ROLE_OF and draft.type != EventType.ASSISTANT_STOP:
         reason = "empty"
+    agent = _repeated(draft.agent, policy.redact)
+    session_id = _repeated(draft.session_id, policy.redact)
+    ts = now if draft.ts is None else draft.ts
     made = Event(
         id="",
         device=device,
-        agent=identifier(draft.agent, policy.redact),
-        session_id=identifier(draft.session_id, policy.redact),
+        agent=agent,
+        session_id=session_id,
         type=draft.type,
         role=role,
         text=text.text,
-        ts=now if draft.ts is None else draft.ts,
-        dedupe_key="",
-        project=None if draft.project is None else identifier(draft.project, policy.redact),
+        ts=ts,
+        dedupe_key=_dedupe_key(
+            draft,
+            policy,
+            agent=agent,
+            session_id=session_id,
+            metadata=kept.value,
+            said=_said(draft, role, text.text, ts),
+        ),
+        project=None if draft.project is None else _repeated(draft.project, policy.redact),
         utc_offset=draft.utc_offset,
         trust=least(draft.trust, TRUST_OF[role], TRUST_FROM[source]),
         metadata=kept.value,
     )
-    key = _dedupe_key(made, timed=draft.ts is not None)
-    if draft.dedupe_key:
-        given = valid(draft.dedupe_key)
-        clean_key = identifier(given, policy.redact)
+    redactions = Counter(dict(text.redactions))
+    redactions.update(dict(kept.redactions))
+    return Clean(event=made, redactions=redactions, reason=reason)
+
+
+def _dedupe_key(
+    draft: EventDraft, policy: MemoryPolicy, *, agent: str, session_id: str, metadata: Json, said: str
+) -> str:
+    """Return what two deliveries of one event share: the key or the id that its sender gave, else its words and time.
+
+    All but the draft is clean already; `said` stands for the words and the time.
+    """
+    key = given = valid(draft.dedupe_key or "")
+    if not given:
+        call = next((str(metadata[name]) for name in CALL_IDS if metadata.get(name)), said)
+        key = f"{agent}/{session_id}/{draft.type.value}/{call}"
+    elif given != (clean_key := hidden(given, policy.redact)):
         # Two keys that differ only in a secret are still two: what was said tells them apart, not the secret's hash.
-        key = given if clean_key == given else f"{clean_key}/{_said(made, timed=draft.ts is not None)}"
-    if len(key) > limits.max_name_chars * KEY_PARTS:
-        key = hashlib.sha256(key.encode()).hexdigest()
-    return Clean(
-        event=replace(made, dedupe_key=key),
-        redactions=Counter(dict(text.redactions)) + Counter(dict(kept.redactions)),
-        reason=reason,
-    )
+        key = f"{clean_key}/{said}"
+    return hashlib.sha256(key.encode()).hexdigest() if len(key) > policy.limits.max_name_chars * KEY_PARTS else key
 
 
-def _dedupe_key(made: Event, *, timed: bool) -> str:
-    """Return what two deliveries of one event share: the sender's id of it, else its words and time."""
-    call = next((str(made.metadata[key]) for key in CALL_IDS if made.metadata.get(key)), None)
-    call = _said(made, timed=timed) if call is None else call
-    return f"{made.agent}/{made.session_id}/{made.type.value}/{call}"
-
-
-def _said(made: Event, *, timed: bool) -> str:
+def _said(draft: EventDraft, role: Role, text: str, ts: Millis) -> str:
     """Return what stands for the words of an event and the time they were said at."""
-    when = made.ts if timed else made.ts // REPEAT_WINDOW_MS
-    return hashlib.sha256(f"{when}\x1f{made.role}\x1f{made.text}".encode()).hexdigest()[:32]
+    when = ts // REPEAT_WINDOW_MS if draft.ts is None else ts
+    return hashlib.sha256(f"{when}\x1f{role}\x1f{text}".encode()).hexdigest()[:32]
 
 
 def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source) -> MemoryDraft:
@@ -295,6 +306,26 @@ def identifier(text: str, policy: RedactPolicy) -> str:
     return hidden(valid(text), policy)
 
 
+def _repeated(text: str, policy: RedactPolicy) -> str:
+    """Return what `identifier` does of an agent, a session or a project, which come with event after event."""
+    return _remembered(text, policy) if len(text) <= REMEMBERED_CHARS else identifier(text, policy)
+
+
+REMEMBERED_CHARS = 256
+"""Of an identifier that is kept in memory, longer ones are paths that nobody has."""
+
+
+@lru_cache(maxsize=1_024)
+def _remembered(text: str, policy: RedactPolicy) -> str:
+    return identifier(text, policy)
+
+
+@lru_cache(maxsize=8)
+def _by_shape(policy: RedactPolicy) -> RedactPolicy:
+    """Return a policy by which randomness alone makes nothing a secret."""
+    return replace(policy, token_max_chars=0)
+
+
 def hidden(text: str, policy: RedactPolicy) -> str:
     """Return an identifier without secrets.
 
@@ -302,7 +333,7 @@ def hidden(text: str, policy: RedactPolicy) -> str:
     taken for one. What the shape or an assignment gives away goes; where something is assigned, the text is no plain
     name, and randomness counts.
     """
-    by_shape = policy if _ASSIGNED.search(text) else replace(policy, token_max_chars=0)
+    by_shape = policy if _ASSIGNED.search(text) else _by_shape(policy)
     cleaned = redaction.clean(text, by_shape).text
     if "/" in cleaned:  # identifiers are put together with it, and a key within a path has no edge of its own
         parts = cleaned.split("/")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from scrubjay import api
 from scrubjay.api import access
@@ -18,6 +20,14 @@ from scrubjay.store import Cause, EventFilter, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventDraft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The events of one request, None for one that is not to be stored; `learn` says whether they are distilled."""
+
+    events: Sequence[Event | None]
+    learn: bool
 
 
 class Events:
@@ -37,6 +47,7 @@ class Events:
         self._references = references
         self._wake = wake
         self._now = now
+        self._append = store.joined(_appended)
 
     async def ingest(self, caller: Caller, request: api.IngestRequest) -> api.IngestResponse:
         """Redact, normalise and append a batch of events; durable when this returns.
@@ -88,16 +99,11 @@ class Events:
                 redactions += clean.redactions
                 wanted.append(clean.event)
 
-        def work(tx: Transaction) -> tuple[Sequence[str], int]:
-            known = tx.queries.events.known([event for event in wanted if event is not None])
-            fresh: dict[str, Event] = {}
-            for event in wanted:
-                if event is not None and event.dedupe_key not in known:
-                    fresh.setdefault(event.dedupe_key, event)
-            known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
-            return ["" if event is None else known[event.dedupe_key] for event in wanted], len(fresh)
-
-        ids, accepted = await self._store.write(work, cause=cause)
+        batch = Batch(events=wanted, learn=learn)
+        if cause is None:
+            ids, accepted = await self._append(batch)
+        else:
+            ids, accepted = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
         if accepted:
             self._wake("learn")
             self._wake("embed")
@@ -136,6 +142,28 @@ class Events:
         seen = access.view(caller)
         found = await self._store.read(lambda q: q.events.sessions())
         return api.SessionsResponse(sessions=tuple(session for session in found if seen.shows_session(session)))
+
+
+def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str], int]]:
+    """Append what is new in the batches of some requests. Returns of each the ids of its events and how many are new.
+
+    An event of an earlier batch is there already for a later one.
+    """
+    known = tx.queries.events.known([event for batch in batches for event in batch.events if event is not None])
+    counts: list[int] = []
+    for learn, alike in groupby(batches, key=lambda batch: batch.learn):
+        fresh: dict[str, Event] = {}
+        for batch in alike:
+            before = len(fresh)
+            for event in batch.events:
+                if event is not None and event.dedupe_key not in known:
+                    fresh.setdefault(event.dedupe_key, event)
+            counts.append(len(fresh) - before)
+        known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
+    return [
+        (["" if event is None else known[event.dedupe_key] for event in batch.events], count)
+        for batch, count in zip(batches, counts, strict=True)
+    ]
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

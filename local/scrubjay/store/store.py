@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from scrubjay.store.queries.op_log import Position
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.transaction import Transaction
 from scrubjay.store.write_context import LogHead, WriteContext
-from scrubjay_io.group_commit import GroupCommit, Owner
+from scrubjay_io.group_commit import GroupCommit, Joined, Owner
 from scrubjay_io.sqlite import ERRORS, Connection
 from scrubjay_shared import clock
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
@@ -39,6 +39,7 @@ logging.getLogger("aiosqlite").setLevel(logging.WARNING)
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+G = TypeVar("G")
 K = TypeVar("K", int, str)
 MAX_GROUP = 128
 """Writes in one transaction: enough to share an fsync among all waiting clients, few enough to keep p99 low."""
@@ -156,14 +157,16 @@ class Store:
             save=self._head.copy,
             restore=self._head.set,
             committed=self._tell,
+            confirm=self._lock.confirm,
         )
 
-    def _tell(self, group: list[tuple[Any, Changes]]) -> None:
+    def _tell(self, group: list[tuple[Any, Changes | None]]) -> None:
         """Hand what a group of writes changed to whoever follows, as one: an index takes many at the price of one."""
         self.commits += 1
-        if group:
-            (_, first), *rest = group
-            for _, later in rest:
+        changes = [each for _, each in group if each is not None]
+        if changes:
+            first, *rest = changes
+            for later in rest:
                 first.follow(later)
             self.on_change(first)
 
@@ -229,8 +232,25 @@ class Store:
             return work(Transaction(context)), context.changes
 
         result, _ = await self._writer.submit(run)
-        self._lock.confirm()
         return result
+
+    def joined(self, work: Callable[[Transaction, Sequence[G]], Sequence[T]]) -> Callable[[G], Awaitable[T]]:
+        """Return what does `work` for one thing, as `write` does, in one transaction with the others that wait.
+
+        `work` is given all of them, in the order in which they came, and returns a result for each. Where it raises, it
+        runs again for each alone, and only those are told for which it raises again.
+        """
+
+        def run(connection: Any, given: Sequence[G]) -> list[tuple[T, Changes | None]]:
+            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy)
+            first, *others = work(Transaction(context), given)
+            return [(first, context.changes), *((result, None) for result in others)]
+
+        async def write(given: G) -> T:
+            result, _ = await self._writer.submit(Joined(run, given))
+            return result
+
+        return write
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[tuple[Connection, Queries]]:
