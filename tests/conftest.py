@@ -18,6 +18,8 @@ import hypothesis
 import msgspec
 import pytest
 
+from cli_shell import Shell, shell_in
+from index_world import lower_bounds
 from quick_disk import quick_folder
 from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft
@@ -62,6 +64,18 @@ async def service(opened: Opener) -> AsyncIterator[Application]:
     """A service on a new file, without an embedding model."""
     async with opened() as one:
         yield one
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Command lines on a new store."""
+    return shell_in(tmp_path / "home", capsys, monkeypatch)
+
+
+@pytest.fixture
+def low_index_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds so low that a few documents pass through tail, segments, blocks, compaction and choosing by signs."""
+    lower_bounds(monkeypatch)
 
 
 @pytest.fixture(scope="session")

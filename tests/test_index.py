@@ -13,11 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.index import ids, postings
-from scrubjay.index import index as index_module
-from scrubjay.index import table as tables
-from scrubjay.index import vectors as vector_blocks
-from scrubjay.index.arrays import floor_of_best
+from index_world import LOW, event, linked, memory, nearest_first, vectors
 from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay.index.index import Index
 from scrubjay.index.table import Table
@@ -26,38 +22,8 @@ from scrubjay.retrieval.filters import Filters
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import rank
 from scrubjay_shared import scoring
-from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError
 
 WORDS = [f"w{n}" for n in range(40)]
-
-
-def event(id_: str, tokens: str = "", *, session: str = "s", order: int = 0) -> EventDoc:
-    return EventDoc(
-        id=id_,
-        session_id=session,
-        agent="a",
-        ts=Millis(order),
-        order=order,
-        speaker="Ann",
-        type="user_message",
-        tokens=tokens,
-    )
-
-
-def memory(id_: str, tokens: str = "", *, sources: tuple[str, ...] = ()) -> MemoryDoc:
-    return MemoryDoc(
-        id=id_,
-        scope="user",
-        type="fact",
-        kind="observation",
-        layer="archive",
-        salience=0.5,
-        created_at=Millis(0),
-        updated_at=Millis(0),
-        tokens=tokens,
-        sources=sources,
-    )
 
 
 def held(table: Table, term: int) -> dict[str, int]:
@@ -78,28 +44,6 @@ def spoken(index: Index, session: str) -> list[str]:
     ids = [events.ids[firsts[0]], *index.neighbours(events.ids[firsts[0]], before=0, after=len(rows))]
     assert [*index.neighbours(ids[-1], before=len(rows), after=0), ids[-1]] == ids
     return ids
-
-
-def vectors(n: int, d: int = 8) -> tuple[scoring.Rows, scoring.Floats]:
-    rows = np.random.default_rng(n).standard_normal((n, d)).astype(np.float32)
-    return scoring.quantise(np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32))
-
-
-LOW = {
-    postings: {"_TAIL": 4, "_SEGMENT": 40},
-    vector_blocks: {"BLOCK": 4, "SIGN_BLOCK": 8, "EXACT": 8, "RESCORED": 4, "RESCORED_SHARE": 4},
-    tables: {"_COMPACT_ROWS": 3},
-    ids: {"_RECENT": 8},
-    index_module: {"_CHUNK": 5},
-}
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds so low that a few documents pass through tail, segments, blocks, compaction and choosing by signs."""
-    for module, values in LOW.items():
-        for name, value in values.items():
-            monkeypatch.setattr(module, name, value)
 
 
 def contents(index: Index) -> dict[str, Any]:
@@ -207,12 +151,6 @@ def _after_any_history_the_index_is_what_a_fresh_one_would_be(steps: list[tuple[
             assert near(index, query, float(scale), count) == near(fresh, query, float(scale), count)
 
 
-def nearest_first(index: Index, rows: Any, cosines: Any) -> list[int]:
-    """Return the places of some rows: by cosine, among equals the newest, then the first ids."""
-    events = index.events
-    return sorted(range(len(rows)), key=lambda at: (-cosines[at], -events["ts"][rows[at]], events.ids[rows[at]]))
-
-
 def near(index: Index, query: scoring.Rows, scale: float, count: int) -> list[tuple[str, float]]:
     rows, cosines = index.events.nearest(query, scale, None, count)
     assert cosines.tolist() == index.events.cosines_of(rows, query, scale).tolist()
@@ -227,85 +165,7 @@ def test_after_any_history_the_index_is_what_a_fresh_one_would_be(monkeypatch: p
     _after_any_history_the_index_is_what_a_fresh_one_would_be()
 
 
-IDS = st.lists(st.text(min_size=1, max_size=30) | st.sampled_from([f"{n:026d}" for n in range(9)]), unique=True)
-
-
-@settings(max_examples=60)
-@given(IDS, IDS)
-def _any_id_is_found_by_its_row_and_the_other_way_about(ids: list[str], others: list[str]) -> None:
-    index = Index()
-    index.add(event(id_, "w") for id_ in ids)
-    index.remove(others[::2])
-    index.add(event(id_, "w") for id_ in others[::3])
-    there = (set(ids) - set(others[::2])) | set(others[::3])
-
-    found = index.events.rows.find([*ids, *others])
-
-    assert set(index.events.rows) == there
-    for id_, row in zip([*ids, *others], found.tolist(), strict=True):
-        assert (row >= 0) == (id_ in there)
-        assert index.events.rows.get(id_, -1) == row
-        assert row < 0 or index.events.ids[row] == id_
-
-
-def test_any_id_is_found_by_its_row_and_the_other_way_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, values in LOW.items():
-        for name, value in values.items():
-            monkeypatch.setattr(module, name, value)
-    _any_id_is_found_by_its_row_and_the_other_way_about()
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=60), st.integers(1, 12))
-def test_the_nearest_are_those_that_comparing_all_finds(docs: list[tuple[int, int, bool]], count: int) -> None:
-    index = Index()
-    rows, scales = vectors(5)
-    index.add(event(f"e{n:02d}", "w", order=order) for n, (_, order, _) in enumerate(docs))
-    for n, (number, _, _) in enumerate(docs):
-        index.set_vectors([f"e{n:02d}"], rows[number : number + 1], scales[number : number + 1])
-    seen = np.zeros(len(docs), np.bool_)
-    for n, (_, _, visible) in enumerate(docs):
-        seen[index.events.rows[f"e{n:02d}"]] = visible
-
-    for mask in (None, seen):
-        found, cosines = index.events.nearest(rows[0], float(scales[0]), mask, count)
-        order = nearest_first(index, found, cosines)
-
-        all_of_them = scoring.cosines(rows, scales, rows[0], float(scales[0]))
-        wanted = sorted(
-            (-float(all_of_them[number]), -order, f"e{n:02d}")
-            for n, (number, order, visible) in enumerate(docs)
-            if visible or mask is None
-        )[:count]
-        assert [index.events.ids[row] for row in found[order].tolist()] == [id_ for _, _, id_ in wanted]
-        assert cosines[order].tolist() == [-cosine for cosine, _, _ in wanted]
-
-
-def test_choosing_by_signs_finds_nearly_all_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_blocks, "EXACT", 10_000)
-    monkeypatch.setattr(vector_blocks, "RESCORED", 1_000)  # of 20,000: a share like that of a large table
-    draw = np.random.default_rng(7)
-    topics = draw.standard_normal((300, 384)) + draw.standard_normal(384)  # texts share a common direction
-    blends = np.einsum("nb,nbd->nd", draw.dirichlet(np.ones(3), 20_000), topics[draw.integers(0, 300, (20_000, 3))])
-    blends += draw.normal(0, 0.3, blends.shape)
-    index = Index()
-    index.load([event(f"{n:026d}", "w", order=n) for n in range(20_000)])
-    index.loaded()
-    unit = np.asarray(blends / np.linalg.norm(blends, axis=1, keepdims=True), np.float32)
-    rows, scales = scoring.quantise(unit)
-    index.set_vectors([f"{n:026d}" for n in range(20_000)], rows, scales)
-
-    agreed = []
-    for n in range(0, 20_000, 500):
-        query, (scale,) = scoring.quantise(topics[n % 300][None].astype(np.float32))
-        found, _ = index.events.nearest(query[0], float(scale), None, 10)
-        best = np.argsort(-scoring.cosines(rows, scales, query[0], float(scale)), kind="stable")[:10]
-        agreed.append(np.isin(best, found).mean())
-
-    assert np.mean(agreed) >= 0.98
-
-
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("low_index_bounds")
 def test_no_segment_grows_beyond_what_is_merged_in_a_moment() -> None:
     index = Index()
     for n in range(200):
@@ -318,24 +178,7 @@ def test_no_segment_grows_beyond_what_is_merged_in_a_moment() -> None:
     assert held(index.events, index.vocabulary["b"]) == {f"e{n}": 1 for n in range(200)}
 
 
-@pytest.mark.usefixtures("small")
-def test_vectors_stay_with_their_documents_through_growth_removal_and_compaction() -> None:
-    rows, scales = vectors(60)
-    index = Index()
-    index.add(event(f"e{n}", "w", order=n) for n in range(60))
-    index.set_vectors([f"e{n}" for n in range(60)], rows, scales)
-
-    index.remove(f"e{n}" for n in range(0, 60, 2))
-
-    for n in range(1, 60, 2):
-        row = np.array([index.events.rows[f"e{n}"]])
-        assert index.events.vectors(row).tolist() == [rows[n].tolist()]
-        assert index.events["scale"][row].tolist() == [scales[n]]
-    assert index.embedded == (30, 30)
-    assert len(index.events) < 60
-
-
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("low_index_bounds")
 def test_a_removed_document_leaves_no_token_and_no_vector() -> None:
     index = Index()
     index.add([event("e1", "shared secret"), event("e2", "shared")])
@@ -361,83 +204,6 @@ def test_a_forgotten_token_can_come_back() -> None:
     index.add([memory("m2", "dog")])
 
     assert held(index.memories, index.vocabulary["dog"]) == {"m2": 1}
-
-
-@pytest.mark.parametrize(("keep", "embedded"), [(True, 1), (False, 0)])
-def test_a_replaced_document_keeps_its_vector_only_on_request(keep: bool, embedded: int) -> None:  # noqa: FBT001
-    rows, scales = vectors(1)
-    index = Index()
-    index.add([memory("m1", "dog")])
-    index.set_vectors(["m1"], rows, scales)
-
-    index.add([memory("m1", "cat")], keep_vectors=keep)
-
-    assert index.embedded == (embedded, 1)
-    assert "dog" not in index.vocabulary
-    if keep:
-        assert index.memories.vectors(np.array([index.memories.rows["m1"]])).tolist() == rows.tolist()
-
-
-def linked(index: Index) -> set[tuple[str, str]]:
-    memories, events = index.links["memory"].pairs()
-    return {(index.memories.ids[m], index.events.ids[e]) for m, e in zip(memories, events, strict=True)}
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("first", ["event", "memory"])
-def test_a_memory_finds_its_source_whichever_arrives_first(first: str) -> None:
-    index = Index()
-    if first == "event":
-        index.add([event("e1")])
-    index.add([memory("m1", sources=("e1", "e2", "e1"))])
-    index.add([event("e1"), event("e2", order=1)])
-
-    assert linked(index) == {("m1", "e1"), ("m1", "e2")}
-
-    index.add([memory("m1", sources=("e2",))])
-    assert linked(index) == {("m1", "e2")}
-
-    index.add([event("e2", order=5)])
-    assert linked(index) == {("m1", "e2")}
-
-    index.remove(["e2"])
-    assert linked(index) == set()
-
-
-@pytest.mark.usefixtures("small")
-def test_links_survive_compaction_of_either_side() -> None:
-    index = Index()
-    index.add(event(f"e{n}", order=n) for n in range(40))
-    index.add(memory(f"m{n}", sources=(f"e{n}", f"late{n}")) for n in range(40))
-
-    index.remove([f"e{n}" for n in range(20)] + [f"m{n}" for n in range(10, 30)])
-    index.add([event("late35", order=99), event("late15", order=99)])
-
-    assert linked(index) == {(f"m{n}", f"e{n}") for n in range(30, 40)} | {("m35", "late35")}
-
-
-def test_neighbours_stop_at_the_ends_of_the_session() -> None:
-    index = Index()
-    index.add([event(f"e{n}", order=n) for n in (3, 1, 0)])
-    index.add([event("e2", order=2), event("other", session="t", order=2)])
-
-    assert index.neighbours("e1", before=2, after=1) == ("e0", "e2")
-    assert index.neighbours("e3", before=2, after=2) == ("e1", "e2")
-    assert index.neighbours("e0", before=0, after=0) == ()
-    assert index.neighbours("unknown", before=1, after=1) == ()
-
-
-def test_a_vector_of_another_width_is_refused_until_all_are_cleared() -> None:
-    index = Index()
-    index.add([memory("m1")])
-    index.set_vectors(["m1", "unknown"], *vectors(2))
-
-    with pytest.raises(InvalidError):
-        index.set_vectors(["m1"], *vectors(1, d=9))
-
-    index.clear_vectors()
-    assert index.embedded == (0, 1)
-    assert index.set_vectors(["m1"], *vectors(1, d=9)) == 1
 
 
 def test_a_batch_that_repeats_an_id_keeps_the_last() -> None:
@@ -485,12 +251,3 @@ def test_a_hundred_thousand_short_documents_stay_within_their_memory() -> None:
     index.set_vectors([f"m{n}" for n in range(10_000)], *vectors(10_000, d=384))
 
     assert index.nbytes < 10_000 * 1000  # bytes: a tenth of the documents, and of 100 MB
-
-
-@pytest.mark.parametrize("kind", [np.int32, np.float32])
-def test_the_floor_of_the_best_is_reached_by_as_many_as_are_asked_for(kind: type) -> None:
-    values = np.arange(5000, dtype=kind)
-
-    for count in (1, 10, 4999, 5000, 6000):
-        assert np.count_nonzero(values >= floor_of_best(values, count)) >= min(count, len(values))
-    assert np.count_nonzero(values[:0] >= floor_of_best(values[:0], 3)) == 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from scrubjay.api import Hit, Quote
 from scrubjay.retrieval import packing
+from scrubjay.retrieval.packing import CUT, pack
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.text import estimate_tokens
 
@@ -85,3 +86,34 @@ def test_a_context_that_fits_is_whole(identity: dict[str, str]) -> None:
 
 def test_an_empty_context_is_empty() -> None:
     assert packing.context({}, {}, identity_tokens=200, active_tokens=500).text == ""
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(max_size=80), max_size=6), st.integers(0, 60))
+def test_a_pack_never_exceeds_its_budget_and_keeps_the_order(texts: list[str], budget: int) -> None:
+    packed = pack(texts, max_tokens=budget)
+
+    assert estimate_tokens("\n".join(packed.texts)) == packed.tokens <= budget
+    assert len(packed.texts) + packed.left_out == len(texts)
+    whole = packed.texts[:-1] if packed.truncated else packed.texts
+    assert list(whole) == texts[: len(whole)]
+    if packed.truncated:
+        assert packed.texts[-1].endswith(CUT)
+        assert texts[len(whole)].startswith(packed.texts[-1].removesuffix(CUT))
+
+
+def test_a_pack_cuts_the_last_text_at_a_word_and_counts_the_rest() -> None:
+    texts = ["one two three", "four five six seven eight nine ten eleven twelve", "never reached"]
+
+    packed = pack(texts, max_tokens=14)
+
+    assert packed.texts[0] == texts[0]
+    assert packed.texts[1].endswith(CUT)
+    assert packed.texts[1].removesuffix(CUT) == "four five six seven eight nine"
+    assert (packed.left_out, packed.truncated) == (1, True)
+
+
+def test_a_pack_without_room_for_some_words_leaves_the_text_out() -> None:
+    assert pack(["one two three", "four five six"], max_tokens=6).texts == ("one two three",)
+    assert pack(["one two three"], max_tokens=0).left_out == 1
+    assert pack([], max_tokens=10).tokens == 0

@@ -1,0 +1,176 @@
+"""Memories over the command line: their life, any text and any question, names, context and pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli_shell import Shell
+from scrubjay_shared import errors
+
+
+def test_a_memory_goes_through_its_life(shell: Shell) -> None:
+    added = shell.json("add", "We chose", "SQLite", "--type", "decision", "--name", "database", "--alias", "db")
+    memory_id = added["memory"]["id"]
+
+    assert added["created"] is True
+    assert added["memory"]["content"] == "We chose SQLite"
+    assert shell.json("add", "We chose SQLite")["created"] is False
+    assert shell.json("get", "db")["memory"]["id"] == memory_id
+    assert shell.json("get", memory_id[:16])["memory"]["name"] == "database"
+    assert shell.json("update", "database", "We chose PostgreSQL", "--salience", "0.9")["memory"]["salience"] == 0.9
+    assert shell.json("rename", "database", "storage")["memory"]["name"] == "storage"
+    assert "pg" in shell.json("alias", "storage", "pg")["aliases"]
+    assert "pg" not in shell.json("alias", "storage", "pg", "--remove")["aliases"]
+    assert [entry["memory"]["id"] for entry in shell.json("list", "--type", "decision")["entries"]] == [memory_id]
+    assert shell.json("list", "--type", "goal")["entries"] == []
+    assert shell.json("why", "storage")["history"]
+    assert shell.json("recall", "what about PostgreSQL?")["hits"][0]["id"] == memory_id
+    assert shell.json("stats")["memories"] == 1
+    assert shell.json("forget", "storage")["forgotten"] == [memory_id]
+    assert shell.error("get", "storage")[0] == 3
+    assert shell.json("stats")["memories"] == 0
+
+
+def test_quiet_says_nothing_beside_the_result(shell: Shell) -> None:
+    shell.json("add", "The harbour has 140 berths")
+
+    _, _, err = shell.run("--text", "-q", "recall", "berths")
+
+    assert err == ""
+
+
+def test_a_text_comes_from_stdin_to_the_byte(shell: Shell) -> None:
+    entry = shell.json("add", "-", stdin="\ufeffзаметка 🎉\nsecond line\n".encode())
+
+    assert entry["memory"]["content"] == "заметка 🎉\nsecond line"
+
+
+def test_five_megabytes_come_from_stdin(shell: Shell) -> None:
+    text = b"harbour " * (5 * 1024 * 1024 // 8)
+
+    entry = shell.json("add", "-", "--name", "big", stdin=text)
+
+    assert len(entry["memory"]["content"]) == len(text) - 1
+    assert shell.json("get", "big")["memory"]["id"] == entry["memory"]["id"]
+
+
+BAD_INPUT: list[tuple[list[str], bytes | None, int]] = [
+    (["add", ""], None, 2),
+    (["add", "   "], None, 2),
+    (["add", "-"], b"", 2),
+    (["add", "-"], b"caf\xe9", 2),
+    (["add", "-"], bytes(range(256)), 2),
+    (["add", "x", "--name", ""], None, 2),
+    (["add", "x", "--name", "n" * 1000], None, 2),
+    (["get", "nobody"], None, 3),
+    (["get", ""], None, 3),
+    (["get", "01ARYZ6S410000000000000000"], None, 3),
+    (["why", "../../etc/passwd"], None, 3),
+    (["update", "nobody", "x"], None, 3),
+    (["rename", "nobody", "x"], None, 3),
+    (["alias", "nobody", "x"], None, 3),
+    (["forget", "nobody"], None, 3),
+    (["recall", "x" * 9000], None, 2),
+    (["recall", "x", "--limit", "1000000"], None, 2),
+    (["recall", "x", "--neighbours", "1000000"], None, 2),
+    (["list", "--cursor", "garbage"], None, 2),
+    (["list", "--limit", "1000000"], None, 2),
+    (["events", "--cursor", "garbage"], None, 2),
+    (["ingest"], b"", 2),
+    (["ingest"], b"not json\n", 2),
+    (["ingest"], b"{}\n", 2),
+    (["ingest"], b'{"agent":"a","session_id":"s","type":"dream","text":"x"}\n', 2),
+    (["ingest"], b'{"agent":"a","session_id":"s","type":"note","text":5}\n', 2),
+    (["ingest"], b"[" * 100_000, 2),
+    (["ingest"], b"\xff\xfe\n", 2),
+    (["ingest", "/nowhere/at/all"], None, 3),
+    (["import", "/nowhere/at/all"], None, 3),
+    (["import", "/nowhere/*.jsonl"], None, 3),
+    (["import", "-"], b"", 2),
+    (["import", "-", "--format", "fortran"], b"x", 2),
+    (["import", "-", "--format", "locomo"], b"{}", 2),
+    (["export", "/nowhere/at/all"], None, 3),
+    (["restore", "/nowhere/at/all"], None, 3),
+    (["models", "use", "gpt-17"], None, 3),
+    (["models", "pull", "gpt-17"], None, 3),
+    (["context", "--identity", "=x"], None, 2),
+    (["demo", "--locomo", "/nowhere/at/all"], None, 3),
+]
+
+
+@pytest.mark.parametrize(("line", "stdin", "expected"), BAD_INPUT, ids=range(len(BAD_INPUT)))
+def test_bad_input_is_an_error_with_a_code_and_a_hint(
+    shell: Shell, line: list[str], stdin: bytes | None, expected: int
+) -> None:
+    code, error = shell.error(*line, stdin=stdin)
+
+    assert (code, errors.BY_CODE[error["code"]].exit_code) == (expected, expected)
+    assert error["message"]
+    assert error["hint"]
+
+
+@pytest.mark.parametrize("query", ['"*NEAR-:', '"', "*", "a NEAR b", "-x", "col:on", "(", "'; drop table memories; --"])
+def test_a_question_is_words_and_never_syntax(shell: Shell, query: str) -> None:
+    shell.json("add", "the odd one is here")
+
+    assert shell.run("recall", f"odd {query}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我们决定使用数据库", "数据库"),
+        ("会議は東京で行われます", "東京"),
+        ("เราเลือกฐานข้อมูล", "ฐานข้อมูล"),
+        ("اخترنا قاعدة البيانات", "البيانات"),
+        ("deploy day 🎉 is friday", "🎉"),
+    ],
+)
+def test_every_language_goes_in_and_comes_out(shell: Shell, text: str, query: str) -> None:
+    shell.json("add", text)
+
+    assert [hit["text"] for hit in shell.json("recall", query)["hits"]] == [text]
+
+
+def test_control_characters_are_kept_in_json_and_harmless_on_screen(shell: Shell) -> None:
+    shell.json("add", "-", "--name", "odd", stdin=b"bell\x07 esc\x1b[31mred")
+
+    assert shell.json("get", "odd")["memory"]["content"].startswith("bell")
+    _, out, _ = shell.run("--text", "get", "odd")
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_a_name_that_is_taken_is_a_conflict(shell: Shell) -> None:
+    shell.json("add", "one", "--name", "first")
+    shell.json("add", "two", "--name", "second")
+
+    assert shell.error("rename", "second", "first")[0] == 5
+    assert shell.error("alias", "second", "first")[0] == 5
+    assert shell.error("add", "three", "--name", "first")[0] == 5
+    assert shell.json("stats")["memories"] == 2
+
+
+def test_context_sets_shows_and_removes(shell: Shell) -> None:
+    shell.run("context", "--identity", "name=Maya", "--active", "task=the = sign")
+
+    answer = shell.json("context")
+
+    assert answer["identity"] == {"name": "Maya"}
+    assert answer["active"] == {"task": "the = sign"}
+    assert shell.json("context", "--identity", "name=")["identity"] == {}
+
+
+def test_pages_follow_one_another(shell: Shell) -> None:
+    for n in range(5):
+        shell.json("add", f"note number {n}", "--name", f"n{n}")
+
+    seen: list[str] = []
+    cursor: list[str] = []
+    while True:
+        page = shell.json("list", "-n", "2", *cursor)
+        seen.extend(entry["memory"]["name"] for entry in page["entries"])
+        if page["next"] is None:
+            break
+        cursor = ["--cursor", page["next"]]
+    assert seen == ["n4", "n3", "n2", "n1", "n0"]

@@ -1,0 +1,113 @@
+"""What people see: safe for the terminal, complete in a pipe."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cli_shell import Shell
+from scrubjay import api
+from scrubjay.cli.render import hits, words
+from scrubjay_shared.clock import Millis
+
+
+@given(st.text())
+def test_what_is_shown_cannot_drive_the_terminal(text: str) -> None:
+    shown = words.clean(text)
+
+    assert len(shown) == len(text)
+    assert all(character in "\n\t" or character.isprintable() or ord(character) >= 0xA0 for character in shown)
+    assert not any(character in shown for character in "\x1b\x9b\x07\x08\r\u202e\u2066")
+
+
+@given(st.text(min_size=1), st.integers(min_value=2, max_value=50))
+def test_one_line_is_one_line_of_at_most_that_length(text: str, limit: int) -> None:
+    shown = words.one_line(text, limit)
+
+    assert len(shown) <= limit
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (34_131_000, "34.1 MB"), (5 * 10**12, "5.0 TB")]
+)
+def test_sizes_are_powers_of_ten(count: int, shown: str) -> None:
+    assert words.size(count) == shown
+
+
+def hit(**fields: Any) -> api.Hit:
+    said = api.Quote(
+        event_id="01K9ZJ4S0B7Q3MEVENTEVENTEV",
+        session_id="s",
+        ts=Millis(1_764_000_000_000),
+        utc_offset=60,
+        speaker="Maya",
+        text="we chose PostgreSQL [bold]",
+    )
+    plain: dict[str, Any] = {
+        "id": "01K9ZJ4S0B7Q3MMEMORYMEMORY",
+        "kind": "memory",
+        "text": "Maya chose PostgreSQL.\x1b[31m",
+        "score": 1.5,
+        "ts": Millis(1_764_000_000_000),
+        "type": "decision",
+        "parts": {"dense": 1.0, "lexical": 0.5},
+        "sources": (said,),
+    }
+    return api.Hit(**(plain | fields))
+
+
+def shown(what: Any) -> str:
+    console = Console(width=100, record=True, file=open(os.devnull, "w", encoding="utf-8"), color_system=None)  # noqa: PTH123, SIM115
+    with console.file:
+        console.print(what)
+        return console.export_text()
+
+
+def test_a_hit_shows_rank_words_day_type_and_who_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Stockholm")
+    time.tzset()
+    lines = shown(hits.hit(hit(), 1, why=True)).splitlines()
+    monkeypatch.undo()
+    time.tzset()
+
+    assert lines[0].rstrip() == " 1  Maya chose PostgreSQL.�[31m"
+    assert lines[1].strip() == "24 Nov 2025 · decision · 01K9ZJ4S0B7Q3MME · 1.500"
+    assert lines[2].strip() == "↳ Maya: “we chose PostgreSQL [bold]”  24 Nov 2025 17:00 · 01K9ZJ4S0B7Q3MEV"
+    assert [line.split() for line in lines[3:]] == [["dense", "+1.000"], ["lexical", "+0.500"], ["score", "+1.500"]]
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "100"])
+def test_text_in_a_pipe_is_not_padded_and_never_loses_a_name(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    name = "database-choice-of-the-booking-app-2026"
+    shell.json("add", "We chose PostgreSQL for its exclusion constraints, which SQLite does not have", "--name", name)
+
+    listed, recalled = (shell.run("--text", *words)[1] for words in (["list"], ["recall", "which database"]))
+
+    assert name in "".join(line.strip() for line in listed.splitlines())
+    assert [line for line in (listed + recalled).splitlines() if line != line.rstrip()] == []
+    assert {word for word in ("exclusion", "constraints,", "PostgreSQL") if word not in recalled.split()} == set()
+
+
+def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:
+    added = shell.json("add", "The harbour has 140 berths")
+    shell.json("add", "The café opens in May", "--type", "goal")
+
+    code, out, err = shell.run("--text", "recall", "how many berths", "--why", "-n", "1")
+
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].rstrip() == " 1  The harbour has 140 berths"
+    assert "fact" in lines[1]
+    assert added["memory"]["id"][:16] in lines[1]
+    assert lines[-1].split()[0] == "score"
+    assert "1 hit" in err

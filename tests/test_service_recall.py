@@ -1,0 +1,179 @@
+"""Recall over a real store: every language, no query syntax, its limits, its budget and its counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from scrubjay import api
+from scrubjay.api.caller import PERSON
+from scrubjay.policy import DEFAULT
+from scrubjay.service.application import Application
+from scrubjay_shared.errors import InvalidError, ScrubjayError, TooLargeError
+from scrubjay_shared.records import EventDraft, MemoryDraft
+from scrubjay_shared.text import estimate_tokens
+from service_calls import Opener, get, ingest, listed, recalled, said
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("昨日、東京駅で佐藤さんに会いました", "東京"),
+        ("我们决定把数据库迁移到柏林", "柏林"),
+        ("ฉันชอบกาแฟตอนเช้า", "กาแฟ"),
+        ("اجتماعنا القادم في القاهرة يوم الخميس", "القاهرة"),
+        ("우리는 부산에서 만났습니다", "부산"),
+        ("Вчера мы были в Москве", "москве"),
+        ("Das Rückgrat der Straße", "strasse"),
+        ("the deploy went 🚀 today", "🚀"),
+        ("İstanbul'da buluştuk", "istanbul"),
+        ("Ο Γιώργος μένει στην Αθήνα", "Αθηνα"),
+    ],
+)
+async def test_every_language_is_found_by_its_words_without_a_model(text: str, query: str, opened: Opener) -> None:
+    async with opened() as service:
+        await ingest(service, said(text), said("something else altogether", session="s2"))
+        await service.call(PERSON, "add", MemoryDraft(content=text + " (noted)"))
+        found = await recalled(service, query, mode=api.Mode.KEYWORD)
+        hybrid = await recalled(service, query)
+    async with opened() as service:
+        assert await recalled(service, query, mode=api.Mode.KEYWORD) == found
+
+    assert sorted(found) == sorted([text, text + " (noted)"])
+    assert set(hybrid[:2]) == set(found)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "", " ", '"', '""', "*", "zebra*", "-zebra", "NEAR(zebra", "a NEAR/2 b", "AND OR NOT", "tokens:zebra", "^zebra",
+        "(((", "'; drop table memory; --", "\0", "\ud800", "%", "?", "{}", "zebra\n" * 500, "🦜" * 100, "\u202e",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", list(api.Mode))
+async def test_no_question_is_a_syntax_error(query: str, mode: api.Mode, service: Application) -> None:
+    await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes"))
+
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query=query, mode=mode))
+
+    assert all("zebra" in hit.text for hit in answer.hits)
+    if "zebra" in query:
+        assert [hit.text for hit in answer.hits] == ["A zebra has stripes"]
+    assert await listed(service) == ["A zebra has stripes"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"limit": 0}, InvalidError),
+        ({"limit": -1}, InvalidError),
+        ({"limit": 10**9}, InvalidError),
+        ({"neighbours": -1}, InvalidError),
+        ({"neighbours": 99}, InvalidError),
+        ({"min_salience": math.nan}, InvalidError),
+        ({"min_salience": 1.5}, InvalidError),
+        ({"max_tokens": 0}, InvalidError),
+        ({"kinds": ()}, InvalidError),
+        ({"kinds": ("dream",)}, InvalidError),
+        ({"since": -1}, InvalidError),
+        ({"until": 1 << 70}, InvalidError),
+        ({"query": "x" * (DEFAULT.limits.max_query_chars + 1)}, TooLargeError),
+    ],
+    ids=str,
+)
+async def test_a_question_out_of_range_is_refused(
+    changes: dict[str, Any], kind: type[ScrubjayError], service: Application
+) -> None:
+    fields: dict[str, Any] = {"query": "zebra"}
+
+    with pytest.raises(kind) as refused:
+        await service.call(PERSON, "recall", api.RecallRequest(**(fields | changes)))
+
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1", "1-", "-1", "1-2-3", "1-x", "9" * 30 + "-1", "1-" + "9" * 30, "\0"])
+async def test_a_cursor_that_is_not_ours_is_refused(cursor: str, service: Application) -> None:
+    for call in (
+        service.call(PERSON, "list", api.ListRequest(cursor=cursor)),
+        service.call(PERSON, "events", api.EventsRequest(cursor=cursor)),
+    ):
+        with pytest.raises(InvalidError):
+            await call
+
+
+@pytest.mark.parametrize(
+    "changes", [{"limit": 0}, {"limit": 10**6}, {"since": -1}, {"until": 1 << 64}, {"since": 1 << 70}], ids=str
+)
+async def test_a_page_out_of_range_is_refused(changes: dict[str, Any], service: Application) -> None:
+    for call in (
+        service.call(PERSON, "list", api.ListRequest(**changes)),
+        service.call(PERSON, "events", api.EventsRequest(**changes)),
+    ):
+        with pytest.raises(InvalidError):
+            await call
+
+
+async def test_an_answer_never_costs_more_than_was_allowed(
+    service: Application, conversation: tuple[EventDraft, ...]
+) -> None:
+    await ingest(service, *conversation)
+    await service.call(PERSON, "settle", api.SettleRequest())
+
+    for max_tokens in (1, 5, 17, 60, 250, 2_000):
+        for question in ("harbour berths and bookings", "what does Maya prefer", "SQLite"):
+            answer = await service.call(
+                PERSON, "recall", api.RecallRequest(query=question, max_tokens=max_tokens, neighbours=2, limit=20)
+            )
+            cost = sum(
+                estimate_tokens(text)
+                for hit in answer.hits
+                for text in (hit.text, *(quote.text for quote in (*hit.sources, *hit.neighbours)))
+            )
+            assert cost <= answer.tokens <= max_tokens
+
+
+async def test_recall_counts_what_it_returned_and_writes_it_down_later(opened: Opener) -> None:
+    async with opened() as service:
+        await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes", name="zebra"))
+        for _ in range(3):
+            await service.call(PERSON, "recall", api.RecallRequest(query="stripes"))
+        assert (await get(service, "zebra")).memory.access_count == 0
+    async with opened() as service:
+        memory = (await get(service, "zebra")).memory
+
+    assert memory.access_count == 3
+    assert memory.accessed_at is not None
+
+
+async def test_the_same_question_gives_the_same_answer(
+    service: Application, conversation: tuple[EventDraft, ...]
+) -> None:
+    await ingest(service, *conversation)
+    await service.call(PERSON, "settle", api.SettleRequest())
+    request = api.RecallRequest(query="when is the beta due", limit=20)
+
+    answers = [await service.call(PERSON, "recall", request) for _ in range(4)]
+
+    assert all(answer.hits == answers[0].hits for answer in answers)
+
+
+NO_COUNTS = "create trigger no_counts before insert on access begin select raise(abort, 'no'); end"
+
+
+async def test_counts_of_recalls_survive_a_write_that_fails(service: Application) -> None:
+    entry = await service.call(PERSON, "add", MemoryDraft(content="the harbour opens at six"))
+    await service.call(PERSON, "recall", api.RecallRequest(query="harbour"))
+    await service.store.write(lambda tx: tx.queries.fetch(NO_COUNTS))
+
+    with pytest.raises(ScrubjayError):
+        await service.recall_counts.run()
+    await service.call(PERSON, "recall", api.RecallRequest(query="harbour"))
+    await service.store.write(lambda tx: tx.queries.fetch("drop trigger no_counts"))
+    await service.recall_counts.run()
+
+    assert (await service.store.read(lambda q: q.memories.get(entry.memory.id))).access_count == 2
