@@ -143,3 +143,36 @@ def test_an_import_is_undone_by_the_beginning_of_its_cause_as_history_shows_it(s
     assert json.loads(shell.run("list", "--json")[1])["entries"] == []
     assert len(json.loads(shell.run("list", "--archived", "--json")[1])["entries"]) == 1
     assert shortened(cause["id"]) in named(cause["id"], cause["label"]) == f"{shortened(cause['id'])} of notes.md"
+
+
+def test_an_import_of_a_folder_is_one_cause_and_one_undo_takes_all_of_it_back(shell: Shell, tmp_path: Path) -> None:
+    shell.json("add", "Maya sails on Sundays.")
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "drinks.md").write_text("# Drinks\n\nI prefer green tea.\n", encoding="utf-8")
+    (notes / "deep" / "port.md").write_text("# Port\n\nWe decided to open in May 2026.\n", encoding="utf-8")
+    (notes / "tools.md").write_text("# Tools\n\nI prefer tabs over spaces in Makefiles.\n", encoding="utf-8")
+
+    report = shell.json("import", str(notes))
+    listed = shell.json("history", "--kind", "import")["causes"]
+    undone = shell.json("undo", report["cause"])
+
+    assert (report["files"], report["memories"]) == (3, 3)
+    assert [(cause["id"], cause["label"]) for cause in listed] == [(report["cause"], "notes")]
+    assert len(undone["archived"]) == 3
+    assert [entry["memory"]["content"] for entry in shell.json("list")["entries"]] == ["Maya sails on Sundays."]
+
+
+def test_files_named_together_are_one_import_and_commands_are_each_their_own(shell: Shell, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{name}.md") for name in ("a", "b", "c")]
+    for path in paths:
+        Path(path).write_text(f"# {path}\n\nA note about {path}.\n", encoding="utf-8")
+
+    together, alone = shell.json("import", *paths[:2]), shell.json("import", paths[2])
+    dry = shell.json("import", "--dry-run", *paths)
+
+    assert dry["cause"] is None
+    assert [(cause["id"], cause["label"]) for cause in shell.json("history", "--kind", "import")["causes"]] == [
+        (alone["cause"], "c.md"),
+        (together["cause"], "a.md and 1 more path"),
+    ]

@@ -15,6 +15,9 @@ class ImportRequest:
     own place; without one, files of the same name for the same project are taken for one file.
 
     With `restore`, the file is the person's own export and is put back: layers and trust as they stand in it.
+
+    Several files that are one import have one cause: `cause` is that of the response to the first of them. `label` is
+    what the history calls the import, the file's name when it is absent.
     """
 
     name: str
@@ -25,6 +28,8 @@ class ImportRequest:
     dry_run: bool = False
     place: str | None = None
     restore: bool = False
+    cause: str | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,8 @@ class ImportResponse:
 
     `changed` counts what records said of themselves and were not believed: `trust`, `layer`, `kind`, and `name` for
     those of always loaded lines.
+
+    `cause` is what the history lists it under, and what undo takes back, if it wrote anything; None for a dry run.
     """
 
     format: str
@@ -47,6 +54,7 @@ class ImportResponse:
     renamed: int = 0
     aliases_taken: int = 0
     changed: tuple[Skipped, ...] = ()
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,8 @@ class ImportReport:
     """What an import took, over all files. `formats` counts files by format; `failed` are those that gave nothing.
 
     `changed` counts what records said of themselves and a file cannot say: how far they are trusted, that they are
-    loaded always. `always_loaded` is there after `--restore`.
+    loaded always. `always_loaded` is there after `--restore`. `cause` is what `scrubjay history` lists the import under
+    if it wrote anything, and what `scrubjay undo` takes back; null after a dry run.
     """
 
     files: int
@@ -73,6 +74,7 @@ class ImportReport:
     aliases_taken: int = 0
     changed: tuple[api.Skipped, ...] = ()
     always_loaded: AlwaysLoaded | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

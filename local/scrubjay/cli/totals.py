@@ -23,10 +23,13 @@ class Totals:
     skipped: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
+    cause: str | None = None
+    """What the history lists the import under."""
 
     def add(self, answer: api.ImportResponse) -> None:
         """Add what one import took."""
         self.formats[answer.format] += 1
+        self.cause = answer.cause
         self.events += answer.events
         self.memories += answer.memories
         self.duplicates += answer.duplicates

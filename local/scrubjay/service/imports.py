@@ -20,6 +20,7 @@ from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
 from scrubjay.service.threads import kept_from_collector
 from scrubjay.store import Cause, MemoryWrite, Store
+from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
@@ -61,7 +62,7 @@ class Imports:
                 f"{request.name} is not a scrubjay export, and only an export can be restored",
                 hint="import it without --restore; scrubjay restore puts back a backup",
             )
-        cause = self._store.new_cause("import", label=self._label(request))
+        cause = self._cause(request)
         parsed = await asyncio.to_thread(kept_from_collector, partial(_parsed, request, self._policy))
         skipped: Counter[str] = Counter(dict(parsed.skipped))
         changed: Counter[str] = Counter()
@@ -101,11 +102,24 @@ class Imports:
             aliases_taken=skipped.pop("aliases_taken", 0),
             skipped=skipped_of(skipped),
             changed=skipped_of(changed),
+            cause=cause.id,
         )
 
-    def _label(self, request: api.ImportRequest) -> str:
-        """Return what an import is called in the history of this device: the name of its file, without secrets."""
-        return intake.identifier(request.name, self._policy.redact)
+    def _cause(self, request: api.ImportRequest) -> Cause:
+        """Return what this file is written for: the import that its request names, or a new one.
+
+        The cause that a request names need not be in the store: nothing of the files before this one may have been new.
+        """
+        kind = "restore" if request.restore else "import"
+        label = intake.identifier(request.label or request.name, self._policy.redact)
+        if request.cause is None:
+            return self._store.new_cause(kind, label=label)
+        if not ops.is_cause(request.cause) or not request.cause.startswith(f"{kind}:"):
+            raise InvalidError(
+                f"{request.cause[:60]!r} is not the cause of {'a restore' if request.restore else 'an import'}",
+                hint="send the `cause` of the response to the first file, or none",
+            )
+        return Cause(id=request.cause, label=label)
 
     async def _import_notes(
         self, drafts: Sequence[MemoryDraft], cause: Cause
@@ -170,7 +184,7 @@ class Imports:
         reading = partial(export_format.read, intake.valid(request.name), request.data)
         file = await asyncio.to_thread(kept_from_collector, reading)
         tally = transfer.Tally(skipped=Counter(bad_line=file.bad))
-        cause = self._store.new_cause("restore" if request.restore else "import", label=self._label(request))
+        cause = self._cause(request)
         if request.dry_run:
             tally.events = sum(line.event is not None for line in file.lines)
             tally.memories = sum(line.memory is not None for line in file.lines)
@@ -188,6 +202,7 @@ class Imports:
             redactions=dict(sorted(tally.redactions.items())),
             skipped=skipped_of(tally.skipped),
             changed=skipped_of(tally.changed),
+            cause=None if request.dry_run else cause.id,
         )
 
     async def _import_records(

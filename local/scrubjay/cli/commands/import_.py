@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ def run(line: Namespace) -> int:
             hint="name the export itself: scrubjay import --restore FILE; what a folder holds may be anybody's",
         )
     loaded = None
+    label = _label(line.paths)
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
@@ -73,7 +74,7 @@ def run(line: Namespace) -> int:
         task = bar.add_task("importing", total=len(to_read))
         try:
             for file in to_read:
-                if (error := _imported(store, line, file, totals)) is not None:
+                if (error := _imported(store, line, file, totals, label=label)) is not None:
                     failed.append(Failed(path=file.shown, code=error.code, message=error.message, hint=error.hint))
                 bar.update(task, advance=1)
             bar.stop()
@@ -98,6 +99,7 @@ def run(line: Namespace) -> int:
         aliases_taken=totals.aliases_taken,
         changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
         always_loaded=loaded,
+        cause=totals.cause,
     )
     if len(failed) == len(to_read) == 1:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
@@ -130,8 +132,21 @@ def _stopped(totals: Totals, failed: int, to_read: int, *, dry_run: bool) -> str
     )
 
 
-def _imported(store: Transport, line: Namespace, file: ImportFile, totals: Totals) -> ScrubjayError | None:
-    """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised."""
+def _label(paths: Sequence[str]) -> str | None:
+    """Return what the history calls an import of a folder or of several paths; None for that of a file."""
+    first = Path(paths[0]).expanduser()
+    if len(paths) == 1:
+        return first.resolve().name or str(first) if first.is_dir() else None
+    return f"{first.name or paths[0]} and {render.words.counted(len(paths) - 1, 'more path')}"
+
+
+def _imported(
+    store: Transport, line: Namespace, file: ImportFile, totals: Totals, *, label: str | None
+) -> ScrubjayError | None:
+    """Import one file into the totals; return what is wrong with that file. What is wrong with the store is raised.
+
+    All files of a command are one import: each names the cause that the first was given.
+    """
     try:
         data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
         for piece in _pieces(store, file.name, data):
@@ -144,6 +159,8 @@ def _imported(store: Transport, line: Namespace, file: ImportFile, totals: Total
                 dry_run=line.dry_run,
                 place=file.place(data),
                 restore=line.restore,
+                cause=totals.cause,
+                label=label,
             )
             totals.add(store.call("import", request))
     except (InvalidError, NotFoundError) as error:
