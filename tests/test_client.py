@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scrubjay.transports.client import Client, Running, discover, path_of
+from scrubjay.transports.client import JOINED_BYTES, Client, Running, discover, path_of
 from scrubjay_shared.errors import (
     KINDS,
     InvalidError,
@@ -230,6 +231,31 @@ def test_the_request_carries_the_token_the_query_and_a_body_without_lone_surroga
     assert b"POST /v1/x?keep=true&q=%C3%A4+b%3F HTTP/1.1" in head
     assert b"Authorization: Bearer the-token" in head
     assert json.loads(body) == {"text": "a\ufffdb\U0001f600"}
+
+
+@pytest.mark.parametrize(
+    ("size", "at_once"), [(10, True), (JOINED_BYTES, True), (JOINED_BYTES + 1, False), (3_000_000, False)]
+)
+def test_a_short_body_comes_with_its_head_and_a_long_one_after_it(size: int, at_once: bool, strangers: Any) -> None:  # noqa: FBT001
+    firsts: list[int] = []
+
+    def echo(connection: socket.socket, _: int) -> None:
+        for _ in range(2):  # what the first request kept must not go out with the second
+            time.sleep(0.05)  # until all that is sent at once is there
+            received = connection.recv(1_000_000)
+            firsts.append(len(received.partition(b"\r\n\r\n")[2]))
+            while len(received.partition(b"\r\n\r\n")[2]) < size:
+                received += connection.recv(1_000_000)
+            stranger.heard.append(received.partition(b"\r\n\r\n")[2])
+            connection.sendall(OK)
+
+    stranger, client = strangers(echo)
+
+    for fill in (b"a", b"b"):
+        client.call("POST", "/v1/import", fill * size)
+
+    assert stranger.heard == [b"a" * size, b"b" * size]
+    assert not at_once or firsts == [size, size]
 
 
 @pytest.mark.parametrize("body", [{"n": float("nan")}, {"n": float("inf")}], ids=["nan", "infinity"])

@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import stat
@@ -307,6 +308,21 @@ def test_a_body_without_a_length_is_bounded_too(door: TestClient) -> None:
             yield b"x" * 10_000
 
     assert_problem(door.post("/v1/recall", content=endless()), 413, "too_large")
+
+
+@pytest.mark.parametrize("path", ["/v1/stats", "/v1/memories/cat"], ids=["a fixed path", "one with a parameter"])
+def test_head_is_answered_as_get_is(path: str, door: TestClient) -> None:
+    got, head = door.get(path), door.head(path)
+
+    assert (got.status_code, head.status_code) == (200, 200)
+    assert head.headers["content-type"] == got.headers["content-type"] == "application/json"
+
+
+def test_no_path_with_a_parameter_is_asked_for_before_a_fixed_one_that_it_covers() -> None:
+    """`FixedPaths` finds the fixed ones first, whatever the order of the routes."""
+    for route in (route for route in ROUTES if "{" in route.path):
+        shape = re.compile(re.sub(r"{\w+}", "[^/]+", route.path))
+        assert not [other for other in ROUTES if "{" not in other.path and shape.fullmatch(other.path)]
 
 
 def test_405_says_what_is_allowed(door: TestClient) -> None:

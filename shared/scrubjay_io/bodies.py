@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from scrubjay_shared.errors import TooLargeError
 
@@ -17,16 +18,27 @@ async def bounded_body(request: Request, limit: int) -> bytes:
 
     Raises TooLargeError.
     """
-    declared = request.headers.get("content-length", "")
+    return await bounded(request.receive, request.headers.get("content-length", ""), limit)
+
+
+async def bounded(receive: Receive, declared: str, limit: int) -> bytes:
+    """Do what `bounded_body` does, of what `receive` gives; `declared` is the header Content-Length, "" without one.
+
+    Raises TooLargeError, and ClientDisconnect when the client goes away in between.
+    """
     chunks: list[bytes] = []
     size = int(declared) if declared.isascii() and declared.isdecimal() else 0
-    if size <= limit:
+    more = size <= limit
+    if more:
         size = 0
-        async for chunk in request.stream():
+    while more and size <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        if chunk := message.get("body", b""):
             size += len(chunk)
-            if size > limit:
-                break
             chunks.append(chunk)
+        more = message.get("more_body", False)
     if size > limit:
         raise TooLargeError(f"the body is larger than {limit} bytes", hint="send it in several requests")
     if len(chunks) == 1:

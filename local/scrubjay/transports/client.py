@@ -52,6 +52,9 @@ SESSION_HEADER = "Scrubjay-Session"
 They are read beside the agent's token alone: the person's sees everything.
 """
 
+JOINED_BYTES = 65_536
+"""A longer body is sent by itself, after the head: to copy it takes longer than a system call."""
+
 READ_BYTES = 65_536
 """How much of a streamed answer is taken at once: a pipe's worth."""
 
@@ -127,7 +130,24 @@ class _Request:
     repeatable: bool
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class _TcpConnection(http.client.HTTPConnection):
+    """HTTP over TCP. A short body is sent with its head: one system call, and the daemon has all of it at once."""
+
+    _body = b""
+
+    def endheaders(self, message_body: Any = None, *, encode_chunked: bool = False) -> None:
+        if isinstance(message_body, bytes) and len(message_body) <= JOINED_BYTES:
+            self._body, message_body = message_body, None
+        super().endheaders(message_body, encode_chunked=encode_chunked)
+
+    def send(self, data: Any) -> None:
+        if self._body:
+            body, self._body = self._body, b""
+            data += body
+        super().send(data)
+
+
+class _UnixConnection(_TcpConnection):
     """HTTP over a Unix socket."""
 
     def __init__(self, path: str, timeout: float) -> None:
@@ -285,7 +305,7 @@ class Client:
             connection = _UnixConnection(where, timeout)
         elif self._address is not None:
             where = f"{self._address[0]}:{self._address[1]}"
-            connection = http.client.HTTPConnection(*self._address, timeout=timeout)
+            connection = _TcpConnection(*self._address, timeout=timeout)
         try:
             connection.connect()
         except PermissionError as error:

@@ -44,6 +44,7 @@ _ESCAPES = re.compile(
 )
 
 
+@cache
 def takes_file(operation: Operation) -> bool:
     """Tell whether a request may also be a file's bytes as the body, with its other fields in the query string."""
     return any(field.name == "data" for field in dataclasses.fields(operation.request))
@@ -69,7 +70,7 @@ def read(
     A body of `piecewise.LARGE_BYTES` or more is to be read in a thread: it may take a second.
     """
     given: dict[str, Any] = {name: _unquoted(value) for name, value in path.items()}
-    asked = _query_fields(query)
+    asked = _query_fields(query) if query else {}
     raw = takes_file(operation) and media_type != "application/json"
     if route.takes_query:
         if body:

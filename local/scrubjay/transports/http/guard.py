@@ -17,7 +17,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
 from scrubjay import tracebacks
@@ -39,6 +39,8 @@ REQUEST_ID = "scrubjay.request"
 OPERATION = "scrubjay.operation"
 CALLER = "scrubjay.caller"
 """Under this key of its scope a request has its `Caller`: whose token it brought, and what an agent is bound to."""
+
+_ALWAYS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 MAX_HEADER_CHARS = 4_096
 """Of a project or a session in a header: a path at the longest."""
@@ -74,10 +76,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = request_id
-                headers["cache-control"] = "no-store"
-                headers["x-content-type-options"] = "nosniff"
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), *_ALWAYS]
             await send(message)
 
         try:

@@ -239,11 +239,10 @@ def _parts(answer: Any) -> Iterator[bytes]:
     if not dataclasses.is_dataclass(answer):
         yield _encoder.encode(answer)
         return
-    mark = b"{"
-    for field in dataclasses.fields(answer):
-        yield mark + _encoder.encode(field.name) + b":"
-        mark = b","
-        value = getattr(answer, field.name)
+    members = _members_of(answer.__class__)
+    for name, beginning in members:
+        yield beginning
+        value = getattr(answer, name)
         if isinstance(value, tuple) and value:
             for place, item in enumerate(value):
                 yield b"," if place else b"["
@@ -251,7 +250,7 @@ def _parts(answer: Any) -> Iterator[bytes]:
             yield b"]"
         else:
             yield from _parts(value) if _is_large(value) else (_encoder.encode(value),)
-    yield b"}" if mark == b"," else b"{}"
+    yield b"}" if members else b"{}"
 
 
 def _is_large(value: Any) -> bool:
@@ -268,3 +267,12 @@ def _values_of(record: type) -> Callable[[Any], tuple[Any, ...]]:
     """Return what gives the values of a record of some type."""
     names = [field.name for field in dataclasses.fields(record)]
     return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+
+
+@cache
+def _members_of(record: type) -> tuple[tuple[str, bytes], ...]:
+    """Return the fields of a record of some type, each with the JSON that goes before its value."""
+    names = [field.name for field in dataclasses.fields(record)]
+    return tuple(
+        (name, b"%c%b:" % (b"," if place else b"{", _encoder.encode(name))) for place, name in enumerate(names)
+    )
