@@ -12,6 +12,9 @@ from scrubjay_shared.errors import TooLargeError
 JOINED_BYTES = 4 * 1024 * 1024
 """From here on the pieces are joined in a thread: for hundreds of megabytes it takes a tenth of a second."""
 
+DIGITS = 19
+"""Of a declared length, as many digits as are read: so many are more than any limit, and int refuses thousands."""
+
 
 async def bounded_body(request: Request, limit: int) -> bytes:
     """Return the request's body, holding no more than `limit` bytes of it, whatever its headers claim.
@@ -27,7 +30,8 @@ async def bounded(receive: Receive, declared: str, limit: int) -> bytes:
     Raises TooLargeError, and ClientDisconnect when the client goes away in between.
     """
     chunks: list[bytes] = []
-    size = int(declared) if declared.isascii() and declared.isdecimal() else 0
+    known = declared.isascii() and declared.isdecimal()
+    size = int(declared.lstrip("0")[:DIGITS] or 0) if known else 0
     more = size <= limit
     if more:
         size = 0
