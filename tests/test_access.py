@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from scrubjay.settings import Settings
 from scrubjay.transports import local
 from scrubjay.transports.client import Client, discover
 from scrubjay.transports.http.routes import ROUTES
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, NotFoundError, UnauthenticatedError
 from scrubjay_shared.records import Event, EventDraft, EventType, Layer, MemoryDraft, Scope, Trust
 
 BOUND = Caller(principal=Principal.AGENT, agent="crow", project="own", session_id="own session")
 UNBOUND = Caller(principal=Principal.AGENT, agent="crow")
-NOBODY = tuple(Caller(principal=principal) for principal in (Principal.IMPORTER, Principal.SYNC, Principal.JOB))
-CALLERS = {"person": PERSON, "agent": BOUND, "agent of no project": UNBOUND} | {c.principal.value: c for c in NOBODY}
+CALLERS = {"person": PERSON, "agent": BOUND, "agent of no project": UNBOUND, "importer": IMPORTER}
 
 AGENTS = {"trust": Trust.AGENT}
 WHOSE: dict[str, dict[str, Any]] = {
@@ -285,6 +285,66 @@ def test_an_operation_over_http(over_http: Calls, name: str, who: str) -> None:
     check(over_http, name, who)
 
 
+# What update changes, field by field
+
+FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "valid_from": lambda _: {"valid_from": Millis(1_000)},
+    "valid_to": lambda _: {"valid_to": Millis(1_000)},
+    "superseded_by": lambda other: {"superseded_by": other},
+    "layer": lambda _: {"layer": Layer.SURFACED},
+    "archived": lambda _: {"archived": True},
+    "clear": lambda _: {"clear": ("valid_from", "valid_to", "superseded_by", "topic")},
+}
+"""Changes of one field each, given a memory that everybody sees."""
+
+
+def test_the_fields_of_update_that_say_when_what_and_where_have_rows() -> None:
+    others = {"ref", "project", "session_id", "content", "type", "salience", "topic", "metadata"}
+    assert {field.name for field in fields(api.UpdateRequest)} == set(FIELDS) | others
+
+
+def check_field(calls: Calls, name: str, who: str) -> None:
+    memories = calls.memories()
+    for whose, ref in memories.items():
+        other = calls.call(PERSON, "add", MemoryDraft(content=anew("newer"), **AGENTS)).memory.id
+        before = calls.call(PERSON, "get", api.RefRequest(ref=ref)).memory
+        request = api.UpdateRequest(ref=ref, **FIELDS[name](other))
+
+        found = outcome(lambda request=request: calls.call(CALLERS[who], "update", request))  # type: ignore[misc]
+
+        assert found == expected("update", who, whose), whose
+        after = calls.call(PERSON, "get", api.RefRequest(ref=ref)).memory
+        assert (after == before) is (found != "done"), "what is refused changes nothing"
+
+
+@pytest.mark.parametrize("who", CALLERS)
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_of_update_in_this_process(in_process: Calls, name: str, who: str) -> None:
+    check_field(in_process, name, who)
+
+
+@pytest.mark.parametrize("who", SEEN)
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_of_update_over_http(over_http: Calls, name: str, who: str) -> None:
+    check_field(over_http, name, who)
+
+
+@pytest.mark.parametrize(
+    ("successor", "found"),
+    [
+        ("the person's", "done"),
+        ("the own project's", "done"),
+        ("another project's", "missing"),
+        ("another session's", "missing"),
+    ],
+)
+def test_an_agent_names_no_successor_that_it_does_not_see(calls: Calls, successor: str, found: str) -> None:
+    memories = calls.memories()
+    request = api.UpdateRequest(ref=memories["an agent's"], superseded_by=memories[successor])
+
+    assert outcome(lambda: calls.call(BOUND, "update", request)) == found
+
+
 # What an agent adds
 
 
@@ -302,6 +362,29 @@ def test_what_an_agent_adds_is_trusted_as_an_agents_whatever_it_claims(calls: Ca
 
     held = calls.event(response.ids[0])
     assert entry.memory.trust is held.trust is min(claimed, Trust.AGENT, key=list(Trust).index)
+
+
+@pytest.mark.parametrize(
+    ("who", "spoken", "trust"),
+    [
+        ("person", EventType.USER_MESSAGE, Trust.USER),
+        ("person", EventType.ASSISTANT_MESSAGE, Trust.AGENT),
+        ("agent", EventType.USER_MESSAGE, Trust.AGENT),
+        ("agent", EventType.ASSISTANT_MESSAGE, Trust.AGENT),
+    ],
+)
+def test_what_the_job_distils_is_trusted_as_the_event_that_it_was_read_from(
+    calls: Calls, who: str, spoken: EventType, trust: Trust
+) -> None:
+    words = anew("Remember that we decided to paint the kitchen in cobalt blue on floor")
+    said = replace(event(words, None, "own session"), type=spoken)
+    calls.call(CALLERS[who], "ingest", api.IngestRequest(events=(said,)))
+
+    calls.call(PERSON, "settle", api.SettleRequest(timeout_ms=20_000))
+
+    entries = calls.call(PERSON, "list", api.ListRequest(limit=500)).entries
+    made = [entry.memory for entry in entries if words[-20:] in entry.memory.content]
+    assert [memory.trust for memory in made] == [trust]
 
 
 @pytest.mark.parametrize(

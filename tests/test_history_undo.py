@@ -12,10 +12,11 @@ import pytest
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.service.application import Application
-from scrubjay.store import Queries
+from scrubjay.store import MemoryWrite, Queries
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
+from scrubjay_shared.ops import Field
 from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft
 
 pytestmark = pytest.mark.anyio
@@ -302,6 +303,53 @@ async def test_no_memory_is_superseded_by_itself_or_in_a_circle(service: Applica
     with pytest.raises(NotFoundError):
         await service.call(PERSON, "update", api.UpdateRequest(ref=three, superseded_by="01AAAAAAAAAAAAAAAAAAAAAAAA"))
     assert (await get(service, three)).superseded_by is None
+
+
+async def test_undoing_closes_no_circle_of_successors(service: Application) -> None:
+    one, two = [await add(service, f"memory {n}") for n in range(2)]
+    await service.call(PERSON, "update", api.UpdateRequest(ref=one, superseded_by=two))
+    await service.call(PERSON, "update", api.UpdateRequest(ref=one, clear=("superseded_by",)))
+    cleared = await last(service, "update")
+    await service.call(PERSON, "update", api.UpdateRequest(ref=two, superseded_by=one))
+
+    planned, undone = await undo(service, cleared.id, dry_run=True), await undo(service, cleared.id)
+
+    assert [(kept.id, kept.fields) for kept in undone.kept] == [(one, ("superseded_by",))]
+    assert planned.kept == undone.kept
+    assert undone.reverted == ()
+    assert [(await get(service, ref)).superseded_by for ref in (one, two)] == [None, one]
+
+
+async def test_a_circle_that_two_devices_made_is_shown_explained_and_opened(service: Application) -> None:
+    one, two = [await add(service, f"the tea is green {n}") for n in range(2)]
+    for ref, successor in ((one, two), (two, one)):  # each half as another device may have written it, unchecked
+        write = MemoryWrite(memory_id=ref, fields={Field.SUPERSEDED_BY: successor})
+        await service.store.write(lambda tx, write=write: tx.memories.write([write]))  # type: ignore[misc]
+
+    why = await service.call(PERSON, "why", api.RefRequest(ref=one))
+    assert why.entry.memory.superseded_by == two
+    assert await found(service, "green tea") == {one, two}
+    three = await add(service, "memory 3")
+    await service.call(PERSON, "update", api.UpdateRequest(ref=three, superseded_by=one))
+    await service.call(PERSON, "update", api.UpdateRequest(ref=one, clear=("superseded_by",)))
+    assert (await get(service, two)).superseded_by == one
+
+
+async def test_an_import_of_a_circle_of_successors_leaves_one_of_them_open_and_says_so(
+    service: Application, opened: Opener, tmp_path: Path
+) -> None:
+    one, two = [await add(service, f"the tea is green {n}") for n in range(2)]
+    for ref, successor in ((one, two), (two, one)):
+        write = MemoryWrite(memory_id=ref, fields={Field.SUPERSEDED_BY: successor})
+        await service.store.write(lambda tx, write=write: tx.memories.write([write]))  # type: ignore[misc]
+    lines = [line async for line in service.stream(PERSON, "export", api.Nothing())]
+
+    async with opened(path=tmp_path / "other.db") as other:
+        response = await load(other, "export.jsonl", b"".join(lines))
+
+        entries = (await other.call(PERSON, "list", api.ListRequest())).entries
+        assert sorted(entry.memory.superseded_by is None for entry in entries) == [False, True]
+        assert ("superseded_by", 1) in [(each.reason, each.count) for each in response.changed]
 
 
 async def test_when_a_memory_held_is_checked_against_what_is_there(service: Application) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.lifecycle.undo import Undoing, undoing
+from scrubjay.lifecycle.replacement import check_successor, closes_circle
+from scrubjay.lifecycle.undo import Undoing, undoing, without_circles
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, ulid, uuid7
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Grip, Op
 
@@ -220,3 +224,57 @@ def test_undoing_leaves_what_others_wrote_last(steps: list[Any]) -> None:
     }
 
     assert not foreign & set(undoing(MEMORY, log.ops, IMPORT, LATER).fields)
+
+
+def test_an_op_that_says_to_replace_itself_does_not_keep_undoing_for_ever() -> None:
+    log = Log().made(None).write({Field.TOPIC: "tea"}, IMPORT)
+    own = log.ops[-1]
+    itself = (int(own.hlc), own.device)
+    log.ops[-1] = replace(
+        own, body=ops.caused(ops.memory_body(MEMORY, {Field.TOPIC: "tea"}, {Field.TOPIC: itself}), IMPORT)
+    )
+
+    assert undoing(MEMORY, log.ops, IMPORT, LATER).fields == {Field.TOPIC: None}
+
+
+# --- what took a memory's place ---------------------------------------------------------------------------------------
+
+some = st.sampled_from("abcdef")
+successors = st.dictionaries(some, some, max_size=6)
+"""What took whose place; in circles too, as two devices may have written them."""
+
+
+def circles(successor: dict[str, str]) -> set[frozenset[str]]:
+    """Return the circles in what took whose place, found by following each for as long as there are memories."""
+    found = set()
+    for start in successor:
+        at, path = successor.get(start), [start]
+        while at is not None and at not in path:
+            path.append(at)
+            at = successor.get(at)
+        if at == start:
+            found.add(frozenset(path))
+    return found
+
+
+@given(successors, some, some)
+def test_a_successor_is_refused_exactly_when_it_closes_a_circle(stands: dict[str, str], one: str, two: str) -> None:
+    closes = any(one in circle for circle in circles({**stands, one: two}))
+
+    assert closes_circle(one, two, stands.get) is closes
+    with pytest.raises(InvalidError, match="superseded by") if closes else nullcontext():
+        check_successor(one, two, stands.get)
+
+
+@given(successors, st.dictionaries(some, st.none() | some, max_size=6))
+def test_undoing_closes_no_circle_and_says_what_it_kept(stands: dict[str, str], planned: dict[str, str | None]) -> None:
+    plans = [Undoing(memory_id=key, fields={Field.SUPERSEDED_BY: value}) for key, value in planned.items()]
+
+    found = without_circles(plans, stands.get)
+
+    written = {plan.memory_id: plan.fields[Field.SUPERSEDED_BY] for plan in found if plan.fields}
+    then = {key: value for key, value in {**stands, **written}.items() if value is not None}
+    assert not any(circle & {key for key, value in written.items() if value} for circle in circles(then))
+    assert {plan.memory_id for plan in found if plan.kept == ("superseded_by",)} == planned.keys() - written.keys()
+    if not circles({key: value for key, value in {**stands, **planned}.items() if value is not None}):
+        assert found == plans, "what closes no circle is undone as planned"

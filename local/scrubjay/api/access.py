@@ -29,12 +29,12 @@ TRUST_CEILING: Mapping[Principal, Trust] = {
     Principal.PERSON: Trust.USER,
     Principal.AGENT: Trust.AGENT,
     Principal.IMPORTER: Trust.IMPORT,
-    Principal.SYNC: Trust.USER,
-    Principal.JOB: Trust.USER,
 }
 """The most that can be believed of what a principal writes, whatever that says of itself.
 
-Sync and jobs write what was believed before: another device's memory, or what is distilled, with its sources' trust.
+What nobody here says has its bound elsewhere. A job that distils gives a memory the trust of the event that it was read
+from (`distill.observe`). What another device's op says is bounded by every device alike, or stores would differ: an
+event by its role, a memory by the least that any write of it said, a layer by that (`scrubjay_shared.ops`).
 """
 
 ALWAYS_LOADED = frozenset({Layer.IDENTITY, Layer.ACTIVE})

@@ -7,13 +7,14 @@ from enum import StrEnum
 
 
 class Principal(StrEnum):
-    """On whose behalf something is done: the person, an agent of theirs, a file that is read, sync, or a job."""
+    """On whose behalf something is said: the person, an agent of theirs, or a file that is read.
+
+    Jobs and sync say nothing of their own, so they are no principals: see `access.TRUST_CEILING`.
+    """
 
     PERSON = "person"
     AGENT = "agent"
     IMPORTER = "importer"
-    SYNC = "sync"
-    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

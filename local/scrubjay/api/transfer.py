@@ -39,8 +39,8 @@ class ImportResponse:
     `memories` counts new notes and updated ones. `renamed` counts notes whose name another memory has: theirs is longer
     by the file's path; `aliases_taken` counts aliases that belong to another memory and were left out.
 
-    `changed` counts what records said of themselves and were not believed: `trust`, `layer`, `kind`, and `name` for
-    those of always loaded lines.
+    `changed` counts what records said of themselves and were not believed: `trust`, `layer`, `kind`, `name` for those
+    of always loaded lines, and `superseded_by` where it leads back to the memory itself.
 
     `cause` is what the history lists it under, and what undo takes back, if it wrote anything; None for a dry run.
     """

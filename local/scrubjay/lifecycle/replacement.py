@@ -16,18 +16,29 @@ def check_period(valid_from: Millis | None, valid_to: Millis | None) -> None:
         )
 
 
-def check_successor(memory_id: str, successor: str, successor_of: Callable[[str], str | None]) -> None:
-    """Check that a memory is not superseded by itself, directly or through others. Raises InvalidError.
+SuccessorOf = Callable[[str], str | None]
+"""Says what took the place of a memory: its id, None when nothing did."""
 
-    `successor_of` says what took the place of a memory, None for nothing.
+
+def check_successor(memory_id: str, successor: str, successor_of: SuccessorOf) -> None:
+    """Check that a memory is not superseded by itself, directly or through others. Raises InvalidError."""
+    if closes_circle(memory_id, successor, successor_of):
+        raise InvalidError(
+            f"memory {successor} is superseded by {memory_id} itself",
+            hint="clear superseded_by of the one that counts: scrubjay update REF --clear superseded_by",
+        )
+
+
+def closes_circle(memory_id: str, successor: str, successor_of: SuccessorOf) -> bool:
+    """Say whether a memory would be superseded by itself, directly or through others, if `successor` took its place.
+
+    Memories may stand in a circle already, where two devices wrote half of it each; it ends the search.
     """
     at: str | None = successor
-    seen = {memory_id}
-    while at is not None:
-        if at in seen:
-            raise InvalidError(
-                f"memory {successor} is superseded by {memory_id} itself",
-                hint="clear superseded_by of the one that counts: scrubjay update REF --clear superseded_by",
-            )
-        seen.add(at)
+    passed = set[str]()
+    while at is not None and at not in passed:
+        if at == memory_id:
+            return True
+        passed.add(at)
         at = successor_of(at)
+    return False

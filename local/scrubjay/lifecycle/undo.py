@@ -9,9 +9,10 @@ that undoing that one is undoing the undoing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scrubjay.lifecycle.replacement import SuccessorOf, closes_circle
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field, OpType, Stamp, State, Version
@@ -74,6 +75,36 @@ def undoing(memory_id: str, log: Sequence[Op], cause: str, now: Millis) -> Undoi
     )
 
 
+def without_circles(plans: Sequence[Undoing], successor_of: SuccessorOf) -> list[Undoing]:
+    """Return the plans without what would have a memory superseded by itself, directly or through others.
+
+    Such a field stays as it is, and is told as kept: somebody has had the memory take another's place since.
+    `successor_of` says what took a memory's place as things stand.
+    """
+    found = list(plans)
+    while True:
+        planned = {
+            plan.memory_id: plan.fields[Field.SUPERSEDED_BY] for plan in found if Field.SUPERSEDED_BY in plan.fields
+        }
+
+        def then(memory_id: str, planned: Mapping[str, str | None] = planned) -> str | None:
+            return planned[memory_id] if memory_id in planned else successor_of(memory_id)
+
+        closing = {
+            memory_id
+            for memory_id, successor in planned.items()
+            if successor is not None and closes_circle(memory_id, successor, then)
+        }
+        if not closing:
+            return found
+        found = [_keeping_successor(plan) if plan.memory_id in closing else plan for plan in found]
+
+
+def _keeping_successor(plan: Undoing) -> Undoing:
+    fields: dict[Field, Any] = {key: value for key, value in plan.fields.items() if key != Field.SUPERSEDED_BY}
+    return replace(plan, fields=fields, kept=(*plan.kept, Field.SUPERSEDED_BY.name.lower()))
+
+
 class _Registers:
     """The registers of one memory, and which of their versions a cause wrote."""
 
@@ -134,7 +165,9 @@ class _Registers:
         while at is not None and at in versions:
             if not self._wrote(at):
                 return (versions[at][0],)
-            at = next(iter(versions[at][1]), None)
+            replaced = next(iter(versions[at][1]), None)
+            # No honest op replaces what is not older than itself; following one that says so might never end.
+            at = replaced if replaced is not None and replaced < at else None
         return (ops.ABSENT[key],) if at is None and key in ops.ABSENT else None
 
 

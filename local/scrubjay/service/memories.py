@@ -246,11 +246,6 @@ def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:
     """Check what a write says of when a memory holds, and what took its place. Raises InvalidError."""
     shown = tx.queries.memories.get(write.memory_id)
     check_period(write.fields.get(Field.VALID_FROM, shown.valid_from), write.fields.get(Field.VALID_TO, shown.valid_to))
-
-    def successor_of(memory_id: str) -> str | None:
-        found = tx.queries.memories.by_id([memory_id], chars=0).get(memory_id)
-        return None if found is None else found.superseded_by
-
     successor = write.fields.get(Field.SUPERSEDED_BY)
     if successor is not None:
-        check_successor(write.memory_id, successor, successor_of)
+        check_successor(write.memory_id, successor, tx.queries.memories.successor)

@@ -19,6 +19,7 @@ from typing import Any
 from scrubjay.importers import export_format
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import Source
+from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.policy import TYPE_SALIENCE, MemoryPolicy
 from scrubjay.store import MemoryWrite, Transaction
 from scrubjay.store.queries.replication import LEFT
@@ -171,6 +172,11 @@ def write_memories(
     gone, known = tx.queries.ops.forgotten([*ids, *ids.values()]), tx.queries.memories.existing([*ids, *ids.values()])
     taken = tx.queries.names.holders([name for ready in group for name in _names(ready.draft)])
     writes: list[MemoryWrite] = []
+    superseded: dict[str, str] = {}
+
+    def successor_of(memory_id: str) -> str | None:
+        return superseded.get(memory_id) or tx.queries.memories.successor(memory_id)
+
     for ready in group:
         given = ready.kept.memory.id
         here = ids[given] if source is Source.IMPORT else given
@@ -190,12 +196,18 @@ def write_memories(
         if grips and ready.kept.memory.kind is Kind.OBSERVATION and draft.kind is not Kind.OBSERVATION:
             draft = replace(draft, kind=Kind.OBSERVATION)  # it was read from these passages: they are here
             del lowered["kind"]
-        changed += lowered
         draft = replace(draft, name=draft.name if draft.name in free else None)
+        successor = _successor(tx, ready.kept.memory.superseded_by, source)
+        if successor is not None and closes_circle(here, successor, successor_of):
+            successor = None
+            lowered["superseded_by"] += 1
+        elif successor is not None:
+            superseded[here] = successor
+        changed += lowered
         fields = fields_of(draft, tx.now) | present(
             {
                 Field.CONFIDENCE: ready.kept.memory.confidence,
-                Field.SUPERSEDED_BY: _successor(tx, ready.kept.memory.superseded_by, source),
+                Field.SUPERSEDED_BY: successor,
             }
         )
         writes.append(MemoryWrite(memory_id=here, fields=fields, grips=grips, names=free))

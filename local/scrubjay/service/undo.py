@@ -9,7 +9,7 @@ from functools import partial
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
-from scrubjay.lifecycle.undo import UNDO, Undoing, undoing
+from scrubjay.lifecycle.undo import UNDO, Undoing, undoing, without_circles
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.history import change_of, changed_fields
 from scrubjay.service.paging import cursor, cursor_text, page_limit
@@ -129,7 +129,8 @@ def _touched(queries: Queries, ref: str) -> tuple[CauseRow, list[str], int, int]
 
 def _planned(queries: Queries, ids: Sequence[str], cause: str, now: Millis) -> list[Undoing]:
     logs = queries.ops.of_entities(ids)
-    return [undoing(memory_id, logs[memory_id], cause, now) for memory_id in ids if memory_id in logs]
+    plans = [undoing(memory_id, logs[memory_id], cause, now) for memory_id in ids if memory_id in logs]
+    return without_circles(plans, queries.memories.successor)
 
 
 def _carry_out(tx: Transaction, ids: Sequence[str], cause: str) -> list[Undoing]:

@@ -215,6 +215,11 @@ class MemoryQueries:
         """Say whether a memory was distilled, and so rests on its grips."""
         return bool(self._fetch("select 1 from memory where id = ? and kind = 'observation'", (memory_id,)))
 
+    def successor(self, memory_id: str) -> str | None:
+        """Return the id of what took a memory's place, None when nothing did or there is no such memory."""
+        found = self._fetch("select superseded_by from memory where id = ?", (memory_id,))
+        return found[0][0] if found else None
+
     def is_imported(self, memory_id: str) -> bool:
         """Say whether a memory is trusted no more than what came from a file."""
         return bool(self._fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (memory_id,)))
