@@ -39,8 +39,8 @@ from scrubjay.service.application import Application
 from scrubjay.store.queries import documents
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay.transports.http import piecewise
-from scrubjay.transports.http.app import _Streamed
 from scrubjay.transports.http.decoding import decoded, read
+from scrubjay.transports.http.endpoint import _Streamed
 from scrubjay.transports.http.routes import BY_OPERATION
 from scrubjay_shared import records, text
 from scrubjay_shared.clock import Millis
@@ -705,7 +705,7 @@ async def test_an_answer_is_given_up_when_whoever_asked_has_gone() -> None:
 def test_the_daemon_answers_in_pieces_without_loading_what_anyio_loads_at_its_first_use(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from scrubjay.transports.http.app import _Streamed\n"
+        "from scrubjay.transports.http.endpoint import _Streamed\n"
         "async def pieces():\n"
         "    yield b'x'\n"
         "async def receive():\n"
