@@ -211,9 +211,9 @@ async def test_a_vector_goes_when_the_words_change_and_an_old_one_is_not_taken(w
     await device.sync()
     without = await world.rows("select id from mem_embedding")
     old = SearchVector(id=one, content_hash=content_hash("first words"), vector=vector_of("first words").tobytes())
-    await device.machine.cloud.put_vectors(scope, PutVectors(space=SPACE, vectors=(old,)))
+    await device.machine.cloud.search.put_vectors(scope, PutVectors(space=SPACE, vectors=(old,)))
     still = await world.rows("select id from mem_embedding")
-    wanted = (await device.machine.cloud.wanted_vectors(scope)).wanted
+    wanted = (await device.machine.cloud.search.wanted_vectors(scope)).wanted
     await embed(device)
     await device.sync()
 
@@ -234,16 +234,16 @@ async def test_vectors_of_another_space_width_or_length_are_refused_by_name(worl
         data = np.array(values, "<f4").tobytes()
         return PutVectors(space=space, vectors=(SearchVector(id=one, content_hash=said, vector=data),))
 
-    await refused(cloud.put_vectors(scope, vectors(1.0, space="other")), WrongSpaceError)
-    await refused(cloud.put_vectors(scope, vectors(0.0, 1.0)), WrongSpaceError)
-    await refused(cloud.put_vectors(scope, vectors(*[0.1] * WIDTH)), InvalidError)
-    await refused(cloud.put_vectors(scope, vectors(*[float("nan")] * WIDTH)), InvalidError)
-    await refused(cloud.put_vectors(scope, vectors(1.0, *[0.0] * 4_000)), WrongSpaceError)
+    await refused(cloud.search.put_vectors(scope, vectors(1.0, space="other")), WrongSpaceError)
+    await refused(cloud.search.put_vectors(scope, vectors(0.0, 1.0)), WrongSpaceError)
+    await refused(cloud.search.put_vectors(scope, vectors(*[0.1] * WIDTH)), InvalidError)
+    await refused(cloud.search.put_vectors(scope, vectors(*[float("nan")] * WIDTH)), InvalidError)
+    await refused(cloud.search.put_vectors(scope, vectors(1.0, *[0.0] * 4_000)), WrongSpaceError)
     ask_other = SearchRequest(text="w", vector=np.array([0, 1], "<f4").tobytes(), space=SPACE)
-    await refused(cloud.search(scope, ask_other), WrongSpaceError)
-    await refused(cloud.search(scope, replace(ask_other, space="other")), WrongSpaceError)
-    await refused(cloud.search(scope, SearchRequest(text="w", limit=0)), InvalidError)
-    await refused(cloud.search(scope, SearchRequest(text="w" * 5_000)), InvalidError)
+    await refused(cloud.search.query(scope, ask_other), WrongSpaceError)
+    await refused(cloud.search.query(scope, replace(ask_other, space="other")), WrongSpaceError)
+    await refused(cloud.search.query(scope, SearchRequest(text="w", limit=0)), InvalidError)
+    await refused(cloud.search.query(scope, SearchRequest(text="w" * 5_000)), InvalidError)
 
 
 async def test_a_scope_without_a_space_takes_no_vectors_and_is_searched_by_words(world: Searching) -> None:
@@ -256,7 +256,7 @@ async def test_a_scope_without_a_space_takes_no_vectors_and_is_searched_by_words
     found = await ask(device, scope, "plain")
 
     assert (found.answer.mode, len(found.answer.hits)) == ("keyword", 1)
-    await refused(device.machine.cloud.put_vectors(scope, PutVectors(space="")), WrongSpaceError)
+    await refused(device.machine.cloud.search.put_vectors(scope, PutVectors(space="")), WrongSpaceError)
     assert await world.rows("select count(*) from mem_embedding") == [(0,)]
 
 
@@ -286,7 +286,7 @@ async def test_sealed_words_and_vectors_never_reach_the_servers_tables(world: Se
     for text in ("canaryearly", "canaryhome", "canaryedit", "canarytopic", "canaryevent"):
         assert text.encode() not in stored
     sealed = vector_of("canaryhome belongs to nobody's project")
-    near = await device.machine.cloud.search(scope, SearchRequest(text="", vector=sealed.tobytes(), space=SPACE))
+    near = await device.machine.cloud.search.query(scope, SearchRequest(text="", vector=sealed.tobytes(), space=SPACE))
     assert [hit.id for hit in near.hits] == [open_one]
 
 
@@ -299,10 +299,10 @@ async def test_a_sealed_scope_is_refused_before_the_question_leaves_and_at_the_s
     await refused(ask(device, home, "secret question"), NotSearchableError)
     assert device.network.asked == []
     cloud = device.machine.cloud
-    await refused(cloud.search(home, SearchRequest(text="x")), NotSearchableError)
-    await refused(cloud.put_vectors(home, PutVectors(space=SPACE)), NotSearchableError)
-    await refused(cloud.wanted_vectors(home), NotSearchableError)
-    await refused(cloud.search(bytes(16), SearchRequest(text="x")), NotFoundError)
+    await refused(cloud.search.query(home, SearchRequest(text="x")), NotSearchableError)
+    await refused(cloud.search.put_vectors(home, PutVectors(space=SPACE)), NotSearchableError)
+    await refused(cloud.search.wanted_vectors(home), NotSearchableError)
+    await refused(cloud.search.query(bytes(16), SearchRequest(text="x")), NotFoundError)
 
 
 async def test_forgotten_words_and_vectors_leave_the_tables_at_once_and_the_files_in_time(world: Searching) -> None:
@@ -363,7 +363,7 @@ async def test_deleting_the_scope_or_the_account_leaves_no_row(world: Searching)
     assert all(count > 0 for (count,) in full)
     assert deleted.left == 0
     assert {count for (count,) in empty} == {0}
-    await refused(device.machine.cloud.search(scope, SearchRequest(text="x")), NotFoundError)
+    await refused(device.machine.cloud.search.query(scope, SearchRequest(text="x")), NotFoundError)
 
 
 async def test_deleting_the_account_leaves_no_row_of_its_searchable_scopes(world: Searching) -> None:

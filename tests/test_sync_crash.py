@@ -77,8 +77,8 @@ async def test_a_scope_made_after_the_backup_comes_back_from_a_device(world: Wor
     third = await world.device()  # it has only what the server says
     await world.settle()
 
-    assert scope in third.member.scopes
-    assert third.member.projects == {"w": scope}
+    assert scope in third.member.scopes.ids
+    assert third.member.scopes.projects == {"w": scope}
     assert (await third.store.read(lambda q: q.replication.lanes())).keys() >= {(scope, one.machine.device)}
     assert len({await device.digest() for device in world.devices}) == 1
 
@@ -97,7 +97,7 @@ async def test_a_change_of_the_account_right_after_a_restore_does_not_undo_what_
     second = await account_scopes.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
     await world.settle()
 
-    assert {first, second} <= set(one.member.scopes)
+    assert {first, second} <= set(one.member.scopes.ids)
     assert one.member.entries == two.member.entries
 
 

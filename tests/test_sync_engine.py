@@ -192,7 +192,7 @@ async def test_what_was_forgotten_is_packed_away_within_a_day_on_every_device(wo
             for data in await device.store.read(
                 lambda q: q.replication.objects(q.replication.sealed(lane.scope, lane.device))
             ):
-                opened = packing.opened(parse(data), device.member.scope_key(lane.scope, 0))
+                opened = packing.opened(parse(data), device.member.scopes.key(lane.scope, 0))
                 assert not any(b"xylophone" in (op or b"") for _, op in opened.entries)
     three = await world.device()
     await three.sync()

@@ -167,9 +167,9 @@ async def test_signing_up_makes_an_account_with_one_device_and_a_home(world: Wor
 
     assert member.state.account == member.account
     assert [one.id for one in member.state.active()] == [machine.device]
-    assert member.scopes == (member.home,)
-    assert len(member.scope_key(member.home, member.current_epoch(member.home))) == 32
-    assert (member.scope_name(member.home), member.device_name(machine.device)) == ("home", "laptop")
+    assert member.scopes.ids == (member.home,)
+    assert len(member.scopes.key(member.home, member.scopes.epoch(member.home))) == 32
+    assert (member.scopes.name(member.home), member.device_name(machine.device)) == ("home", "laptop")
     assert not member.limited
     assert not member.read_only
 
@@ -180,7 +180,7 @@ async def test_a_member_is_itself_again_after_a_restart_without_the_network(worl
     again = await machine.member()
 
     assert again.state == member.state
-    assert again.scope_key(again.home, 0) == member.scope_key(member.home, 0)
+    assert again.scopes.key(again.home, 0) == member.scopes.key(member.home, 0)
     assert again.device_name(machine.device) == "laptop"
     assert await again.refresh(machine.cloud)
     assert not await again.refresh(machine.cloud)
@@ -203,12 +203,12 @@ async def test_a_project_may_have_a_scope_of_its_own(world: World) -> None:
 
     scope = await account_scopes.create_scope(member, machine, name="work", suite=Suite.SEALED, projects=["proj_x"])
 
-    assert member.projects == {"proj_x": scope}
+    assert member.scopes.projects == {"proj_x": scope}
     assert [(one.project, one.scope) for one in await machine.store.read(lambda q: q.replication.bindings())] == [
         ("proj_x", scope)
     ]
-    assert member.scopes == (member.home, scope)
-    assert member.scope_key(scope, 0) != member.scope_key(member.home, 0)
+    assert member.scopes.ids == (member.home, scope)
+    assert member.scopes.key(scope, 0) != member.scopes.key(member.home, 0)
     with pytest.raises(ConflictError, match="has a scope 'work'"):
         await account_scopes.create_scope(member, machine, name="work", suite=Suite.SEALED)
     with pytest.raises(ConflictError, match="proj_x belongs to another scope"):
@@ -238,8 +238,8 @@ async def test_a_searchable_scope_has_no_key_and_its_mode_is_in_the_log(world: W
 
     scope = await account_scopes.create_scope(member, machine, name="team", suite=Suite.OPEN, space="bge/384")
 
-    assert member.suite(scope) == Suite.OPEN
-    assert member.scope_key(scope, 0) == b""
+    assert member.scopes.suite(scope) == Suite.OPEN
+    assert member.scopes.key(scope, 0) == b""
     assert member.state.scopes[scope].space == "bge/384"
 
 
@@ -249,9 +249,9 @@ async def test_deleting_a_scope_takes_its_keys_away(world: World) -> None:
 
     await account_scopes.delete_scope(member, machine.cloud, scope)
 
-    assert member.scopes == (member.home,)
+    assert member.scopes.ids == (member.home,)
     with pytest.raises(NotFoundError):
-        member.scope_key(scope, 0)
+        member.scopes.key(scope, 0)
     with pytest.raises(ConflictError, match="home scope"):
         await account_scopes.delete_scope(member, machine.cloud, member.home)
 
@@ -265,7 +265,7 @@ async def test_a_second_machine_is_let_in_by_words_and_gets_every_key(world: Wor
     second, joined = await world.paired(first, member)
 
     assert joined.root == member.root
-    assert joined.scope_key(joined.home, 0) == member.scope_key(member.home, 0)
+    assert joined.scopes.key(joined.home, 0) == member.scopes.key(member.home, 0)
     await member.refresh(first.cloud)
     assert {member.device_name(one.id) for one in member.state.active()} == {"laptop", "desk"}
     assert joined.device == second.device != first.device
@@ -438,7 +438,7 @@ async def test_the_recovery_code_lets_a_machine_in_when_every_other_is_lost(worl
     joined = await joining.recover(RecoveryCode.parse(world.code.text.lower()))
 
     assert joined.root == member.root
-    assert joined.scope_key(joined.home, 0) == member.scope_key(member.home, 0)
+    assert joined.scopes.key(joined.home, 0) == member.scopes.key(member.home, 0)
     assert joined.device_name(joined.device) == "desk"
 
 
@@ -512,8 +512,8 @@ async def test_the_recovery_code_undoes_what_a_thief_did_with_an_unlocked_machin
 
     assert not back.state.devices[first.device].revoked
     assert back.state.version == 3
-    assert back.current_epoch(back.home) == 2
-    assert len(back.scope_key(back.home, 2)) == 32
+    assert back.scopes.epoch(back.home) == 2
+    assert len(back.scopes.key(back.home, 2)) == 32
     await account_devices.revoke(
         back, joining.machine.cloud, thief_machine.device, ends={}, entropy=world.random.randbytes
     )
@@ -543,9 +543,11 @@ async def test_a_revoked_machine_is_shut_out_and_the_others_follow_the_new_keys(
     await member.refresh(first.cloud)
     assert member.state.version == 2
     assert other.root == member.root != old_root
-    assert other.scope_key(other.home, 1) == member.scope_key(member.home, 1)
-    assert other.scope_key(other.home, 0) == member.scope_key(member.home, 0)  # what was written before stays readable
-    assert member.current_epoch(member.home) == 1
+    assert other.scopes.key(other.home, 1) == member.scopes.key(member.home, 1)
+    assert other.scopes.key(other.home, 0) == member.scopes.key(
+        member.home, 0
+    )  # what was written before stays readable
+    assert member.scopes.epoch(member.home) == 1
     kept = await second.vault.load()
     assert kept is not None
     assert kept.root == member.root  # the old one is not kept
@@ -560,7 +562,7 @@ async def test_what_is_wrapped_after_a_rotation_opens_with_renewed_keys_only(wor
 
     await rotation.rotate(member, first.cloud, entropy=world.random.randbytes)
 
-    (wrap,) = [one for one in (await first.cloud.wraps(first.device)).wraps if one.version == 2]
+    (wrap,) = [one for one in (await first.cloud.log.wraps(first.device)).wraps if one.version == 2]
     with pytest.raises(ScrubjayError):
         unwrap_root(wrap, account=member.account, target=first.device, holder=before)
     kept = await first.vault.load()
@@ -618,7 +620,7 @@ async def test_two_machines_that_change_the_account_at_once_both_succeed(world: 
         if not raced:
             raced.append(append)
             await account_devices.rename_device(other, second.cloud, second.device, "tower 2")
-        return await first.cloud.append(append)
+        return await first.cloud.log.append(append)
 
     await member.append(
         first.cloud, lambda _, ring: drafts.Draft(keyring=ring.with_device(first.device, "lap")), send=late
@@ -678,14 +680,14 @@ async def test_a_limited_device_gets_its_scopes_and_never_the_root_key(world: Wo
     runner = await world.machine()
     limited = await limited_devices.join_limited(runner, Bundle.parse(f" {bundle.text}\n"))
 
-    assert (limited.limited, limited.read_only, limited.scopes) == (True, True, (scope,))
-    assert limited.scope_key(scope, 0) == member.scope_key(scope, 0)
+    assert (limited.limited, limited.read_only, limited.scopes.ids) == (True, True, (scope,))
+    assert limited.scopes.key(scope, 0) == member.scopes.key(scope, 0)
     assert limited.device == runner.device == bundle.device
     with pytest.raises(NotFoundError):
-        limited.scope_key(limited.home, 0)
+        limited.scopes.key(limited.home, 0)
     kept = await runner.vault.load()
     assert kept.root is None
-    assert all(wrap.kind == 2 for wrap in (await runner.cloud.wraps(runner.device)).wraps)
+    assert all(wrap.kind == 2 for wrap in (await runner.cloud.log.wraps(runner.device)).wraps)
     for refused in (
         lambda: rotation.rotate(limited, runner.cloud, entropy=world.random.randbytes),
         lambda: account_devices.rename_device(limited, runner.cloud, runner.device, "x"),
@@ -705,12 +707,12 @@ async def test_a_limited_device_follows_new_keys_and_is_revoked_without_a_new_ro
 
     await rotation.rotate(member, first.cloud, entropy=world.random.randbytes)
     await limited.refresh(runner.cloud)
-    assert limited.scope_key(limited.home, 1) == member.scope_key(member.home, 1)
+    assert limited.scopes.key(limited.home, 1) == member.scopes.key(member.home, 1)
 
     version = member.state.version
     await account_devices.revoke(member, first.cloud, runner.device, ends={}, entropy=world.random.randbytes)
     assert member.state.version == version
-    assert member.current_epoch(member.home) == 2
+    assert member.scopes.epoch(member.home) == 2
     with pytest.raises(RevokedError):
         await limited.refresh(runner.cloud)
 
@@ -789,7 +791,7 @@ async def test_an_older_keyring_is_refused(world: World) -> None:
     first, member = await world.signed_up(await world.machine(lies))
     old = member.state.keyring
     await account_devices.rename_device(member, first.cloud, first.device, "x")
-    sealed = await first.cloud.blob(old[1])
+    sealed = await first.cloud.log.blob(old[1])
 
     class Old(httpx2.AsyncBaseTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -827,7 +829,7 @@ async def test_a_machine_repairs_a_server_that_lost_the_end_of_the_log(world: Wo
 
     assert repaired == member.state.seq - before
     assert other.root == member.root
-    assert other.scope_key(other.home, 1) == member.scope_key(member.home, 1)
+    assert other.scopes.key(other.home, 1) == member.scopes.key(member.home, 1)
     assert await member.repair_log(machine.cloud) == 0
 
 

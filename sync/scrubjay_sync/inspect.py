@@ -51,7 +51,7 @@ async def inspect(store: Store, member: Member, cloud: Cloud) -> Inspection:
     sizes: set[int] = set()
     for head in (await cloud.heads()).heads:
         lane = f"lane {head.device.hex()[:8]} of scope {head.scope.hex()[:8]}"
-        if head.scope not in member.scopes:
+        if head.scope not in member.scopes.ids:
             continue
         n = 0
         while n < head.n:
@@ -65,7 +65,7 @@ async def inspect(store: Store, member: Member, cloud: Cloud) -> Inspection:
                 size += len(envelope.data)
                 if envelope.header.suite == Suite.OPEN:
                     readable += 1
-                    if member.suite(envelope.header.scope) != Suite.OPEN:
+                    if member.scopes.suite(envelope.header.scope) != Suite.OPEN:
                         findings.append(f"{lane}: place {n} is readable")
                     continue
                 sizes.add(len(envelope.body))
@@ -96,7 +96,7 @@ def _wrong(envelope: Envelope, member: Member, grams: np.ndarray[tuple[int], np.
         yield "is not padded"
     if _opens(envelope, lambda: _STRANGER):
         yield "opens with a stranger's key"
-    if not _opens(envelope, lambda: member.scope_key(header.scope, header.epoch)):
+    if not _opens(envelope, lambda: member.scopes.key(header.scope, header.epoch)):
         yield "does not open with this account's key"
 
 
@@ -110,13 +110,13 @@ def _opens(envelope: Envelope, key: Callable[[], bytes]) -> bool:
 
 async def _beside(member: Member, cloud: Cloud) -> list[tuple[str, bytes]]:
     """Return what the server holds besides lanes: the account log, this device's wraps, the keyring."""
-    log = b"".join((await cloud.log()).entries)
+    log = b"".join((await cloud.log.page()).entries)
     for origin in member.state.origins:  # the server's own address stands there in clear
         log = log.replace(origin.encode(), b"")
     found = [("the account log", log)]
-    found += [("a wrapped key", wrap.sealed) for wrap in (await cloud.wraps(member.device)).wraps]
+    found += [("a wrapped key", wrap.sealed) for wrap in (await cloud.log.wraps(member.device)).wraps]
     if member.state.keyring is not None:
-        found.append(("the keyring", await cloud.blob(member.state.keyring[1])))
+        found.append(("the keyring", await cloud.log.blob(member.state.keyring[1])))
     return found
 
 

@@ -49,7 +49,7 @@ async def upload_vectors(
     count = 0
     if member.read_only:
         return count
-    for scope in member.scopes:
+    for scope in member.scopes.ids:
         state = member.state.scopes[scope]
         space = (
             await store.read(lambda q: q.embed_queue.space_number(state.space))
@@ -60,12 +60,12 @@ async def upload_vectors(
             continue
         after, topics = "", tuple[str, ...]()
         while True:
-            page = await cloud.wanted_vectors(scope, after=after)
+            page = await cloud.search.wanted_vectors(scope, after=after)
             topics = topics or page.topics
             said = {one.id: one.content_hash for one in page.wanted}
             vectors = await _vectors_of(store, scope, space, said)
             if vectors:
-                await cloud.put_vectors(scope, PutVectors(space=state.space, vectors=tuple(vectors)))
+                await cloud.search.put_vectors(scope, PutVectors(space=state.space, vectors=tuple(vectors)))
                 count += len(vectors)
             after = page.next
             if not after:
@@ -78,7 +78,7 @@ async def upload_vectors(
         else:
             named = zip(topics, labels[1], strict=True)
             found = tuple(TopicVector(topic=topic, vector=_wire(vector)) for topic, vector in named)
-            await cloud.put_vectors(scope, PutVectors(space=state.space, topics=found))
+            await cloud.search.put_vectors(scope, PutVectors(space=state.space, topics=found))
     return count
 
 
@@ -108,15 +108,15 @@ async def search_scope(
 
     Raises NotSearchableError for a sealed scope, before anything of the question has left this machine.
     """
-    if member.suite(scope) != Suite.OPEN:
+    if member.scopes.suite(scope) != Suite.OPEN:
         raise NotSearchableError(
-            f"scope {member.scope_name(scope)} is sealed: the server cannot search it",
+            f"scope {member.scopes.name(scope)} is sealed: the server cannot search it",
             hint="scrubjay recall searches everything, on this machine",
         )
     space = member.state.scopes[scope].space
     found = await meaning([request.text], question=True) if space and meaning is not None else None
     if found is None or found[0] != space:
-        answer = await cloud.search(scope, request)
+        answer = await cloud.search.query(scope, request)
         note = (
             "the scope has no embedding space"
             if not space
@@ -125,7 +125,7 @@ async def search_scope(
             else f"the model in use makes vectors of {found[0]}, the scope's are of {space}"
         )
         return ScopeSearch(answer=answer, note=f"{note}: searched by words only")
-    return ScopeSearch(answer=await cloud.search(scope, replace(request, vector=_wire(found[1][0]), space=space)))
+    return ScopeSearch(answer=await cloud.search.query(scope, replace(request, vector=_wire(found[1][0]), space=space)))
 
 
 async def space_in_use(store: Store) -> str:

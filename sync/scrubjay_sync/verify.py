@@ -53,7 +53,7 @@ async def verify(store: Store, member: Member, cloud: Cloud) -> Verified:
     known = await store.read(lambda q: q.replication.lanes())
     found = []
     for scope, device in sorted(heads.keys() | known.keys()):
-        if scope not in member.scopes:
+        if scope not in member.scopes.ids:
             continue
         lane = known.get((scope, device))
         head = heads.get((scope, device))
@@ -118,12 +118,12 @@ class _Reader:
 
     async def _check(self, envelope: Envelope) -> None:
         header = envelope.header
-        if header.suite != self._member.suite(header.scope):
+        if header.suite != self._member.scopes.suite(header.scope):
             raise CorruptError(
                 f"the server holds place {header.n_from} with another encryption than its scope has",
                 hint="do not trust this server",
             )
-        sealing.unseal(envelope, key=self._member.scope_key(header.scope, header.epoch))
+        sealing.unseal(envelope, key=self._member.scopes.key(header.scope, header.epoch))
         known = await self._store.read(lambda q: q.replication.link(header.scope, header.device, header.n_to))
         if known is not None and known != envelope.end:
             raise CorruptError(

@@ -567,9 +567,9 @@ class World:
             device=device,
             n=n + 1,
             prev=tip,
-            suite=int(member.suite(scope)),
-            epoch=member.current_epoch(scope),
-            key=member.scope_key(scope, member.current_epoch(scope)),
+            suite=int(member.scopes.suite(scope)),
+            epoch=member.scopes.epoch(scope),
+            key=member.scopes.key(scope, member.scopes.epoch(scope)),
         )
         hand = packing.Signer(sign=member.sign, entropy=thief.machine.entropy)
         made = b"".join(one.data for one in _envelopes(packing.segments(place, [(1_000_000, op)], hand)))
@@ -644,7 +644,7 @@ class World:
         """Replace every key for what is written from now on."""
         if station.member is not None and station.cloud is not None and station.server is None:
             await rotation.rotate(station.member, station.cloud, entropy=station.machine.entropy)
-            epoch = station.member.current_epoch(station.member.home)
+            epoch = station.member.scopes.epoch(station.member.home)
             self.rotated.append((epoch, await self.server.newest()))
 
     async def log_in_again(self, station: Station) -> None:

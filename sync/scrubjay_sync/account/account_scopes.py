@@ -44,7 +44,7 @@ async def create_scope(
             raise ConflictError(
                 f"the account has a scope {name!r} already", hint="scrubjay sync scopes list shows them"
             )
-        taken = sorted(set(projects) & member.projects.keys())
+        taken = sorted(set(projects) & member.scopes.projects.keys())
         if taken:
             raise ConflictError(
                 f"project {taken[0]} belongs to another scope already", hint="scrubjay sync scopes list shows them"

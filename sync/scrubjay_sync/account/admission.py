@@ -168,7 +168,7 @@ class Joining:
             )
 
     async def _root(self, code: RecoveryCode, version: int) -> RootKey | None:
-        for wrap in (await self.machine.cloud.wraps(RECOVERY_TARGET, pending=self.pending.token)).wraps:
+        for wrap in (await self.machine.cloud.log.wraps(RECOVERY_TARGET, pending=self.pending.token)).wraps:
             if wrap.kind == ROOT_WRAP and wrap.version == version:
                 ask = next(state.ask for state in reversed(self.states) if state.version == version)
                 return unwrap_root(wrap, account=self.state.account, target=RECOVERY_TARGET, holder=code, ask=ask)
@@ -182,7 +182,7 @@ class Joining:
                 hint="give a later entry to --void-from",
             )
         version, digest = before.keyring
-        sealed = await self.machine.cloud.blob(digest, pending=self.pending.token)
+        sealed = await self.machine.cloud.log.blob(digest, pending=self.pending.token)
         return open_keyring(sealed, account=before.account, version=version, digest=digest, root=root)
 
     async def _sent(self, draft: Draft, root: RootKey, keyring: Keyring) -> bool:
@@ -200,7 +200,7 @@ class Joining:
         )
         await self._save(made.root)
         try:
-            await self.machine.cloud.append(made.append, pending=self.pending.token)
+            await self.machine.cloud.log.append(made.append, pending=self.pending.token)
         except LogConflictError:
             await self._catch_up()
             return False

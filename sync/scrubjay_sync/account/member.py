@@ -11,15 +11,13 @@ making the draft again of the newer state when it lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from scrubjay.store import Store
-from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
-from scrubjay_shared.account import AccountState, EntryType, ScopeState
+from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
     DeniedError,
     LogConflictError,
@@ -31,7 +29,9 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.wire import LogAppend, LogPage
 from scrubjay_sync.account.credentials import Credentials
 from scrubjay_sync.account.device_secrets import Secrets, Vault
-from scrubjay_sync.account.drafts import Assembled, Draft, assemble, wraps_after
+from scrubjay_sync.account.drafts import Assembled, Draft, assemble
+from scrubjay_sync.account.log_repair import repair_log
+from scrubjay_sync.account.member_scopes import MemberScopes
 from scrubjay_sync.account.opened_keys import OpenedKeys
 from scrubjay_sync.account.pinned_log import PinnedLog
 from scrubjay_sync.cloud.client import Cloud
@@ -39,7 +39,6 @@ from scrubjay_sync.cloud.connection import Credential
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys
 from scrubjay_sync.keys.keyring import (
     Keyring,
-    digest_of,
 )
 from scrubjay_sync.policy import IDENTITY
 
@@ -47,7 +46,7 @@ from scrubjay_sync.policy import IDENTITY
 class Member:
     """This device as a member of its account. One at a time reads or changes the account; callers need no lock.
 
-    `account` is the account's id, 16 bytes; `origin` the server's address.
+    `account` is the account's id, 16 bytes; `origin` the server's address; `scopes` those that it takes part in.
     """
 
     def __init__(
@@ -69,6 +68,7 @@ class Member:
         self._log = PinnedLog(store, entries, now)
         self._credentials = Credentials(vault, secrets)
         self._keys = OpenedKeys(vault, self._credentials)
+        self.scopes = MemberScopes(store, self._log, self._keys)
         self._followed: bytes | None = None
         """The head of the log up to which the keys were followed."""
         self._now = now
@@ -163,57 +163,6 @@ class Member:
             )
         return self._keys.keyring
 
-    # --- scopes -----------------------------------------------------------------------------------------------------
-
-    @property
-    def scopes(self) -> tuple[bytes, ...]:
-        """The scopes that this device takes part in, home first; deleted ones are not among them."""
-        own = self.state.devices.get(self.device)
-        mine = None if own is None else own.scopes
-        found = [one for one in self.state.scopes.values() if not one.deleted and (mine is None or one.id in mine)]
-        return tuple(one.id for one in sorted(found, key=lambda one: not one.home))
-
-    def scope_key(self, scope: bytes, epoch: int) -> bytes:
-        """Return the key of a scope at an epoch; empty for a searchable scope, which has none. Raises NotFoundError."""
-        if self.suite(scope) == Suite.OPEN:
-            return b""
-        known = self._keys.scopes.get(scope)
-        if known is None or epoch not in known.keys:
-            raise NotFoundError(
-                f"this device has no key of scope {scope.hex()[:8]}, epoch {epoch}",
-                hint="the scope was deleted, or this device was not given it: scrubjay sync scopes list",
-            )
-        return known.keys[epoch]
-
-    def current_epoch(self, scope: bytes) -> int:
-        """Return the epoch that new objects of a scope are sealed under. Raises NotFoundError."""
-        return self._scope_state(scope).epoch
-
-    def suite(self, scope: bytes) -> Suite:
-        """Return how objects of a scope are protected, for ever as the log declares it. Raises NotFoundError."""
-        return Suite(self._scope_state(scope).suite)
-
-    def _scope_state(self, scope: bytes) -> ScopeState:
-        found = self.state.scopes.get(scope)
-        if found is None:
-            raise NotFoundError(f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list")
-        return found
-
-    @property
-    def projects(self) -> Mapping[str, bytes]:
-        """The projects that are bound to scopes of their own, as all full devices know them."""
-        return {
-            project: scope
-            for scope in self.scopes
-            if scope in self._keys.scopes
-            for project in self._keys.scopes[scope].projects
-        }
-
-    def scope_name(self, scope: bytes) -> str:
-        """Return a scope's name, or the beginning of its id when it has none."""
-        known = self._keys.scopes.get(scope)
-        return known.name if known is not None and known.name else scope.hex()[:8]
-
     def device_name(self, device: bytes) -> str:
         """Return a device's name, or the beginning of its id when it has none."""
         return self._keys.names.get(device, "") or device.hex()[:8]
@@ -240,26 +189,10 @@ class Member:
         await self._log.catch_up(cloud)
         if self.state.head != self._followed:
             rotated = await self._keys.follow(cloud, self.state)
-            await self._bind()
+            await self.scopes.bind_projects()
             if rotated:
                 await self._renew(cloud)
             self._followed = self.state.head
-
-    async def _bind(self) -> None:
-        """Bind projects in the store as the account has them bound: to what is first written from here on."""
-        bound = {one.project: one.scope for one in await self._store.read(lambda q: q.replication.bindings())}
-        wanted = dict(self.projects)
-        if bound == wanted:
-            return
-
-        def bind(tx: Transaction) -> None:
-            for project in bound.keys() - wanted.keys():
-                tx.replication.unbind(project)
-            for project in sorted(wanted):
-                if bound.get(project) != wanted[project]:
-                    tx.replication.bind(project, wanted[project], self._store.last_seq)
-
-        await self._store.write(bind)
 
     async def _renew(self, cloud: Cloud) -> None:
         """Replace this device's wrap key, so that what was wrapped before a rotation opens nothing that comes after."""
@@ -314,12 +247,12 @@ class Member:
     ) -> AccountState:
         """Change the account. `draft` is called again with the newer state when another device was quicker.
 
-        `send` takes the place of `cloud.append`. Raises DeniedError on a limited device, LogConflictError when it lost
-        `IDENTITY.append_tries` races, and what `refresh` raises.
+        `send` takes the place of `cloud.log.append`. Raises DeniedError on a limited device, LogConflictError when it
+        lost `IDENTITY.append_tries` races, and what `refresh` raises.
         """
         async with self._turn:
             await self._refresh(cloud)
-            return await self._append(cloud, draft, send or cloud.append)
+            return await self._append(cloud, draft, send or cloud.log.append)
 
     async def _append(
         self,
@@ -344,7 +277,7 @@ class Member:
                 entropy=self._entropy,
             )
             try:
-                await (send or cloud.append)(made.append)
+                await (send or cloud.log.append)(made.append)
             except LogConflictError:
                 await self._refresh(cloud)
                 continue
@@ -364,7 +297,7 @@ class Member:
         await self._log.extend(made.states, made.append.entries)
         self._keys.use(made.keyring)
         self._followed = self.state.head
-        await self._bind()
+        await self.scopes.bind_projects()
 
     async def repair_log(self, cloud: Cloud) -> int:
         """Give a server that lost the end of the log (an old backup was restored) what we hold of it.
@@ -374,33 +307,10 @@ class Member:
         """
         async with self._turn:
             cloud.use(self._credentials.asking(self.state))
-            page = await cloud.log(len(self._log.entries))
-            lost = self._log.entries[page.seq + 1 :]
-            sealed = await self._vault.keyring()
-            newest = sealed is not None and self.state.keyring is not None
-            newest = newest and digest_of(sealed or b"") == (self.state.keyring or (0, b""))[1]
-            if lost:
-                if page.seq < 0 or self._log.states[page.seq].head != page.head:
-                    raise SplitError(
-                        "the server shows another account log than this device has read before",
-                        hint="scrubjay sync verify",
-                    )
-                whole = self._credentials.secrets.root is not None and self._keys.keyring is not None
-                await cloud.append(
-                    LogAppend(
-                        head=page.head,
-                        entries=tuple(lost),
-                        wraps=wraps_after(None, self.state, root=self.root, keyring=self.keyring) if whole else (),
-                        blobs=(sealed,) if sealed is not None and newest else (),
-                    )
-                )
-            elif sealed is not None and newest:
-                await self._repair_keyring(cloud, sealed)
-            return len(lost)
-
-    async def _repair_keyring(self, cloud: Cloud, sealed: bytes) -> None:
-        digest = digest_of(sealed)
-        try:
-            await cloud.blob(digest)
-        except NotFoundError:
-            await cloud.put_blob(digest, sealed)
+            return await repair_log(
+                cloud,
+                self._log,
+                sealed=await self._vault.keyring(),
+                root=self._credentials.secrets.root,
+                keyring=self._keys.keyring,
+            )

@@ -77,7 +77,7 @@ class OpenedKeys:
         root = self._credentials.secrets.root
         if root is not None and (root.version, root.ask) == (state.version, state.ask):
             return False
-        for wrap in (await cloud.wraps(own.id)).wraps:
+        for wrap in (await cloud.log.wraps(own.id)).wraps:
             if wrap.kind == ROOT_WRAP and wrap.version == state.version:
                 found = unwrap_root(
                     wrap, account=state.account, target=own.id, holder=self._credentials.holder(state), ask=state.ask
@@ -98,7 +98,7 @@ class OpenedKeys:
         version, digest = state.keyring
         sealed = await self._vault.keyring()
         if sealed is None or digest_of(sealed) != digest:
-            sealed = await cloud.blob(digest)
+            sealed = await cloud.log.blob(digest)
         root = self._credentials.secrets.root
         assert root is not None  # noqa: S101 - `_follow_root` fetched it
         if epoch_of_keyring(sealed) != root.version:  # entries were voided, and no keyring was written since
@@ -108,14 +108,14 @@ class OpenedKeys:
         self.use(opened)
 
     async def _earlier_root(self, cloud: Cloud, state: AccountState, own: Device, version: int) -> RootKey:
-        for wrap in (await cloud.wraps(own.id)).wraps:
+        for wrap in (await cloud.log.wraps(own.id)).wraps:
             if wrap.kind == ROOT_WRAP and wrap.version == version:
                 return unwrap_root(wrap, account=state.account, target=own.id, holder=self._credentials.holder(state))
         raise WithheldError(f"root key {version} was not wrapped for this device", hint="scrubjay sync verify")
 
     async def _follow_limited(self, cloud: Cloud, state: AccountState, own: Device) -> None:
         """Fetch a limited device's keys: the newest ones that the account signed, and none may be missing."""
-        for wrap in (await cloud.wraps(own.id)).wraps:
+        for wrap in (await cloud.log.wraps(own.id)).wraps:
             if wrap.kind == LIMITED_WRAP and state.keyring is not None and wrap.version == state.keyring[0]:
                 limited = unwrap_limited_keyring(
                     wrap, account=state.account, target=own.id, ask=state.ask, holder=self._credentials.holder(state)

@@ -21,7 +21,7 @@ async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0)
     """Return the account log from an entry on, all its pages, and the last page. Raises WithheldError."""
     entries: list[bytes] = []
     while True:
-        page = await cloud.log(start + len(entries), pending=pending)
+        page = await cloud.log.page(start + len(entries), pending=pending)
         entries += page.entries
         if start + len(entries) > page.seq:
             return entries, page

@@ -1,4 +1,4 @@
-"""The cloud as rounds see it: one typed method for each route of objects, of the account log and of search."""
+"""The cloud as rounds see it: one typed method for each route of objects. Its other routes are parts of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync.cloud.account import AccountRoutes
 from scrubjay_sync.cloud.connection import Auth, Connection, Credential
+from scrubjay_sync.cloud.log import LogRoutes
+from scrubjay_sync.cloud.search import SearchRoutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,8 @@ class Page:
 class Cloud:
     """One server. Every method raises the kinds of `errors`; UnavailableError when the server cannot be reached.
 
-    `account` has the routes that change the account or who is in it.
+    `account` has the routes that change the account or who is in it, `log` those of the account log and of the keys
+    that it names, `search` those of searchable scopes.
     """
 
     def __init__(
@@ -39,6 +42,8 @@ class Cloud:
         """`transport` takes the place of the network. Raises InvalidError for an unsafe or missing address."""
         self._connection = Connection(origin, now=now, transport=transport)
         self.account = AccountRoutes(self._connection)
+        self.log = LogRoutes(self._connection)
+        self.search = SearchRoutes(self._connection)
 
     @property
     def origin(self) -> str:
@@ -83,20 +88,6 @@ class Cloud:
             )
         self._connection.store_id, self._connection.generation = caps.store_id, caps.generation
         return caps
-
-    async def log(self, start: int = 0, *, pending: str | None = None) -> wire.LogPage:
-        """Return the account log from entry `start` on."""
-        return await self._connection.json(
-            "GET", "/v1/log", wire.LogPage, auth=pending or Auth.DEVICE, params={"from": str(start)}
-        )
-
-    async def append(self, append: wire.LogAppend, *, pending: str | None = None) -> wire.LogPage:
-        """Append to the account log. Raises LogConflictError when it has moved on."""
-        return await self._connection.json("POST", "/v1/log", wire.LogPage, body=append, auth=pending or Auth.DEVICE)
-
-    async def wraps(self, target: bytes, *, pending: str | None = None) -> wire.Wraps:
-        """Return the keys sealed to a device, or to the recovery code (`wire.RECOVERY_TARGET`), newest first."""
-        return await self._connection.json("GET", f"/v1/wraps/{target.hex()}", wire.Wraps, auth=pending or Auth.DEVICE)
 
     async def push(self, objects: Sequence[Envelope]) -> tuple[wire.Pushed, ...]:
         """Send objects that continue lanes of this device; one result each, in order. TooLargeError: send fewer."""
@@ -149,31 +140,6 @@ class Cloud:
     async def heads(self) -> wire.Heads:
         """Return where every lane of the account ends."""
         return await self._connection.json("GET", "/v1/heads", wire.Heads, auth=Auth.DEVICE)
-
-    async def blob(self, digest: bytes, *, pending: str | None = None) -> bytes:
-        """Return the object stored under a SHA-256; whether it is that one is the caller's to check. NotFoundError."""
-        response = await self._connection.send("GET", f"/v1/objects/{digest.hex()}", auth=pending or Auth.DEVICE)
-        return response.body
-
-    async def put_blob(self, digest: bytes, data: bytes) -> None:
-        """Store an object under its SHA-256."""
-        await self._connection.send("PUT", f"/v1/objects/{digest.hex()}", raw=data, auth=Auth.DEVICE)
-
-    async def search(self, scope: bytes, request: wire.SearchRequest) -> wire.SearchAnswer:
-        """Search a scope that the server may read."""
-        return await self._connection.json(
-            "POST", f"/v1/search/{scope.hex()}", wire.SearchAnswer, body=request, auth=Auth.DEVICE
-        )
-
-    async def wanted_vectors(self, scope: bytes, *, after: str = "") -> wire.WantedVectors:
-        """Return which memories of a searchable scope have no vector at the server, a page behind an id."""
-        params = {"after": after} if after else None
-        path = f"/v1/search/{scope.hex()}/vectors"
-        return await self._connection.json("GET", path, wire.WantedVectors, auth=Auth.DEVICE, params=params)
-
-    async def put_vectors(self, scope: bytes, vectors: wire.PutVectors) -> None:
-        """Give vectors of a searchable scope's memories."""
-        await self._connection.send("PUT", f"/v1/search/{scope.hex()}/vectors", body=vectors, auth=Auth.DEVICE)
 
     async def _objects(self, path: str, objects: Sequence[Envelope]) -> tuple[wire.Pushed, ...]:
         raw = b"".join(envelope.data for envelope in objects)

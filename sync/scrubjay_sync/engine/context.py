@@ -71,7 +71,7 @@ class Context:
     @property
     def scopes(self) -> tuple[bytes, ...]:
         """The scopes that this device takes part in, home first."""
-        return self.member.scopes
+        return self.member.scopes.ids
 
     def reads(self, scope: bytes) -> bool:
         """Say whether a scope is one of ours, or none that the account knows: that one is refused, not passed over."""
@@ -116,7 +116,7 @@ class Context:
         """Return the key that opens an object. Raises WrongKeyError when this device does not have it."""
         header = envelope.header
         try:
-            return self.member.scope_key(header.scope, header.epoch)
+            return self.member.scopes.key(header.scope, header.epoch)
         except NotFoundError as error:
             raise WrongKeyError(error.message, hint=error.hint) from error
 

@@ -46,16 +46,16 @@ def seal_next(context: Context, tx: Transaction) -> int:
 def next_seal_context(context: Context, tx: Transaction, scope: bytes) -> SealContext:
     """Return where the next object of our lane of a scope goes, and what it is sealed with."""
     lane = tx.queries.replication.lane(scope, context.device) or context.empty_lane(scope, context.device)
-    epoch = context.member.current_epoch(scope)
+    epoch = context.member.scopes.epoch(scope)
     return SealContext(
         account=context.member.account,
         scope=scope,
         device=context.device,
         n=lane.n + 1,
         prev=lane.tip,
-        suite=int(context.member.suite(scope)),
+        suite=int(context.member.scopes.suite(scope)),
         epoch=epoch,
-        key=context.member.scope_key(scope, epoch),
+        key=context.member.scopes.key(scope, epoch),
     )
 
 

@@ -95,16 +95,16 @@ async def _pack(context: Context, lane: Lane, chosen: planning.Range, erased: se
             lambda tx: {one.seq: one.data for one in tx.queries.ops.between(device, min(gone), max(gone))}
         )
         entries |= {seq: current.get(seq) for seq in gone}
-    epoch = context.member.current_epoch(lane.scope)
+    epoch = context.member.scopes.epoch(lane.scope)
     place = SealContext(
         account=context.member.account,
         scope=lane.scope,
         device=lane.device,
         n=covered[0].header.n_from,
         prev=covered[0].header.prev,
-        suite=int(context.member.suite(lane.scope)),
+        suite=int(context.member.scopes.suite(lane.scope)),
         epoch=epoch,
-        key=context.member.scope_key(lane.scope, epoch),
+        key=context.member.scopes.key(lane.scope, epoch),
     )
     made = packing.pack(place, covered, sorted(entries.items()), context.signer)
     if made is None:

@@ -98,7 +98,7 @@ async def _take_results(
     what = planning.outcome(failed.status)
     if what is Outcome.RESEAL:
         await context.member.refresh(context.cloud)
-        epoch = context.member.current_epoch(lane.scope)
+        epoch = context.member.scopes.epoch(lane.scope)
         if any(one.header.n_from == failed.n_from and one.header.epoch == epoch for one in sent):
             raise refusals.not_taken(failed)
         await context.store.write(lambda tx: outbox.reseal(context, tx, lane.scope, last.n))

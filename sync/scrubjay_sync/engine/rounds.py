@@ -183,7 +183,7 @@ async def _begin(context: Context) -> SyncState:
         tx.replication.note_erased(context.now())
         state = tx.queries.replication.state()
         assert state is not None  # noqa: S101 - `begin` made it
-        projects = dict(context.member.projects)
+        projects = dict(context.member.scopes.projects)
         for binding in tx.queries.replication.bindings():
             if projects.get(binding.project) == binding.scope:
                 del projects[binding.project]

@@ -49,7 +49,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
                 revoked=one.revoked,
                 limited=not one.full,
                 read_only=one.read_only,
-                scopes=tuple(member.scope_name(scope) for scope in one.scopes or ()),
+                scopes=tuple(member.scopes.name(scope) for scope in one.scopes or ()),
                 seen=seen.get(one.id),
             )
             for one in sorted(member.state.devices.values(), key=lambda one: one.added)

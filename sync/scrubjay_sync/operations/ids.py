@@ -14,5 +14,5 @@ def device_id(member: Member, ref: str) -> bytes:
 
 def scope_id(member: Member, ref: str) -> bytes:
     """Return the id of a scope by its name or id. Raises NotFoundError, ConflictError."""
-    found = {one.hex(): member.scope_name(one) for one in member.scopes}
+    found = {one.hex(): member.scopes.name(one) for one in member.scopes.ids}
     return bytes.fromhex(one_of(ref, found, "scope", "sync scopes list"))

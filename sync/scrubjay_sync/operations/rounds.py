@@ -64,7 +64,7 @@ async def status(client: SyncClient, _: Nothing) -> StatusResponse:
         faults=tuple(Fault(code=one.code, message=one.message, hint=one.hint, at=one.at) for one in found.alarms),
         lanes=tuple(
             LaneLine(
-                scope=member.scope_name(lane.scope),
+                scope=member.scopes.name(lane.scope),
                 device=member.device_name(lane.device),
                 own=lane.own,
                 n=lane.n,

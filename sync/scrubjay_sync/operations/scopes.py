@@ -29,19 +29,19 @@ async def list_scopes(client: SyncClient, _: Nothing) -> ScopesResponse:
     session = await client.require_session()
     member = session.member
     bound: dict[bytes, list[str]] = {}
-    for project, scope in sorted(member.projects.items()):
+    for project, scope in sorted(member.scopes.projects.items()):
         bound.setdefault(scope, []).append(project)
     return ScopesResponse(
         who=client.who(session),
         scopes=tuple(
             ScopeLine(
                 id=one.id.hex(),
-                name=member.scope_name(one.id),
+                name=member.scopes.name(one.id),
                 mode=_mode(one.suite),
                 home=one.home,
                 projects=tuple(bound.get(one.id, ())),
                 epoch=one.epoch,
-                held=one.id in member.scopes,
+                held=one.id in member.scopes.ids,
             )
             for one in member.state.scopes.values()
             if not one.deleted
@@ -83,7 +83,7 @@ async def search(client: SyncClient, request: FindRequest) -> FoundResponse:
     found = await searching.search_scope(session.member, session.cloud, client.meaning, scope, question)
     return FoundResponse(
         who=client.who(session),
-        scope=session.member.scope_name(scope),
+        scope=session.member.scopes.name(scope),
         mode=found.answer.mode,
         note=found.note,
         hits=found.answer.hits,

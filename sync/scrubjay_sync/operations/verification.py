@@ -37,7 +37,7 @@ async def verify(client: SyncClient, _: Nothing) -> VerifyResponse:
         words=found.words,
         lanes=tuple(
             LaneVerified(
-                scope=member.scope_name(lane.scope),
+                scope=member.scopes.name(lane.scope),
                 device=member.device_name(lane.device),
                 places=lane.n,
                 objects=lane.objects,
@@ -170,7 +170,7 @@ def _line(member: Member, data: bytes) -> LogLine:
     if entry.type in _OF_DEVICES and isinstance(about, bytes):
         subject = member.device_name(about)
     elif entry.type in _OF_SCOPES and isinstance(about, bytes):
-        subject = member.scope_name(about)
+        subject = member.scopes.name(about)
     elif entry.type == EntryType.VOID:
         subject = f"from entry {about} on"
     return LogLine(seq=entry.seq, what=_WORDS_OF_ENTRY.get(entry.type, f"entry of type {entry.type}"), subject=subject)

@@ -1,0 +1,88 @@
+"""The scopes of an account as one device sees them: which it takes part in, their keys, names and projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scrubjay.store import Store
+from scrubjay.store.transaction import Transaction
+from scrubjay_shared.account import ScopeState
+from scrubjay_shared.envelope import Suite
+from scrubjay_shared.errors import NotFoundError
+from scrubjay_sync.account.opened_keys import OpenedKeys
+from scrubjay_sync.account.pinned_log import PinnedLog
+
+
+class MemberScopes:
+    """What the log says of each scope, with the keys and names that this device has opened. Follows both."""
+
+    def __init__(self, store: Store, log: PinnedLog, keys: OpenedKeys) -> None:
+        self._store = store
+        self._log = log
+        self._keys = keys
+
+    @property
+    def ids(self) -> tuple[bytes, ...]:
+        """The scopes that this device takes part in, home first; deleted ones are not among them."""
+        state = self._log.state
+        own = state.devices.get(bytes.fromhex(self._store.device))
+        mine = None if own is None else own.scopes
+        found = [one for one in state.scopes.values() if not one.deleted and (mine is None or one.id in mine)]
+        return tuple(one.id for one in sorted(found, key=lambda one: not one.home))
+
+    def key(self, scope: bytes, epoch: int) -> bytes:
+        """Return the key of a scope at an epoch; empty for a searchable scope, which has none. Raises NotFoundError."""
+        if self.suite(scope) == Suite.OPEN:
+            return b""
+        known = self._keys.scopes.get(scope)
+        if known is None or epoch not in known.keys:
+            raise NotFoundError(
+                f"this device has no key of scope {scope.hex()[:8]}, epoch {epoch}",
+                hint="the scope was deleted, or this device was not given it: scrubjay sync scopes list",
+            )
+        return known.keys[epoch]
+
+    def epoch(self, scope: bytes) -> int:
+        """Return the epoch that new objects of a scope are sealed under. Raises NotFoundError."""
+        return self._state(scope).epoch
+
+    def suite(self, scope: bytes) -> Suite:
+        """Return how objects of a scope are protected, for ever as the log declares it. Raises NotFoundError."""
+        return Suite(self._state(scope).suite)
+
+    def name(self, scope: bytes) -> str:
+        """Return a scope's name, or the beginning of its id when it has none."""
+        known = self._keys.scopes.get(scope)
+        return known.name if known is not None and known.name else scope.hex()[:8]
+
+    @property
+    def projects(self) -> Mapping[str, bytes]:
+        """The projects that are bound to scopes of their own, as all full devices know them."""
+        return {
+            project: scope
+            for scope in self.ids
+            if scope in self._keys.scopes
+            for project in self._keys.scopes[scope].projects
+        }
+
+    async def bind_projects(self) -> None:
+        """Bind projects in the store as the account has them bound: to what is first written from here on."""
+        bound = {one.project: one.scope for one in await self._store.read(lambda q: q.replication.bindings())}
+        wanted = dict(self.projects)
+        if bound == wanted:
+            return
+
+        def bind(tx: Transaction) -> None:
+            for project in bound.keys() - wanted.keys():
+                tx.replication.unbind(project)
+            for project in sorted(wanted):
+                if bound.get(project) != wanted[project]:
+                    tx.replication.bind(project, wanted[project], self._store.last_seq)
+
+        await self._store.write(bind)
+
+    def _state(self, scope: bytes) -> ScopeState:
+        found = self._log.state.scopes.get(scope)
+        if found is None:
+            raise NotFoundError(f"the account has no scope {scope.hex()[:8]}", hint="scrubjay sync scopes list")
+        return found
