@@ -152,3 +152,10 @@ def test_what_the_words_found_before_a_change_is_not_used() -> None:
     after = rank(made, query, Filters(), ALL, limit=10, prepared=prepared).hits
     assert first[0].id not in {hit.id for hit in after}
     assert after == rank(made, query, Filters(), ALL, limit=10).hits
+
+
+def test_the_larger_a_store_the_more_of_it_gets_the_whole_sum(index: Index) -> None:
+    whole = dict(answers(index, replace(SOME, seeds=1_000)))
+
+    assert dict(answers(index, replace(SOME, seeds=1, seeds_share=1))) == whole
+    assert dict(answers(index, replace(SOME, seeds=1, seeds_share=1_000))) != whole

@@ -24,8 +24,9 @@ Quantised = tuple[scoring.Rows, float]
 class Signals:
     """The signals of one kind. `proposed` are the rows with the best words, in each pool of `pools`.
 
-    A pool is a mask over the table, None for every living row, and how many of it are proposed: all that may be, then
-    those of each date that the question names. `dated` is what is of each date, which earns `policy.date`.
+    A pool is a mask over the table, None for every living row, and how many of it are proposed: all that may be, of
+    which there are `pooled`, then those of each date that the question names. `dated` is what is of each date, which
+    earns `policy.date`.
     """
 
     candidates: CandidateSet
@@ -33,6 +34,7 @@ class Signals:
     lexical: Floats  # [n + 1]
     scale: np.float32  # on BM25
     weights: tuple[float, float]  # of meaning and words in a document's own score
+    pooled: int
     pools: list[tuple[Mask | None, int]]
     dated: list[Mask]
     proposed: list[Rows]
@@ -91,7 +93,7 @@ class Signals:
         own = self.own(rows, self.dense(rows, self.cosine(rows)))
         for mask in self.dated:
             own += np.where(mask[rows], np.float32(policy.date), np.float32(0))
-        return np.sort(rows[table.best(own, rows, policy.seeds)])
+        return np.sort(rows[table.best(own, rows, max(policy.seeds, self.pooled // policy.seeds_share))])
 
 
 def prepared(
@@ -107,7 +109,8 @@ def prepared(
     lexical = bm25(candidates, words, k1=policy.k1, b=0.0, mean=1.0, long=policy.long_tokens)
     lexical *= scale
     pool, pools, dated = candidates.pool, [], []
-    if (candidates.count if pool is None else int(np.count_nonzero(pool))) > policy.exhaustive:
+    pooled = candidates.count if pool is None else int(np.count_nonzero(pool))
+    if pooled > policy.exhaustive:
         dated = [candidates.within(None, start, end) for start, end in query.dates]
         pools = [(pool, policy.candidates)]
         pools += [(mask if pool is None else mask & pool, policy.seeds) for mask in dated]
@@ -117,6 +120,7 @@ def prepared(
         lexical=lexical,
         scale=scale,
         weights=weights,
+        pooled=pooled,
         pools=pools,
         dated=dated,
         proposed=_best_by_words(candidates, lexical, pools),
