@@ -36,6 +36,7 @@ class Closable(Protocol):
 
 M = TypeVar("M", bound=Closable)
 T = TypeVar("T")
+F = TypeVar("F", bound="asyncio.Future[Any]")
 
 
 @dataclass(slots=True)
@@ -102,7 +103,7 @@ class Slot(Generic[M]):
         self._name = name
         self._load = load
         self._used = time.monotonic()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
 
     @property
     def state(self) -> str:
@@ -165,7 +166,7 @@ class Slot(Generic[M]):
         """
         self._used = time.monotonic()
         background = patience is None and self.patience is not None
-        task = self._begin(asyncio.to_thread(work))
+        task = self._track(asyncio.get_running_loop().run_in_executor(None, work))  # at once: no turn of the loop first
         done, _ = await asyncio.wait({task}, timeout=patience)
         try:
             if not done:
@@ -212,12 +213,14 @@ class Slot(Generic[M]):
         async def awaited() -> T:
             return await work
 
-        task = asyncio.get_running_loop().create_task(awaited(), name=self._name)
+        return self._track(asyncio.get_running_loop().create_task(awaited(), name=self._name))
+
+    def _track(self, task: F) -> F:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited was told; whoever did not wait any more learnt that it was late

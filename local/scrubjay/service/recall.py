@@ -3,7 +3,8 @@
 Theory of operation. A request becomes a plan. Then its stages follow, each timed in the answer: the question is
 embedded while, in another thread, its words propose candidates; what meaning adds is fused with them into one ranking;
 a reranking model reorders the first hits; and the texts of those that fit the budget are read in one snapshot. Between
-the words and the meaning the index may change; then the words are asked again.
+the words and the meaning the index may change; then the words are asked again. The thread that embeds goes on to rank
+if the words are there by then and the index holds every commit, as is usual; otherwise the event loop waits for them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,9 +33,10 @@ from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.recall_hits import read_hits, read_passages
 from scrubjay.service.recall_request import Plan, planned
 from scrubjay.service.references import References
-from scrubjay.service.threads import off_loop
 from scrubjay.store import Store
+from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ScrubjayError
 
 READ_HITS = 16
 """Hits whose texts are read at a time: an answer of the usual size is read at once, and a budget soon spent ends it."""
@@ -41,13 +44,14 @@ READ_HITS = 16
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a question has gathered before it is ranked."""
+    """What a question has gathered before it is ranked; `ranking` if all else was there when its vector was."""
 
     plan: Plan
-    named: Sequence[str] = ()
+    named: Sequence[str] | None = None
     asked: Asked | None = None
     reranker: Reranker | None = None
     prepared: Prepared | None = None
+    ranking: Ranking | None = None
     notes: tuple[str, ...] = ()
     embedded_ms: float = 0.0
 
@@ -85,7 +89,7 @@ class Recall:
         notes = [*await self._references.notes_on(request.project)]
         gathered = await self._gather(plan, began)
         stages["embed"] = gathered.embedded_ms
-        ranking = await self._ranked(gathered)
+        ranking = (gathered.asked and gathered.ranking) or await self._ranked(gathered)
         stages["rank"] = round(_lap(began) - gathered.embedded_ms, 3)
         notes += gathered.notes
         if gathered.reranker is not None:
@@ -116,9 +120,10 @@ class Recall:
 
         async def embed() -> None:
             if plan.embeds:
-                gathered.asked, note = await self._embedded(plan.query.text)
+                gathered.asked, note = await self._embedded(plan.query.text, partial(self._go_on, gathered, began))
                 gathered.notes += (note,) if note else ()
-            gathered.embedded_ms = _lap(began)
+            if gathered.ranking is None:
+                gathered.embedded_ms = _lap(began)
 
         async def words() -> None:
             await self._maintainer.indexed()
@@ -127,9 +132,8 @@ class Recall:
                 gathered.prepared = await asyncio.to_thread(work)
 
         async def named() -> None:
-            if plan.name:
-                found = await self._store.read(lambda q: q.names.holders([plan.name]))
-                gathered.named = list(found.values())
+            found = await self._store.read(lambda q: q.names.holders([plan.name])) if plan.name else {}
+            gathered.named = list(found.values())
 
         async def load() -> None:
             if plan.reranks:
@@ -142,17 +146,29 @@ class Recall:
             gathered.notes += (f"the hits were not reranked: {error.message}",)
         return gathered
 
+    def _go_on(self, gathered: _Gathered, began: float, asked: Asked) -> None:
+        """Rank in the thread that embedded the question, unless something is to be waited for or seen to first."""
+        if gathered.prepared is None or gathered.named is None or gathered.plan.reranks:
+            return
+        if self._maintainer.is_current and asked.space == self._maintainer.space:
+            gathered.embedded_ms = _lap(began)
+            with suppress(ScrubjayError):  # raised again by `_ranked`, to whoever asks: it is no fault of the model
+                gathered.ranking = self._ranking_of(gathered, asked)
+
     async def _ranked(self, gathered: _Gathered) -> Ranking:
         """Return the hits, as many as are read by a reranking model if there is one."""
-        plan, asked, policy = gathered.plan, gathered.asked, self._policy().recall
-        if plan.mode == api.Mode.WEIGHTED.value:
+        if gathered.plan.mode == api.Mode.WEIGHTED.value:
             await self._place_topics()
-        query = replace(plan.query, named=tuple(gathered.named))
+        await self._maintainer.indexed()
+        return await asyncio.to_thread(self._ranking_of, gathered, gathered.asked)
+
+    def _ranking_of(self, gathered: _Gathered, asked: Asked | None) -> Ranking:
+        plan, policy = gathered.plan, self._policy().recall
+        query = replace(plan.query, named=tuple(gathered.named or ()))
         if asked is not None:
             query = replace(query, vector=asked.vector, cosine_baseline=asked.spread)
         reads = gathered.reranker is not None
-        work = partial(
-            rank,
+        return rank(
             self._maintainer.index,
             query,
             plan.filters,
@@ -163,8 +179,6 @@ class Recall:
             before=policy.window_turns if reads else 0,
             prepared=gathered.prepared,
         )
-        await self._maintainer.indexed()
-        return await asyncio.to_thread(work)
 
     async def _reranked(self, plan: Plan, ranking: Ranking) -> tuple[Ranking, str]:
         """Return the best hits as the reranking model orders the first of them, or as they were and why."""
@@ -185,17 +199,15 @@ class Recall:
         for at in range(0, len(ranked), READ_HITS):
             most = min(self._policy().limits.hit_chars, packing.chars_within(max_tokens - spent))
             page = ranked[at : at + READ_HITS]
-            hits = await self._store.read(partial(read_hits, ranked=page, most=most))
-            chars = sum(len(hit.text) + sum(len(quote.text) for quote in hit.neighbours) for hit in hits)
-            fitting, cost, left_out = await off_loop(chars, partial(packing.fit, hits, max_tokens - spent))
+            hits, (fitting, cost, left_out) = await self._store.read(partial(_read, page, most, max_tokens - spent))
             kept += fitting
             spent += cost
             if left_out or (fitting and fitting[-1].text != hits[len(fitting) - 1].text):
                 return tuple(kept), spent, left_out + len(ranked[at + READ_HITS :])
         return tuple(kept), spent, 0
 
-    async def _embedded(self, text: str) -> tuple[Asked | None, str]:
-        asked, note = await self._models.embedder.ask(text)
+    async def _embedded(self, text: str, then: Callable[[Asked], None]) -> tuple[Asked | None, str]:
+        asked, note = await self._models.embedder.ask(text, then)
         if asked is not None and asked.space != self._maintainer.space:
             return None, "the model was changed meanwhile: lexical only"  # the index holds vectors of another by now
         return asked, note
@@ -207,6 +219,14 @@ class Recall:
         found = await self._models.embedder.vectors_of(labels) if labels else None
         if found is not None and (found[0], self._maintainer.space, self._maintainer.index) == (space, space, index):
             await asyncio.to_thread(index.set_topics, labels, *found[1])
+
+
+def _read(
+    ranked: Sequence[Ranked], most: int, max_tokens: int, queries: Queries
+) -> tuple[tuple[api.Hit, ...], tuple[tuple[api.Hit, ...], int, int]]:
+    """Return hits with their texts, and what `packing.fit` says of them."""
+    hits = read_hits(queries, ranked, most)
+    return hits, packing.fit(hits, max_tokens)
 
 
 def _lap(began: float) -> float:
