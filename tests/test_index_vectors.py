@@ -117,3 +117,41 @@ def test_the_floor_of_the_best_is_reached_by_as_many_as_are_asked_for(kind: type
     for count in (1, 10, 4999, 5000, 6000):
         assert np.count_nonzero(values >= floor_of_best(values, count)) >= min(count, len(values))
     assert np.count_nonzero(values[:0] >= floor_of_best(values[:0], 3)) == 0
+
+
+@pytest.mark.parametrize("count", [np.float32(0), np.float32(2)], ids=["few values", "mostly nothing"])
+def test_the_floor_of_the_best_holds_where_many_values_are_equal(count: np.float32) -> None:
+    values = np.random.default_rng(3).integers(0, 4, 200_000).astype(np.float32) - count
+    values[values < 0] = 0
+
+    for wanted in (1, 1_000, 150_000):
+        assert np.count_nonzero(values >= floor_of_best(values, wanted)) >= wanted
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_the_rows_whose_signs_agree_best_are_those_that_counting_all_finds(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_blocks, "RESCORED", 700)
+    draw = np.random.default_rng(5)
+    rows, _ = scoring.quantise(draw.standard_normal((40_000, 64)).astype(np.float32))
+    vectors_ = vector_blocks.Vectors(64)
+    vectors_.put(np.arange(len(rows)), rows)
+    held = draw.random(len(rows)) < share
+
+    for query in rows[::9_000]:
+        apart = np.count_nonzero((rows > 0) != (query > 0), axis=1)
+        least = max(700, int(held.sum()) // vector_blocks.RESCORED_SHARE)
+        worst = np.sort(apart[held])[least - 1]
+        found = vectors_.agreeing(query, held, len(rows), int(held.sum()))
+        assert found.tolist() == np.flatnonzero(held & (apart <= worst)).tolist()
+
+
+def test_the_product_of_picked_rows_is_exact() -> None:
+    rows = np.random.default_rng(6).integers(-127, 128, (40_000, 64)).astype(np.int8)
+    vectors_ = vector_blocks.Vectors(64)
+    vectors_.put(np.arange(len(rows)), rows)
+
+    for picked in (np.arange(0, 40_000, 7), np.arange(3_000), np.array([39_999, 39_999])):
+        wanted = rows[picked].astype(np.int64) @ rows[11].astype(np.int64)
+        assert vectors_.products(picked, rows[11]).tolist() == wanted.tolist()

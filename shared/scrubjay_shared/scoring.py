@@ -79,10 +79,14 @@ def cosines(rows: Rows, scales: Floats, query: Rows, query_scale: float) -> Floa
 
     The integer products are exact, so equal rows score equally whatever their order.
     """
+    return np.asarray(products(rows, query) * query_scale, np.float32) * scales
+
+
+def products(rows: Rows, query: Rows) -> npt.NDArray[np.float64]:
+    """Return float64 [n]: the product of each row with the query, exact."""
     if not len(rows):
-        return np.zeros(0, np.float32)
-    products = np.asarray(numkong.dot(np.ascontiguousarray(rows), np.ascontiguousarray(query)))
-    return np.asarray(products * query_scale, np.float32) * scales
+        return np.zeros(0, np.float64)
+    return np.asarray(numkong.dot(np.ascontiguousarray(rows), np.ascontiguousarray(query)))
 
 
 def bm25_idf(n: int, df: int) -> float:

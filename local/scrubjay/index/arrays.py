@@ -57,6 +57,7 @@ class Growing:
 
 
 _SAMPLED = 16  # one value in so many tells where the best begin
+_SAMPLE = 8192  # values that tell it, whatever their number: sorting them takes some 60 us
 
 
 def floor_of_best(values: npt.NDArray[Any], count: int) -> Any:
@@ -64,10 +65,11 @@ def floor_of_best(values: npt.NDArray[Any], count: int) -> Any:
 
     Choosing the best among those that reach it is several times as fast as among all.
     """
-    sample = values[::_SAMPLED]
-    taken = 2 * count // _SAMPLED + 8
+    step = max(_SAMPLED, len(values) // _SAMPLE)
+    sample = values[::step]
+    taken = 2 * count // step + 8
     if taken < len(sample):
-        floor = np.partition(sample, len(sample) - taken)[len(sample) - taken]
+        floor = np.sort(sample)[-taken]  # numpy's partition is seven times slower where many are equal, as scores are
         if np.count_nonzero(values >= floor) >= count:
             return floor
     return values.min() if len(values) else 0

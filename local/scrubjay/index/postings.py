@@ -7,6 +7,7 @@ waits for a large merge. A removed row's numbers stay in the segments until the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +103,7 @@ class Segment:
 
     def find(self, term: int) -> slice:
         """Return where in `rows` the holders of a token stand; empty for one that nobody holds."""
-        at = int(self.terms.searchsorted(np.int32(term)))  # of another type, all terms would be converted to it
+        at = bisect_left(self.terms.data, term)  # half the time of numpy's, and the interpreter is kept
         if at == len(self.terms) or self.terms[at] != term:
             return slice(0, 0)
         return slice(int(self.offsets[at]), int(self.offsets[at + 1]))

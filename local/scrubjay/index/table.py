@@ -24,7 +24,7 @@ from scrubjay_shared import scoring
 
 _COMPACT_ROWS = 1024  # dead rows below this number cost nothing worth a compaction
 _COMPACT_SHARE = 4  # one dead row in four: a search then wastes at most a third of its work
-_PICKED = 4096  # vectors picked out at a time: 1.5 MB at 384 dimensions
+_PICKED = 4096  # rows up to which they are always picked out
 _ROW = {"alive": np.bool_, "embedded": np.bool_, "scale": np.float32, "length": np.int32, "marks": np.uint8}
 
 
@@ -177,12 +177,13 @@ class Table:
             wanted = np.zeros(len(self), np.bool_)
             wanted[rows] = True
             return self.cosines(query, query_scale, wanted)[rows]
-        found = np.empty(len(rows), np.float32)
-        for start in range(0, len(rows), _PICKED):  # picking out copies: some at a time, never all
-            end = start + _PICKED
-            part = rows[start:end]
-            found[start:end] = scoring.cosines(self.vectors(part), self["scale"][part], query, query_scale)
-        return found
+        if not (rows[1:] >= rows[:-1]).all():
+            order = np.argsort(rows)
+            found = np.empty(len(rows), np.float32)
+            found[order] = self.cosines_of(rows[order], query, query_scale)
+            return found
+        products = self._vectors.products(rows, query)
+        return np.asarray(np.asarray(products * query_scale, np.float32) * self["scale"][rows], np.float32)
 
     def near(
         self, query: scoring.Rows, query_scale: float, seen: Mask | None
@@ -224,9 +225,9 @@ class Table:
         if not count:
             return np.zeros(0, np.intp)
         chosen = np.flatnonzero(values >= floor_of_best(values, count))
-        last = np.partition(values[chosen], len(chosen) - count)[len(chosen) - count]
-        above = np.flatnonzero(values > last)
-        equal = np.flatnonzero(values == last)
+        among = values[chosen]
+        last = np.sort(among)[-count]  # rather than partitioned: see `floor_of_best`
+        above, equal = chosen[among > last], chosen[among == last]
         left = count - len(above)
         if left < len(equal):
             ts = self["ts"][rows[equal]]

@@ -122,10 +122,11 @@ def _scored(candidates: CandidateSet, best: Rows) -> list[_Scored]:
     """Return some candidates with their scores."""
     table = candidates.table
     names = list(candidates.parts)
-    columns = [candidates.parts[name][best].astype(np.float64).round(6).tolist() for name in names]
+    columns = np.array([candidates.parts[name][best] for name in names], np.float64).reshape(len(names), len(best))
     rows = candidates.rows[best]
+    lists = columns.round(6).tolist()
     scored = []
-    for at, row, ts, *values in zip(best.tolist(), rows.tolist(), table["ts"][rows].tolist(), *columns, strict=True):
+    for at, row, ts, *values in zip(best.tolist(), rows.tolist(), table["ts"][rows].tolist(), *lists, strict=True):
         parts = {name: value for name, value in zip(names, values, strict=True) if value}
         # 0.0 + makes 0.0 of the -0.0 that an empty sum could be
         scored.append(_Scored(0.0 + sum(parts.values()), ts, table.ids[row], candidates, at, parts))
