@@ -425,7 +425,12 @@ def metadata(given: Json, where: str, policy: MemoryPolicy) -> redaction.Cleaned
             hint="put long values into the text",
         )
     # Through JSON and back: keys sorted, so that an op's bytes can be made again from the stored row.
-    return replace(cleaned, value=msgspec.json.decode(encoded))
+    return redaction.CleanedJson(
+        value=msgspec.json.decode(encoded),
+        redactions=cleaned.redactions,
+        private_removed=cleaned.private_removed,
+        injected_removed=cleaned.injected_removed,
+    )
 
 
 def _size(value: Any, most: int) -> int:

@@ -40,6 +40,8 @@ class Scheduler:
         self._paused: set[str] = set()
         self._running: dict[str, asyncio.Lock] = {}
         self._again: set[str] = set()
+        self._soon: dict[str, float] = {}
+        """Until when (of the monotonic clock) a look is planned for which a job was woken; gone when that begins."""
         self._scheduler: Any = None  # APScheduler's; loaded at the start, which comes after the daemon answers
 
     async def start(self) -> None:
@@ -72,6 +74,7 @@ class Scheduler:
         if self._planned(name) is not None:
             self._scheduler.remove_job(name)
         self._jobs.remove(name)
+        self._soon.pop(name, None)
         async with self._lock(name):
             pass
 
@@ -86,12 +89,16 @@ class Scheduler:
         if self._lock(name).locked():
             self._again.add(name)
             return
+        if time.monotonic() < self._soon.get(name, 0):  # told a moment ago: that look comes, and finds this work too
+            return
         planned = self._planned(name)
         if planned is None:
             return
-        at = _now() + timedelta(seconds=self._gather_s(self._jobs.named(name)))
+        gather_s = self._gather_s(self._jobs.named(name))
+        at = _now() + timedelta(seconds=gather_s)
         if planned.next_run_time is None or planned.next_run_time > at:
             planned.modify(next_run_time=at)
+            self._soon[name] = time.monotonic() + gather_s
 
     async def run(self, name: str) -> JobRun:
         """Run a job now, paused or not, after the run under way, and return how that went. Raises NotFoundError."""
@@ -170,6 +177,7 @@ class Scheduler:
 
     async def _look(self, job: Job) -> None:
         """Run a job if it is due, and again as long as it is told of more."""
+        self._soon.pop(job.name, None)
         if job.name in self._paused or self._lock(job.name).locked():
             return
         async with self._lock(job.name):

@@ -105,6 +105,8 @@ class _JsonCleaner:
         self.injected = 0
 
     def text(self, held: str) -> str:
+        if not may_hold_tag(held) and not _may_hold_credential(held):
+            return held
         done = clean(held, self.policy)
         self.found.update(dict(done.redactions))
         self.private += done.private_removed
