@@ -210,7 +210,7 @@ class DaemonPolicy:
     stop_seconds: float = 10.0  # from SIGTERM to SIGKILL: grace, then a checkpoint of the store
     grace_seconds: int = 5  # for requests in flight at SIGTERM; below stop_seconds, to leave time to close the store
     handover_seconds: float = 12.0  # for a predecessor to let go of the store; above stop_seconds
-    poll_seconds: float = 0.05  # between looks while starting or stopping
+    poll_seconds: float = 0.02  # between looks while starting or stopping: one is a file that is not there yet
     watch_seconds: float = 5.0  # between looks whether store and program are still there: 35 microseconds each
     keep_alive_seconds: int = 75  # an idle connection costs some kilobytes, opening one a millisecond
     log_bytes: int = 2 * 1024 * 1024  # one log file: months of a person's use

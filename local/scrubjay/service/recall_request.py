@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.access import View
-from scrubjay.dates import find_dates
 from scrubjay.index.documents import KINDS
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
@@ -41,6 +40,8 @@ class Plan:
 
 def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: Millis) -> Plan:
     """Return how a request is answered at a time, from what its caller sees. Raises as `checked`."""
+    from scrubjay.dates import find_dates  # noqa: PLC0415  # its patterns would be a sixtieth of the daemon's start
+
     text = checked(request, seen, policy)
     asks = bool(text.strip())
     hybrid = request.mode is api.Mode.HYBRID
