@@ -295,7 +295,7 @@ class Seen:
     texts: dict[str, set[str]]
     """Every text that was ever a memory's content, by memory: shown, seen and replaced, or in conflict."""
     events: frozenset[str]
-    parked: int
+    quarantined: int
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def seen(path: Path) -> Seen:
             texts=contents(decoded),
             op_ids=frozenset(row[2] for row in rows if row[4] is not None),
             events=frozenset(row[0] for row in read("select dedupe_key from event where not forgotten")),
-            parked=read("select count(*) from parked")[0][0],
+            quarantined=read("select count(*) from parked")[0][0],
         )
 
 
@@ -764,7 +764,7 @@ class Story:
         found = {machine.name: seen(machine.settings.store_path) for machine in machines}
         first = found[machines[0].name]
         for name, one in found.items():
-            assert not one.parked, f"{name} has set {one.parked} ops aside"
+            assert not one.quarantined, f"{name} has set {one.quarantined} ops aside"
             for part, value in one.shown.items():
                 assert value == first.shown[part], (
                     f"{name}: {part} differ from {machines[0].name}: {_apart(value, first.shown[part])}"

@@ -147,9 +147,9 @@ def test_splitting_a_line_loses_nothing(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", arguments.SHELLS)
-def test_completion_knows_every_command_and_the_verbs_of_sync(shell: Shell, name: str) -> None:
+def test_completion_knows_every_command_and_the_subcommands_of_sync(shell: Shell, name: str) -> None:
     code, out, err = shell.run("completion", name)
 
     assert (code, err) == (0, "")
     assert all(name in out for name in (*COMMANDS, *extensions.names()))
-    assert all(verb in out for verb in ("inspect", "approve", "revoke"))
+    assert all(subcommand in out for subcommand in ("inspect", "approve", "revoke"))

@@ -268,8 +268,8 @@ BAD_INPUT: list[tuple[str, str, str, bytes | dict[str, Any] | None, int, str]] =
     ("event without agent", "POST", "/v1/events", {"events": [{"session_id": "s", "type": "note"}]}, 400, "invalid"),
     ("deep metadata", "POST", "/v1/events", b'{"events":[{"agent":"a","session_id":"s","type":"note","metadata":'
      + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}]}", 400, "invalid"),
-    ("query on a body verb", "POST", "/v1/recall?limit=5", {"query": "x"}, 400, "invalid"),
-    ("body on a query verb", "GET", "/v1/memories", {"limit": 5}, 400, "invalid"),
+    ("query on a route with a body", "POST", "/v1/recall?limit=5", {"query": "x"}, 400, "invalid"),
+    ("body on a route with a query", "GET", "/v1/memories", {"limit": 5}, 400, "invalid"),
     ("path field in body", "PATCH", "/v1/memories/cat", {"ref": "dog", "content": "x"}, 400, "invalid"),
     ("parameter twice", "GET", "/v1/memories?limit=1&limit=2", None, 400, "invalid"),
     ("parameter not a number", "GET", "/v1/memories?limit=ten", None, 400, "invalid"),

@@ -119,10 +119,10 @@ def _after_any_history_the_index_is_what_a_fresh_one_would_be(steps: list[tuple[
     index = Index()
     events: dict[str, EventDoc] = {}
     memories: dict[str, MemoryDoc] = {}
-    for verb, number, tokens, order in steps:
+    for action, number, tokens, order in steps:
         spoken_by = event(f"e{number}", " ".join(tokens), session=f"s{number % 3}", order=order)
         read = memory(f"m{number}", " ".join(tokens[:2]), sources=(f"e{number}", f"e{number + 1}"))
-        if verb == "add":
+        if action == "add":
             index.add([spoken_by])
             events[spoken_by.id] = spoken_by
             index.set_vectors([spoken_by.id], *vector_of(spoken_by.id))

@@ -136,7 +136,7 @@ def test_extraction_gives_the_types_of_the_specification() -> None:
     assert found[0].content.startswith("We decided")
 
 
-# The verbs beyond it.
+# The operations beyond it.
 
 
 def test_a_memory_goes_through_its_life(mem: Memory) -> None:
@@ -428,16 +428,16 @@ def test_the_daemon_answers_every_verb_as_this_process_does(with_daemon: Path, m
             each.import_file(notes)
             each.settle()
 
-        for verb, request in (
+        for operation, request in (
             ("list", api.ListRequest()),
             ("events", api.EventsRequest(session_id="s1")),
             ("sessions", api.Nothing()),
             ("context", api.ContextRequest()),
             ("models", api.Nothing()),
         ):
-            ours, theirs = mem.call(verb, request), there.call(verb, request)
+            ours, theirs = mem.call(operation, request), there.call(operation, request)
             assert type(theirs) is type(ours)
-            assert shape(theirs) == shape(ours), verb
+            assert shape(theirs) == shape(ours), operation
 
 
 def shape(answer: Any) -> Any:

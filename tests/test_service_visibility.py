@@ -137,9 +137,9 @@ CALLERS: list[tuple[dict[str, str], dict[str, Any], bool]] = [
 """Who asks, whose memory it is, and whether the one sees the other."""
 
 
-@pytest.mark.parametrize("verb", REFS)
+@pytest.mark.parametrize("operation", REFS)
 async def test_a_caller_touches_what_it_may_see_and_the_rest_does_not_exist_for_it(
-    service: Application, verb: str
+    service: Application, operation: str
 ) -> None:
     for number, (who, whose, seen) in enumerate(CALLERS):
         entry = await service.call(
@@ -148,7 +148,7 @@ async def test_a_caller_touches_what_it_may_see_and_the_rest_does_not_exist_for_
 
         for ref in (entry.memory.id, f"zebra {number}"):
             try:
-                await REFS[verb](service, ref, who)
+                await REFS[operation](service, ref, who)
                 found = True
             except NotFoundError as error:
                 # "No such conflict": the memory was found, a conflict about it was not.
@@ -156,7 +156,7 @@ async def test_a_caller_touches_what_it_may_see_and_the_rest_does_not_exist_for_
                     error.message, "has no such conflict" in error.message
                 )
             assert found is seen, (who, whose)
-            if verb == "forget" and seen:
+            if operation == "forget" and seen:
                 break
 
         if not seen:

@@ -31,14 +31,14 @@ QUICK = frozenset(
 def test_no_history_breaks_a_law() -> None:
     played = play.play_some(engine.run, range(HISTORIES))
 
-    assert not played.failures, played.told()
+    assert not played.failures, played.report()
 
 
 @pytest.mark.slow
 def test_no_history_of_many_breaks_a_law() -> None:
     played = play.play_all(engine.run, range(HISTORIES, MANY), processes=2)
 
-    assert not played.failures, played.told()
+    assert not played.failures, played.report()
 
 
 @pytest.mark.parametrize("seed", [3, 10])

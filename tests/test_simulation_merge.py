@@ -21,14 +21,14 @@ FEW = 300
 def test_no_history_breaks_a_law() -> None:
     played = play.play_some(merge.run, range(HISTORIES))
 
-    assert not played.failures, played.told()
+    assert not played.failures, played.report()
 
 
 @pytest.mark.slow
 def test_no_history_of_many_breaks_a_law() -> None:
     played = play.play_all(merge.run, range(HISTORIES, MANY), processes=2)
 
-    assert not played.failures, played.told()
+    assert not played.failures, played.report()
     assert played.histories == MANY - HISTORIES
 
 

@@ -708,14 +708,14 @@ SENTENCES = (
     "東京に行きました 🦜",
     "I prefer tea to coffee in the morning!",
 )
-verbs = st.tuples(
+actions = st.tuples(
     st.sampled_from(("tell", "add", "update", "rename", "alias", "unalias", "forget", "forget event", "learn", "slot")),
     st.integers(0, 6),
     st.integers(0, 6),
 )
 
 
-async def act(service: Application, verb: str, one: int, two: int) -> None:
+async def act(service: Application, action: str, one: int, two: int) -> None:
     """Do something, as a caller would who does not know whether it is possible."""
     names = ("alpha", "beta", "gamma")
     name = names[one % 3]
@@ -735,16 +735,16 @@ async def act(service: Application, verb: str, one: int, two: int) -> None:
             PERSON, "set_identity", api.SlotRequest(key=name, value=SENTENCES[two] if two < 4 else "")
         ),
     }
-    if verb == "forget":
+    if action == "forget":
         entries = (await service.call(PERSON, "list", api.ListRequest())).entries
         ref = entries[one % len(entries)].memory.id if entries else "nothing"
-        requests[verb] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=ref, keep_sources=two == 0))
-    if verb == "forget event":
+        requests[action] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=ref, keep_sources=two == 0))
+    if action == "forget event":
         events = (await service.call(PERSON, "events", api.EventsRequest())).events
         gone = events[one % len(events)].id if events else "nothing"
-        requests[verb] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=gone))
+        requests[action] = lambda: service.call(PERSON, "forget", api.ForgetRequest(ref=gone))
     try:
-        await requests[verb]()
+        await requests[action]()
     except (NotFoundError, ConflictError):
         return
 
@@ -776,13 +776,13 @@ async def assert_tables_in_step(service: Application) -> None:
 
 
 @settings(max_examples=15)
-@given(st.lists(verbs, min_size=1, max_size=14))
+@given(st.lists(actions, min_size=1, max_size=14))
 def test_a_rebuild_says_what_was_there_after_any_history(history: list[tuple[str, int, int]]) -> None:
     async def run(folder: str) -> None:
         path = Path(folder) / "memory.db"
         async with _opened(path) as service:
-            for verb, one, two in history:
-                await act(service, verb, one, two)
+            for action, one, two in history:
+                await act(service, action, one, two)
             await assert_tables_in_step(service)
             assert list(find_damage(path, lambda *_: None)) == []
             recalled = await service.call(

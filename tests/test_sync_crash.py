@@ -36,13 +36,13 @@ MIB = 1024 * 1024
 TEN_DAYS_S = 10 * 86_400
 
 
-def told(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
 def test_what_was_acknowledged_survives_kill_9_of_anything() -> None:
     kinds = (Kind.PUSHING, Kind.COMMITTING, Kind.DISK, Kind.CLONED)
-    found = kill_rounds.play(4, 7, kinds=kinds, names=kill_rounds.NAMES[:2], say=told)
+    found = kill_rounds.play(4, 7, kinds=kinds, names=kill_rounds.NAMES[:2], say=print_line)
 
     assert found.acknowledged > 40
     assert found.reincarnations >= 1
@@ -51,7 +51,7 @@ def test_what_was_acknowledged_survives_kill_9_of_anything() -> None:
 
 @pytest.mark.slow
 def test_what_was_acknowledged_survives_25_rounds_of_kill_9() -> None:
-    told(kill_rounds.play(25, 3, say=told).text())
+    print_line(kill_rounds.play(25, 3, say=print_line).text())
 
 
 # --- what a restored service has lost of the account ------------------------------------------------------------------
@@ -91,7 +91,7 @@ async def test_a_change_of_the_account_right_after_a_restore_does_not_undo_what_
     await world.settle()
     await world.restore()
 
-    with pytest.raises(ScrubjayError, match="has shown entry"):  # it is told, before anything is written over
+    with pytest.raises(ScrubjayError, match="has shown entry"):  # it is print_line, before anything is written over
         await account_scopes.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)
     await two.sync()
     second = await account_scopes.create_scope(two.member, two.machine, name="b", suite=Suite.SEALED)

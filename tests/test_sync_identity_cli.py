@@ -193,7 +193,7 @@ def test_an_account_from_sign_up_to_deletion(server: str, home: Callable[[str], 
     assert [one["revoked"] for one in gone["devices"] if one["name"] != "laptop"].count(True) == 1
     assert desk.run("sync", fails=True)["code"] == "revoked"
     assert "green" in json.dumps(desk.run("recall", "garden gate"))  # its memories stay
-    assert desk.run("logout", "--force")["told"] is False
+    assert desk.run("logout", "--force")["notified"] is False
 
     deleted = laptop.run("account", "delete", "--confirm", "ann", "--password-stdin", stdin=f"{PASSWORD}\n")
     assert deleted["left"] == 0
@@ -367,7 +367,7 @@ def test_a_revoked_device_keeps_its_name_and_is_told_what_becomes_of_its_changes
     assert "scrubjay sync sends" not in refused["hint"]  # it would not
     assert "--force" in refused["hint"]
     left = desk.run("logout", "--force")
-    assert (left["revoked"], left["told"]) == (True, False)
+    assert (left["revoked"], left["notified"]) == (True, False)
 
 
 def test_a_login_that_fails_writes_one_record_for_programs(home: Callable[[str], Home]) -> None:
@@ -441,13 +441,13 @@ def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: C
 
     found = {
         one.name: one
-        for one in doctor.told(
+        for one in doctor.sync_checks(
             replace(
                 status,
                 faults=(alarm,),
                 clock_off=True,
                 clock_offset_ms=-3_600_000,
-                parked=2,
+                quarantined=2,
                 renamed=(renamed,),
                 last_round=1,
             ),
@@ -457,7 +457,7 @@ def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: C
 
     assert (found["sync alarm"].state, found["sync alarm"].found) == ("fail", alarm.message)
     assert "60 minutes ahead of the server's" in found["sync clock"].found
-    assert found["sync parked"].found.startswith("2 changes of other devices cannot be read")
+    assert found["sync quarantined"].found.startswith("2 changes of other devices cannot be read")
     assert "scrubjay rename wifi~2 NEW" in found["sync names"].todo
     assert found["sync round"].state == "warn"
     assert found["sync recovery"].todo == "scrubjay recovery verify"
@@ -697,7 +697,7 @@ def test_commands_go_through_the_daemon_which_then_syncs_by_itself(server: str, 
             time.sleep(0.5)
         assert "sync" in [job["name"] for job in laptop.run("jobs")["jobs"]]
         assert {ran.get("error") for ran in laptop.run("jobs", "history", "sync")["runs"]} == {None}
-        assert laptop.run("logout")["told"]
+        assert laptop.run("logout")["notified"]
         assert laptop.run("sync", fails=True)["code"] == "not_found"
         assert "desk answered" in json.dumps(laptop.run("list"))
     finally:

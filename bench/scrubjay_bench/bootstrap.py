@@ -302,8 +302,8 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
                 first.append(time.perf_counter())
 
         # Where time goes inside a round: these are the only ways out of the event loop's own work.
-        for verb in ("lane", "pull", "heads"):
-            setattr(cloud, verb, clocks.awaited("download", getattr(cloud, verb)))
+        for method in ("lane", "pull", "heads"):
+            setattr(cloud, method, clocks.awaited("download", getattr(cloud, method)))
         setattr(packing, "opened", clocks.around("open", packing.opened))  # noqa: B010 - a function cannot be assigned to
         made = Engine(
             store,

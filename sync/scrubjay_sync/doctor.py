@@ -50,7 +50,7 @@ def _server(origin: str) -> Check:
     """Ask the server what it speaks: no login is needed for that."""
     name = "sync server"
     try:
-        asyncio.run(asyncio.wait_for(_asked(origin), CLOUD.connect_s))
+        asyncio.run(asyncio.wait_for(_ask_server(origin), CLOUD.connect_s))
     except TimeoutError:
         return warn(name, f"{origin} did not answer within {CLOUD.connect_s:.0f} s", "check the network")
     except ScrubjayError as error:
@@ -60,7 +60,7 @@ def _server(origin: str) -> Check:
     return ok(name, f"{origin} answers")
 
 
-async def _asked(origin: str) -> None:
+async def _ask_server(origin: str) -> None:
     cloud = import_module("scrubjay_sync.cloud.client").Cloud(origin, now=lambda: Millis(time.time_ns() // 1_000_000))
     try:
         await cloud.caps()
@@ -84,10 +84,10 @@ def _state(chosen: Settings) -> Iterator[Check]:
     except ScrubjayError as error:
         yield fail("sync state", error.message, error.hint, type(error))
     else:
-        yield from told(status, Millis(time.time_ns() // 1_000_000))
+        yield from sync_checks(status, Millis(time.time_ns() // 1_000_000))
 
 
-def told(status: StatusResponse, now: Millis) -> Iterator[Check]:
+def sync_checks(status: StatusResponse, now: Millis) -> Iterator[Check]:
     """Yield what there is to say of a status."""
     if status.revoked:
         yield fail(
@@ -101,10 +101,10 @@ def told(status: StatusResponse, now: Millis) -> Iterator[Check]:
         yield warn("sync waiting", waiting, "scrubjay sync sends them, once the last round's error is mended")
     else:
         yield ok("sync waiting", waiting if status.pending_ops else "nothing")
-    if status.parked:
+    if status.quarantined:
         yield warn(
-            "sync parked",
-            f"{counted(status.parked, 'change')} of other devices cannot be read by this version, and wait here",
+            "sync quarantined",
+            f"{counted(status.quarantined, 'change')} of other devices cannot be read by this version, and wait here",
             "upgrade scrubjay on this machine",
         )
     if status.clock_off:

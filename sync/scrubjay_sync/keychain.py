@@ -97,7 +97,7 @@ class Keychain:
         data = self._file()
         if data is None:
             backend = self._backend()
-            found = None if backend is None else _asked(backend, self._slot)
+            found = None if backend is None else _secret_in(backend, self._slot)
             data = None if found is None else found.encode()
         if data is None:
             return None
@@ -126,7 +126,7 @@ class Keychain:
         self.path.unlink(missing_ok=True)
         self._keyring_path.unlink(missing_ok=True)
         backend = self._backend()
-        if backend is not None and _asked(backend, self._slot) is not None:
+        if backend is not None and _secret_in(backend, self._slot) is not None:
             try:
                 backend.delete_password(_SERVICE, self._slot)
             except keyring.errors.KeyringError as error:
@@ -165,7 +165,7 @@ def _system() -> Backend | None:
     return next((one for one in candidates if type(one).__module__ in SYSTEM), None)
 
 
-def _asked(backend: Backend, slot: str) -> str | None:
+def _secret_in(backend: Backend, slot: str) -> str | None:
     try:
         return backend.get_password(_SERVICE, slot)
     except keyring.errors.KeyringError as error:

@@ -68,7 +68,8 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("account", "rotate"): (WhoResponse,),
     ("account", "delete"): (DeletedResponse,),
 }
-"""What a command prints as JSON, by command and verb. `recovery show` prints nothing: there is nothing to show."""
+"""What a command prints as JSON, by command and subcommand.
+`recovery show` prints nothing: there is nothing to show."""
 
 
 def prints(words: Sequence[str]) -> tuple[type[Any], ...]:
@@ -93,7 +94,7 @@ def _section(name: str) -> str:
     summary = cli.COMMANDS[name]
     of = cli.parser_of(name)
     parts = [f"## scrubjay {name}", summary.text, reference.usage(of), reference.table(reference.own(of))]
-    parts.extend(reference.verbs_of(of))
+    parts.extend(reference.subcommands_of(of))
     parts.append(f"Example: `{summary.example}`")
     parts.append("\n".join(_prints(name)))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -101,10 +102,10 @@ def _section(name: str) -> str:
 
 def _prints(name: str) -> Iterator[str]:
     yield "JSON:\n"
-    for (command, verb), records in PRINTS.items():
+    for (command, subcommand), records in PRINTS.items():
         if command == name:
             named = " or ".join(f"[`{record.__name__}`](#records)" for record in records)
-            yield f"- `{f'scrubjay {command} {verb}'.rstrip()}`: {named}"
+            yield f"- `{f'scrubjay {command} {subcommand}'.rstrip()}`: {named}"
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class Played:
     tally: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
-    def told(self) -> str:
+    def report(self) -> str:
         """Return the first failures as text."""
         return "\n\n".join(f"seed {failure.seed}:\n{failure.report}" for failure in self.failures[:3])
 

@@ -141,7 +141,7 @@ def _played(level: Level, processes: int) -> tuple[list[str], int]:
     took = time.monotonic() - begun
     _say(f"{level.title}: {played.histories:,} in {took:.0f} s, {len(played.failures)} broke a law\n")
     if played.failures:
-        print(played.told(), file=sys.stderr)
+        print(played.report(), file=sys.stderr)
     caught = [catch(planted, _with(level.play, planted), histories=MUTANT_HISTORIES) for planted in level.mutants]
     survivors = [planted.name for planted, how in zip(level.mutants, caught, strict=True) if how is None]
     _say(f"{level.title}: {len(caught) - len(survivors)} of {len(caught)} planted bugs caught\n")

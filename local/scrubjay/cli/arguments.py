@@ -182,7 +182,7 @@ def overwriting(parser: Parser) -> None:
     parser.add_argument("--force", action="store_true", help="replace FILE if it is there; never a file of the store")
 
 
-def add_verb(verbs: Any, name: str, summary: str) -> argparse.ArgumentParser:
-    """Add a verb of a command, and return its parser."""
-    added: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+def add_subcommand(subcommands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    """Add a subcommand of a command, and return its parser."""
+    added: argparse.ArgumentParser = subcommands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     return added

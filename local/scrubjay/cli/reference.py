@@ -81,7 +81,7 @@ def _section(command: Command) -> str:
     of = argparse.ArgumentParser(prog=f"scrubjay {command.name}", add_help=False)
     import_module(command.module).configure(of)
     parts = [f"### {command.name}", f"{command.summary[0].upper()}{command.summary[1:]}.", usage(of)]
-    parts.extend(part for part in (table(own(of)), *verbs_of(of)) if part)
+    parts.extend(part for part in (table(own(of)), *subcommands_of(of)) if part)
     parts.append(f"Example: `{command.example}`")
     parts.append(f"JSON: {f'[`{command.answer}`](#records)' if command.answer else SILENT}.")
     return "\n\n".join(parts) + "\n"
@@ -93,18 +93,18 @@ def _elsewhere(name: str) -> str:
     return f"### {name}\n\n{summary[0].upper()}{summary[1:]}: see [{page}]({page}).\n"
 
 
-def verbs_of(of: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield what each verb of a parser takes."""
+def subcommands_of(of: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield what each subcommand of a parser takes."""
     for action in of._actions:  # noqa: SLF001  # argparse offers no other way to walk a parser
         if isinstance(action.choices, dict):
             for below in action.choices.values():
                 rows = table(own(below))
                 yield f"{usage(below)}: {below.description}." + (f"\n\n{rows}" if rows else "")
-                yield from verbs_of(below)
+                yield from subcommands_of(below)
 
 
 def own(of: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Return a parser's own arguments: not its help, its verbs, or the options of every command."""
+    """Return a parser's own arguments: not its help, its subcommands, or the options of every command."""
     return [
         action
         for action in of._actions  # noqa: SLF001
@@ -120,10 +120,12 @@ def usage(of: argparse.ArgumentParser) -> str:
     for action in of._actions:  # noqa: SLF001
         if action.option_strings:
             continue
-        word = "VERB" if isinstance(action.choices, dict) else _metavar(action)
+        word = "SUBCOMMAND" if isinstance(action.choices, dict) else _metavar(action)
         repeated = f"{word} ..." if action.nargs in {"+", "*"} else word
         words.append(
-            f"[{repeated}]" if action.nargs in {"?", "*"} or (word == "VERB" and not action.required) else repeated
+            f"[{repeated}]"
+            if action.nargs in {"?", "*"} or (word == "SUBCOMMAND" and not action.required)
+            else repeated
         )
     return f"`{' '.join(words)}`"
 

@@ -203,7 +203,7 @@ def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: 
         return Classification(MemoryType.PREFERENCE, policy.instruction_confidence, asked=True)
     if opens_pointing(low) or (role_agent and not _of_the_project(low)):
         return None
-    return _committed(low, policy, named_talk=named_talk) or _told(
+    return _committed(low, policy, named_talk=named_talk) or _statement(
         low, text, policy, role_agent=role_agent, named_talk=named_talk
     )
 
@@ -233,14 +233,16 @@ def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Classifi
     return None
 
 
-def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool) -> Classification | None:
+def _statement(
+    low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: bool
+) -> Classification | None:
     """Read a fact: of the speaker, of a named third, of the project."""
     about_self = FIRST_PERSON.match(low) or COMPANY_SUBJECT.match(low)
     named = None if role_agent else THIRD_PERSON.match(text)
     if named is not None and not _is_name(named["name"]):
         named = None
     if named_talk:
-        return _told_in_talk(low, text, named, policy, about_self=bool(about_self))
+        return _statement_in_talk(low, text, named, policy, about_self=bool(about_self))
     sure: float | None = None
     if (about_self and (not POSSESSED.match(low) or SAYS.search(low))) or named is not None:
         sure = policy.fact_confidence
@@ -249,7 +251,7 @@ def _told(low: str, text: str, policy: DistillPolicy, *, role_agent: bool, named
     return None if sure is None else Classification(MemoryType.FACT, sure)
 
 
-def _told_in_talk(
+def _statement_in_talk(
     low: str, text: str, named: re.Match[str] | None, policy: DistillPolicy, *, about_self: bool
 ) -> Classification | None:
     """Read a fact in talk between people, where most of what is said of third things is opinion."""

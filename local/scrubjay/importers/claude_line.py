@@ -76,12 +76,12 @@ class LineMapper:
     projects: dict[str, str] = field(default_factory=dict)
     compacted: Json = field(default_factory=dict)
 
-    def draft(self, found: dict[str, Any], event: EventType, role: Role, text: str, key: str) -> EventDraft:
+    def draft(self, record: dict[str, Any], event: EventType, role: Role, text: str, key: str) -> EventDraft:
         """Return an event of this line. Its project is the directory the session began in, unless one was given."""
-        session = first(found, "sessionId", "session_id") or path_of(self.name).stem
-        if cwd := clean(found.get("cwd")):
+        session = first(record, "sessionId", "session_id") or path_of(self.name).stem
+        if cwd := clean(record.get("cwd")):
             self.projects.setdefault(session, cwd)
-        branch = clean(found.get("gitBranch"))
+        branch = clean(record.get("gitBranch"))
         return EventDraft(
             agent=AGENT,
             session_id=session,
@@ -89,53 +89,53 @@ class LineMapper:
             role=role,
             text=text,
             project=self.project or self.projects.get(session),
-            ts=millis(found.get("timestamp")),
+            ts=millis(record.get("timestamp")),
             trust=Trust.IMPORT,
             metadata={"git_branch": branch} if branch else {},
-            dedupe_key=f"{AGENT}:{key or digest(session, str(found.get('timestamp')), text)}",
+            dedupe_key=f"{AGENT}:{key or digest(session, str(record.get('timestamp')), text)}",
         )
 
-    def map(self, found: dict[str, Any]) -> MappedLine:
+    def map(self, record: dict[str, Any]) -> MappedLine:
         """Return what a line means. What it holds besides is counted in `skipped`."""
-        kind = found.get("type")
+        kind = record.get("type")
         line = MappedLine(
-            uuid=clean(found.get("uuid")),
-            parent=first(found, "parentUuid", "logicalParentUuid"),
+            uuid=clean(record.get("uuid")),
+            parent=first(record, "parentUuid", "logicalParentUuid"),
             talk=kind in TALK,
         )
         if kind == "user":
-            return self.user(found, line)
+            return self.user(record, line)
         if kind == "assistant":
-            return self.assistant(found, line)
+            return self.assistant(record, line)
         if kind == "attachment":
-            return self.attachment(found, line)
+            return self.attachment(record, line)
         if kind == "system":
-            details = found.get("compactMetadata")
-            if found.get("subtype") == "compact_boundary" and isinstance(details, dict):
+            details = record.get("compactMetadata")
+            if record.get("subtype") == "compact_boundary" and isinstance(details, dict):
                 self.compacted = {k: v for k, v in details.items() if k in ("trigger", "preTokens") and v is not None}
         self.skipped[clean(kind) if kind in ("system", "summary") else "bookkeeping"] += 1
         return line
 
-    def user(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+    def user(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
         """Return a prompt, a compaction's summary, or results of tools."""
-        blocks = self.blocks(found)
+        blocks = self.blocks(record)
         text = "\n".join(clean(block.get("text")) for block in blocks if block.get("type") == "text").strip()
-        if found.get("isCompactSummary"):
+        if record.get("isCompactSummary"):
             if not text:
                 self.skipped["empty"] += 1
                 return line
-            draft = self.draft(found, EventType.COMPACTION, Role.SYSTEM, text, line.uuid)
+            draft = self.draft(record, EventType.COMPACTION, Role.SYSTEM, text, line.uuid)
             draft, self.compacted = replace(draft, metadata={**draft.metadata, **self.compacted}), {}
             return replace(line, drafts=(draft,))
-        if reason := not_a_message(found):
+        if reason := not_a_message(record):
             self.skipped[reason] += 1
             return line
-        if "toolUseResult" in found or any(block.get("type") == "tool_result" for block in blocks):
+        if "toolUseResult" in record or any(block.get("type") == "tool_result" for block in blocks):
             self.skipped["tool_text"] += bool(text)
-            return replace(line, drafts=tuple(self.results(found, blocks, line.uuid)))
-        return self.prompt(found, line, text, images=any(block.get("type") == "image" for block in blocks))
+            return replace(line, drafts=tuple(self.results(record, blocks, line.uuid)))
+        return self.prompt(record, line, text, images=any(block.get("type") == "image" for block in blocks))
 
-    def prompt(self, found: dict[str, Any], line: MappedLine, text: str, *, images: bool) -> MappedLine:
+    def prompt(self, record: dict[str, Any], line: MappedLine, text: str, *, images: bool) -> MappedLine:
         """Return what the person typed, or count why it is not that."""
         typed = REMINDER.sub("", text).strip()
         if typed.startswith(NOT_TYPED):
@@ -144,10 +144,10 @@ class LineMapper:
         if not typed:
             self.skipped["reminder" if text else "image" if images else "empty"] += 1
             return replace(line, prompt=images)
-        draft = self.draft(found, EventType.USER_MESSAGE, Role.USER, typed, line.uuid)
+        draft = self.draft(record, EventType.USER_MESSAGE, Role.USER, typed, line.uuid)
         return replace(line, prompt=True, drafts=(draft,))
 
-    def results(self, found: dict[str, Any], blocks: list[dict[str, Any]], uuid: str) -> Iterator[EventDraft]:
+    def results(self, record: dict[str, Any], blocks: list[dict[str, Any]], uuid: str) -> Iterator[EventDraft]:
         """Yield the results of tools in a user line, each headed by what was called."""
         for block in blocks:
             if block.get("type") != "tool_result":
@@ -163,21 +163,21 @@ class LineMapper:
                 self.skipped["recalled"] += 1
                 continue
             text = f"{heading}\n{output}" if heading else output
-            draft = self.draft(found, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
+            draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
             about: Json = {"tool": tool} if tool else {}
             if block.get("is_error") is True:
                 about["is_error"] = True
             yield replace(draft, metadata={**draft.metadata, **about})
 
-    def assistant(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+    def assistant(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
         """Return the words of an answer; tool calls are remembered for their results, thinking is left out."""
-        message = found.get("message")
+        message = record.get("message")
         message = message if isinstance(message, dict) else {}
-        if found.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+        if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             self.skipped["synthetic"] += 1
             return line
         texts = []
-        for block in self.blocks(found):
+        for block in self.blocks(record):
             kind = block.get("type")
             if kind == "text":
                 texts.append(clean(block.get("text")))
@@ -190,38 +190,38 @@ class LineMapper:
         message_id = clean(message.get("id"))
         if not text:
             return replace(line, message_id=message_id)
-        draft = self.draft(found, EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, text, line.uuid)
+        draft = self.draft(record, EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, text, line.uuid)
         return replace(line, message_id=message_id, drafts=(draft,))
 
-    def attachment(self, found: dict[str, Any], line: MappedLine) -> MappedLine:
+    def attachment(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
         """Return a prompt that was typed while the agent was still working; other attachments are bookkeeping."""
-        inner = found.get("attachment")
+        inner = record.get("attachment")
         if not isinstance(inner, dict) or inner.get("type") != "queued_command":
             self.skipped["bookkeeping"] += 1
             return line
-        if inner.get("commandMode") not in (None, "prompt") or not_a_message({**found, **inner}):
+        if inner.get("commandMode") not in (None, "prompt") or not_a_message({**record, **inner}):
             self.skipped["not_human"] += 1
             return line
         blocks = content_blocks(inner.get("prompt"))
         text = "\n".join(clean(block.get("text")) for block in blocks if block.get("type") == "text").strip()
-        queued = self.prompt(found, line, text, images=any(block.get("type") == "image" for block in blocks))
+        queued = self.prompt(record, line, text, images=any(block.get("type") == "image" for block in blocks))
         return replace(queued, prompt=False)  # it lies beside the path without having been taken back
 
-    def blocks(self, found: dict[str, Any]) -> list[dict[str, Any]]:
+    def blocks(self, record: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the content blocks of a line's message."""
-        message = found.get("message")
+        message = record.get("message")
         return content_blocks(message.get("content") if isinstance(message, dict) else message)
 
 
-def not_a_message(found: dict[str, Any]) -> str:
+def not_a_message(record: dict[str, Any]) -> str:
     """Return why a user line was not typed by the person, or the empty string."""
-    origin = found.get("origin")
+    origin = record.get("origin")
     kind = origin.get("kind") if isinstance(origin, dict) else None
-    if found.get("isMeta"):
+    if record.get("isMeta"):
         return "meta"
-    if found.get("isVisibleInTranscriptOnly"):
+    if record.get("isVisibleInTranscriptOnly"):
         return "transcript_only"
-    return "" if kind in (None, "human") and found.get("promptSource") not in NOT_PERSONS else "not_human"
+    return "" if kind in (None, "human") and record.get("promptSource") not in NOT_PERSONS else "not_human"
 
 
 def content_blocks(content: Any) -> list[dict[str, Any]]:

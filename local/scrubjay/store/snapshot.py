@@ -28,7 +28,7 @@ _SPEAKS = f"o.device = e.device and o.seq = e.seq and o.entity = e.id and o.type
 """That op o is the one event e says again byte for byte, together with its id and its time."""
 
 
-class Told(NamedTuple):
+class SnapshotEvent(NamedTuple):
     """An event, and the (seq, id, hlc) of the op that it gives again with its cause; None when it does not."""
 
     event: Event
@@ -56,7 +56,7 @@ class Snapshot:
             async for row in cursor:
                 yield tuple(row)
 
-    async def events(self) -> AsyncIterator[Told]:
+    async def events(self) -> AsyncIterator[SnapshotEvent]:
         """Yield every event that was not forgotten, in the order of their times."""
         columns = rows.prefixed(rows.EVENT_COLUMNS, "e")
         async for row in self._rows(
@@ -64,7 +64,7 @@ class Snapshot:
             " left join cause c on c.n = o.cause where not e.forgotten order by e.ts, e.seq, e.id"
         ):
             stamp = None if row[13] is None else (int(row[13]), bytes(row[14]), int(row[15]))
-            yield Told(rows.event_of(row[:13]), stamp, row[16])
+            yield SnapshotEvent(rows.event_of(row[:13]), stamp, row[16])
 
     async def memories(self) -> AsyncIterator[Known]:
         """Yield every memory, oldest first."""

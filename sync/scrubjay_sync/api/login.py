@@ -104,12 +104,12 @@ class LogOutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOutResponse:
-    """`unsent` changes were not confirmed: they go with the next login. `told`: the account log says so now.
+    """`unsent` changes were not confirmed: they go with the next login. `notified`: the account log says so now.
 
     `revoked`: another device had taken this one out of the account before.
     """
 
     who: Who
     unsent: int
-    told: bool
+    notified: bool
     revoked: bool

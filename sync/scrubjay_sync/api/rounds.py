@@ -78,7 +78,7 @@ class StatusResponse:
     """Where sync stands. Times in UTC milliseconds, None for never.
 
     `code_unverified`: this is the only device and nobody has typed the recovery code back since it was shown.
-    `parked` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
+    `quarantined` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
     memories whose name another memory had first. `revoked`: another device took this one out of the account.
     """
 
@@ -98,7 +98,7 @@ class StatusResponse:
     clock_off: bool
     quota_percent: int
     verified_at: int | None
-    parked: int
+    quarantined: int
     renamed: tuple[Renamed, ...]
     revoked: bool
 

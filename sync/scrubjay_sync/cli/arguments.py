@@ -17,7 +17,7 @@ def subcommands(parser: Parser, dest: str, *, default: str | None = None) -> Cal
     Without a `default` the subcommand must be named.
     """
     parser.set_defaults(**{dest: default})
-    below = parser.add_subparsers(dest=dest, metavar="VERB", parser_class=Parser, required=default is None)
+    below = parser.add_subparsers(dest=dest, metavar="SUBCOMMAND", parser_class=Parser, required=default is None)
 
     def add(name: str, summary: str) -> Parser:
         made: Parser = below.add_parser(

@@ -47,7 +47,7 @@ def run(command: Command) -> None:
                     )
         answer = transport.call("log_out", LogOutRequest(force=force))
     words = f"logged out of {found.origin}; the memories stay here"
-    if not answer.told and not answer.revoked:
+    if not answer.notified and not answer.revoked:
         words += (
             "\nthe account still lists this device: run scrubjay devices revoke on another one, or after the next login"
         )

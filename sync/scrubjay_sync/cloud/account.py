@@ -18,11 +18,11 @@ class AccountRoutes:
             "GET", "/v1/prelogin", wire.Prelogin, auth=None, params={"username": username}
         )
 
-    async def check_sign_up(self, asked: wire.CheckSignUp) -> None:
+    async def check_sign_up(self, request: wire.CheckSignUp) -> None:
         """Ask whether a name is free and an invitation valid. Raises ConflictError, DeniedError; NotFoundError where
         the server is older than the question.
         """  # noqa: D205 - one thought
-        await self._connection.send("POST", "/v1/register/check", body=asked, auth=None)
+        await self._connection.send("POST", "/v1/register/check", body=request, auth=None)
 
     async def register(self, account: wire.Register) -> None:
         """Make a new account."""

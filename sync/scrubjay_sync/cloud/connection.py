@@ -123,9 +123,9 @@ class Connection:
                 raise error
             fresh = True
 
-    async def json(self, method: str, path: str, kind: type[T], **asked: Any) -> T:
+    async def json(self, method: str, path: str, kind: type[T], **options: Any) -> T:
         """Send a request and return the decoded response. Raises MalformedError, and what `send` raises."""
-        response = await self.send(method, path, **asked)
+        response = await self.send(method, path, **options)
         try:
             return wire.read(response.body, kind)
         except MalformedError as error:
@@ -134,22 +134,22 @@ class Connection:
                 hint="the address may be of another service, or of a server that is much older or newer",
             ) from error
 
-    async def _exchange(self, asked: _Request) -> Response:
+    async def _exchange(self, request: _Request) -> Response:
         sent = self._now()
-        timeout = httpx2.Timeout(CLOUD.timeout_s + asked.wait_s, connect=CLOUD.connect_s)
+        timeout = httpx2.Timeout(CLOUD.timeout_s + request.wait_s, connect=CLOUD.connect_s)
         try:
             async with self._http.stream(
-                asked.method,
-                asked.path,
-                content=asked.content,
-                headers=asked.headers,
-                params=asked.params,
+                request.method,
+                request.path,
+                content=request.content,
+                headers=request.headers,
+                params=request.params,
                 timeout=timeout,
             ) as response:
                 got = bytearray()
                 async for part in response.aiter_raw():
                     got += part
-                    if len(got) > asked.limit + CLOUD.slack_bytes:
+                    if len(got) > request.limit + CLOUD.slack_bytes:
                         raise MalformedError(
                             f"{self.origin} sent more than was asked for",
                             hint="the server or a proxy has a fault: tell its operator",

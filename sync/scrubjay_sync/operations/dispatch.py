@@ -60,22 +60,22 @@ class Dispatcher:
 
     client: SyncClient
 
-    async def call(self, verb: str, body: bytes) -> bytes:
+    async def call(self, name: str, body: bytes) -> bytes:
         """Run an operation by its name. Raises NotFoundError, InvalidError, and what the operation raises."""
-        operation = OPERATIONS.get(verb)
+        operation = OPERATIONS.get(name)
         if operation is None:
             raise NotFoundError(
-                f"sync has no operation {verb[:40]!r}", hint=f"its operations are {', '.join(OPERATIONS)}"
+                f"sync has no operation {name[:40]!r}", hint=f"its operations are {', '.join(OPERATIONS)}"
             )
         try:
             request = msgspec.json.decode(body or b"{}", type=operation.request)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             # The message of msgspec names fields and types, never values.
             raise InvalidError(
-                f"the request to {verb} is not valid: {error}",
+                f"the request to {name} is not valid: {error}",
                 hint="if the daemon is of another version than the command: scrubjay daemon restart",
             ) from error
-        return msgspec.json.encode(await HANDLERS[verb](self.client, request))
+        return msgspec.json.encode(await HANDLERS[name](self.client, request))
 
     async def close(self) -> None:
         """End the work under way; nothing of it is lost."""

@@ -171,12 +171,12 @@ async def log_out(client: SyncClient, request: LogOutRequest) -> LogOutResponse:
         raise _unsent(unsent, revoked=revoked)
     await client.stop()
     machine = client.machine(client.cloud_at(found.origin) if session is None else session.cloud)
-    told = session is not None and not session.member.limited
+    notified = session is not None and not session.member.limited
     try:
         try:
             await leaving.log_out(machine, None if session is None else session.member)
         except RevokedError:
-            told, revoked = False, True
+            notified, revoked = False, True
             await leaving.leave(client.store, client.vault, client.entropy)
         except UnavailableError as error:
             if not request.force:
@@ -186,12 +186,12 @@ async def log_out(client: SyncClient, request: LogOutRequest) -> LogOutResponse:
                     " this device then until another one revokes it",
                     retry_after=error.retry_after,
                 ) from error
-            told = False
+            notified = False
             await leaving.leave(client.store, client.vault, client.entropy)
         await asyncio.to_thread(profile.erase, client.data_dir)
     finally:
         await machine.cloud.aclose()
-    return LogOutResponse(who=who, unsent=unsent, told=told, revoked=revoked)
+    return LogOutResponse(who=who, unsent=unsent, notified=notified, revoked=revoked)
 
 
 def _unsent(count: int, *, revoked: bool) -> ConflictError:

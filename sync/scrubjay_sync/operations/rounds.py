@@ -82,7 +82,7 @@ async def status(client: SyncClient, _: Nothing) -> StatusResponse:
         clock_off=found.clock_off,
         quota_percent=found.quota_percent,
         verified_at=found.verified_at,
-        parked=len(await client.store.read(lambda q: q.ops.quarantined())),
+        quarantined=len(await client.store.read(lambda q: q.ops.quarantined())),
         renamed=await _renamed(client),
         revoked=found.error == RevokedError.code,
     )

@@ -33,7 +33,7 @@ def run(line: Namespace) -> None:
         try:
             commands[name] = extensions.parser_of(name) or commands[name]
         except (ImportError, ScrubjayError) as error:  # its libraries are an extra: it completes without its words then
-            sys.stderr.write(f"scrubjay: {name} is completed without its verbs: {error}\n")
+            sys.stderr.write(f"scrubjay: {name} is completed without its subcommands: {error}\n")
     _mark_files(whole)
     sys.stdout.write(shtab.complete(whole, shell=line.shell) + "\n")
 

@@ -40,9 +40,9 @@ def run(line: Namespace) -> None:
     """Show what an agent loads at its start, after setting what was asked for."""
     out = Output.of(line)
     with invocation.store(line) as store:
-        for verb, pairs in (("set_identity", line.identity), ("set_active", line.active)):
+        for operation, pairs in (("set_identity", line.identity), ("set_active", line.active)):
             for key, value in pairs:
-                store.call(verb, api.SlotRequest(key=key, value=value))
+                store.call(operation, api.SlotRequest(key=key, value=value))
         answer: api.ContextResponse = store.call(
             "context", api.ContextRequest(project=line.project, session_id=line.session)
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrubjay.cli import invocation, render
-from scrubjay.cli.arguments import Parser, add_verb, count, shared
+from scrubjay.cli.arguments import Parser, add_subcommand, count, shared
 from scrubjay.cli.daemon_state import report_of
 from scrubjay.cli.output import Output, write_bytes
 from scrubjay.cli.reports import DaemonReport
@@ -31,7 +31,7 @@ FOLLOW_S = 0.5
 
 def configure(parser: Parser) -> None:
     """Take what to do about the daemon."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    subcommands = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", parser_class=Parser, required=True)
     for name, summary in (
         ("start", "start it in the background; says so when it runs already"),
         ("stop", "let it finish what it is doing, and end"),
@@ -40,18 +40,18 @@ def configure(parser: Parser) -> None:
         ("logs", "show the end of its log"),
         ("run", "run in the foreground, for a service supervisor"),
     ):
-        verb = add_verb(verbs, name, summary)
+        subcommand = add_subcommand(subcommands, name, summary)
         if name == "logs":
-            verb.add_argument("-n", "--lines", type=count, default=50, help="the last N lines (50)")
-            verb.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
-        shared(verb, top=False)
+            subcommand.add_argument("-n", "--lines", type=count, default=50, help="the last N lines (50)")
+            subcommand.add_argument("-f", "--follow", action="store_true", help="go on showing what is added")
+        shared(subcommand, top=False)
 
 
 def run(line: Namespace) -> int:
     """Start, stop or watch the daemon."""
     chosen = invocation.settings_of(line)
     out = Output.of(line)
-    match line.verb:
+    match line.subcommand:
         case "start":
             return _started(control.start(chosen), out)
         case "restart":

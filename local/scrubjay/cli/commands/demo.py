@@ -87,26 +87,26 @@ def configure(parser: Parser) -> None:
 
 def run(line: Namespace) -> int:
     """Show it. Everything is removed at the end, also after a failure or Ctrl-C, unless told to keep it."""
-    told = Console(highlight=False, emoji=False)
+    console = Console(highlight=False, emoji=False)
     conversation = of_locomo(Path(line.locomo), line.only) if line.locomo else sample()
     folder = Path(tempfile.mkdtemp(prefix="scrubjay-demo-"))
     try:
         chosen = settings_in(folder, line)
         try:
-            _show(told, chosen, conversation)
+            _show(console, chosen, conversation)
         finally:
             stopped = control.stop(chosen)
     finally:
         if line.keep:
-            told.print(layout.dim(f"kept: scrubjay --home {folder} stats"), soft_wrap=True)
+            console.print(layout.dim(f"kept: scrubjay --home {folder} stats"), soft_wrap=True)
         else:
             shutil.rmtree(folder)
     if stopped.daemon is None or stopped.killed:
         raise UnavailableError("the demo's daemon did not stop when asked", hint=KEEP_HINT)
-    told.print(_step(5, "The daemon has stopped", "" if line.keep else "nothing is left behind"))
-    told.print()
-    told.print(Text("Now with your own:", style="bold"))
-    told.print(_under(Text("scrubjay init\nscrubjay import ~/.claude/projects\nscrubjay recall “…”")))
+    console.print(_step(5, "The daemon has stopped", "" if line.keep else "nothing is left behind"))
+    console.print()
+    console.print(Text("Now with your own:", style="bold"))
+    console.print(_under(Text("scrubjay init\nscrubjay import ~/.claude/projects\nscrubjay recall “…”")))
     return 0
 
 
@@ -163,29 +163,31 @@ def questions_of(asked: Sequence[dict[str, Any]]) -> tuple[Question, ...]:
     )
 
 
-def _show(told: Console, chosen: Settings, conversation: Conversation) -> None:
-    told.print(Text("scrubjay", style="bold").append(f": {conversation.title}, on a throwaway store", style="not bold"))
-    told.print()
+def _show(console: Console, chosen: Settings, conversation: Conversation) -> None:
+    console.print(
+        Text("scrubjay", style="bold").append(f": {conversation.title}, on a throwaway store", style="not bold")
+    )
+    console.print()
     began = time.perf_counter()
     with _busy("starting the daemon"):
         running = control.start(chosen).daemon
-    told.print(_step(1, "A daemon starts", _seconds(began)))
-    told.print(_under(Text(f"process {running.pid}, http://{running.host}:{running.port}")))
-    told.print()
+    console.print(_step(1, "A daemon starts", _seconds(began)))
+    console.print(_under(Text(f"process {running.pid}, http://{running.host}:{running.port}")))
+    console.print()
     speaker = client.discover(chosen.data_dir)
     if speaker is None:
         raise UnavailableError("the demo's daemon started, then ended by itself", hint=KEEP_HINT)
     transport = transports.DaemonTransport(chosen.store_path, speaker)
     try:
-        line_of = _take_in(told, transport, conversation)
-        _learn(told, transport, chosen)
-        _learned(told, transport)
-        _ask(told, transport, conversation.questions, line_of)
+        line_of = _take_in(console, transport, conversation)
+        _learn(console, transport, chosen)
+        _learned(console, transport)
+        _ask(console, transport, conversation.questions, line_of)
     finally:
         transport.close()
 
 
-def _take_in(told: Console, transport: transports.Transport, conversation: Conversation) -> dict[str, str]:
+def _take_in(console: Console, transport: transports.Transport, conversation: Conversation) -> dict[str, str]:
     """Send the conversation in. Returns the line that each event was, by the event's id."""
     began = time.perf_counter()
     redactions: Counter[str] = Counter()
@@ -205,12 +207,12 @@ def _take_in(told: Console, transport: transports.Transport, conversation: Conve
     said = f"{words.counted(stats.events, 'message')} in {words.counted(stats.sessions, 'session')}"
     if stats.oldest is not None and stats.newest is not None:
         said += f", {times.day(stats.oldest)} – {times.day(stats.newest)}"
-    told.print(_step(2, "A conversation goes in", took))
-    told.print(_under(Text(said)))
+    console.print(_step(2, "A conversation goes in", took))
+    console.print(_under(Text(said)))
     if redactions:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(redactions.items()))
-        told.print(_under(Text(f"hidden before anything was written: {kinds}", style="yellow")))
-    told.print()
+        console.print(_under(Text(f"hidden before anything was written: {kinds}", style="yellow")))
+    console.print()
     return line_of
 
 
@@ -224,7 +226,7 @@ def _all_events(transport: transports.Transport) -> Iterator[Event]:
             return
 
 
-def _learn(told: Console, transport: transports.Transport, chosen: Settings) -> None:
+def _learn(console: Console, transport: transports.Transport, chosen: Settings) -> None:
     began = time.perf_counter()
     left = draining.settled(transport, output.Output(json=False, quiet=False))
     if left.to_learn or left.to_embed:
@@ -239,16 +241,16 @@ def _learn(told: Console, transport: transports.Transport, chosen: Settings) -> 
             hint="scrubjay demo without --locomo shows what should happen",
         )
     types = ", ".join(f"{number} {name}" for name, number in sorted(stats.by_type.items(), key=lambda kv: -kv[1]))
-    told.print(_step(3, "It learns, without a language model", f"{_seconds(began)}"))
-    told.print(_under(Text(f"{words.counted(stats.memories, 'memory', 'memories')}: {types}")))
+    console.print(_step(3, "It learns, without a language model", f"{_seconds(began)}"))
+    console.print(_under(Text(f"{words.counted(stats.memories, 'memory', 'memories')}: {types}")))
     if stats.space is None:
         absent = f"the embedding model {chosen.model} is not installed: recall by words only (scrubjay models pull)"
-        told.print(_under(Text(absent, style="yellow")))
+        console.print(_under(Text(absent, style="yellow")))
     else:
-        told.print(_under(Text(f"{stats.embedded:,} texts embedded on this machine", style="dim")))
+        console.print(_under(Text(f"{stats.embedded:,} texts embedded on this machine", style="dim")))
 
 
-def _learned(told: Console, transport: transports.Transport) -> None:
+def _learned(console: Console, transport: transports.Transport) -> None:
     """Show the memory of each type that matters most, with the words it was read from."""
     for type_ in SHOWN_TYPES:
         page: api.ListResponse = transport.call("list", api.ListRequest(type=type_, limit=200))
@@ -256,9 +258,9 @@ def _learned(told: Console, transport: transports.Transport) -> None:
         if best is None:
             continue
         answer: api.WhyResponse = transport.call("why", api.RefRequest(ref=best.memory.id))
-        told.print()
+        console.print()
         head = Text(f"{type_.value}  ", style="green").append(words.one_line(best.memory.content, 300), style="bold")
-        told.print(_under(head))
+        console.print(_under(head))
         for source in answer.sources[:1]:
             event = source.events[0]
             said = api.Quote(
@@ -269,14 +271,14 @@ def _learned(told: Console, transport: transports.Transport) -> None:
                 speaker=event.speaker,
                 text=source.grip.excerpt,
             )
-            told.print(_under(Text("↳ ", style="dim").append_text(hits.quote(said))))
-    told.print()
+            console.print(_under(Text("↳ ", style="dim").append_text(hits.quote(said))))
+    console.print()
 
 
 def _ask(
-    told: Console, transport: transports.Transport, questions: Sequence[Question], line_of: Mapping[str, str]
+    console: Console, transport: transports.Transport, questions: Sequence[Question], line_of: Mapping[str, str]
 ) -> None:
-    told.print(_step(4, "Five questions", "answered from what was said, on this machine"))
+    console.print(_step(4, "Five questions", "answered from what was said, on this machine"))
     transport.call("recall", api.RecallRequest(query=questions[0].text, limit=1))  # it warms the models up
     proved = 0
     for question in questions:
@@ -287,17 +289,19 @@ def _ask(
             raise UnavailableError(f"recall found nothing for “{question.text}”", hint=KEEP_HINT)
         right = next((rank for rank, hit in enumerate(answer.hits) if rests_on(hit, question.lines, line_of)), None)
         proved += right is not None
-        told.print()
-        told.print(_under(Text(question.text, style="bold magenta").append(f"   {took:.0f} ms", style="dim not bold")))
+        console.print()
+        console.print(
+            _under(Text(question.text, style="bold magenta").append(f"   {took:.0f} ms", style="dim not bold"))
+        )
         for rank, hit in enumerate(answer.hits[: 1 if right is None else right + 1]):
-            told.print(_under(hits.hit(hit, rank + 1, note="✓ answers it" if rank == right else "")))
+            console.print(_under(hits.hit(hit, rank + 1, note="✓ answers it" if rank == right else "")))
         if right is None:
-            told.print(
+            console.print(
                 _under(Padding(layout.dim(f"not found; the answer: {words.clean(question.answer)}"), (0, 0, 0, 4)))
             )
-    told.print()
-    told.print(_under(Text(f"{proved} of {len(questions)} found among the first {HITS}", style="dim")))
-    told.print()
+    console.print()
+    console.print(_under(Text(f"{proved} of {len(questions)} found among the first {HITS}", style="dim")))
+    console.print()
 
 
 def rests_on(hit: api.Hit, lines: Collection[str], line_of: Mapping[str, str]) -> bool:

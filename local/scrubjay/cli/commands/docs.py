@@ -73,14 +73,14 @@ def linked(text: str) -> str:
     A link to a document that is not shipped says where that is: in the project's source.
     """
 
-    def told(link: re.Match[str]) -> str:
+    def replacement(link: re.Match[str]) -> str:
         label, name, section = link[1], link[2], link[3] or ""
         if name not in PAGES:
             return f"{label} (docs/{name}.md, in the source of scrubjay)"
         about = f", section “{section.removeprefix('#').replace('-', ' ')}”" if section else ""
         return f"`scrubjay docs {name}`{about}" if label == f"{name}.md" else f"{label} (`scrubjay docs {name}`{about})"
 
-    return _LINK.sub(told, text)
+    return _LINK.sub(replacement, text)
 
 
 def _rendered(text: str) -> RenderableType:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrubjay import api
 from scrubjay.cli import invocation, render
-from scrubjay.cli.arguments import Parser, add_verb, count, shared, text
+from scrubjay.cli.arguments import Parser, add_subcommand, count, shared, text
 from scrubjay.cli.output import Output
 
 if TYPE_CHECKING:
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 def configure(parser: Parser) -> None:
     """Take what to do about which job."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=False)
-    listed = add_verb(verbs, "list", "show how each job is")
-    history = add_verb(verbs, "history", "show the last runs, newest first")
+    subcommands = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", parser_class=Parser, required=False)
+    listed = add_subcommand(subcommands, "list", "show how each job is")
+    history = add_subcommand(subcommands, "history", "show the last runs, newest first")
     history.add_argument("name", nargs="?", type=text, metavar="NAME", help="only of this job")
     history.add_argument("-n", "--limit", type=count, default=20, help="at most this many runs (20)")
-    run_ = add_verb(verbs, "run", "run a job now, and say how that went")
-    pause = add_verb(verbs, "pause", "leave a job alone until it is resumed, also after a restart")
-    resume = add_verb(verbs, "resume", "have a paused job look for work again")
-    for verb in (run_, pause, resume):
-        verb.add_argument("name", type=text, metavar="NAME", help="the job")
-    for verb in (listed, history, run_, pause, resume):
-        shared(verb, top=False)
+    run_ = add_subcommand(subcommands, "run", "run a job now, and say how that went")
+    pause = add_subcommand(subcommands, "pause", "leave a job alone until it is resumed, also after a restart")
+    resume = add_subcommand(subcommands, "resume", "have a paused job look for work again")
+    for subcommand in (run_, pause, resume):
+        subcommand.add_argument("name", type=text, metavar="NAME", help="the job")
+    for subcommand in (listed, history, run_, pause, resume):
+        shared(subcommand, top=False)
 
 
 def run(line: Namespace) -> int:
     """List jobs or their runs, or change one. A job that was run and failed gives the exit code 1."""
     out = Output.of(line)
     with invocation.store(line) as transport:
-        if line.verb == "history":
+        if line.subcommand == "history":
             request = api.JobRunsRequest(name=line.name, limit=line.limit)
             history: api.JobRunsResponse = transport.call("job_runs", request)
             out.answer(history, lambda: render.state.job_runs(history.runs))
             return 0
-        if line.verb == "run":
+        if line.subcommand == "run":
             ran: api.JobRun = transport.call("run_job", api.JobRequest(name=line.name))
             out.answer(ran, lambda: render.state.job_runs((ran,)))
             return 0 if ran.error is None else 1
         answer: api.JobsResponse
-        if line.verb in {"pause", "resume"}:
-            answer = transport.call(f"{line.verb}_job", api.JobRequest(name=line.name))
+        if line.subcommand in {"pause", "resume"}:
+            answer = transport.call(f"{line.subcommand}_job", api.JobRequest(name=line.name))
         else:
             answer = transport.call("jobs", api.Nothing())
     out.answer(answer, lambda: render.state.jobs(answer.jobs))

