@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import anyio
@@ -134,6 +135,20 @@ class Counter:
             raise self.error
 
 
+async def test_a_job_woken_many_times_in_a_moment_runs_once_and_again_for_what_comes_later(
+    service: Application,
+) -> None:
+    counter = Counter()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        for times in (1, 2, 3):
+            for _ in range(20):
+                scheduler.wake("counter")
+            await until(partial(job_ran, service, "counter", times))
+
+    assert counter.runs == 3
+
+
 async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Application) -> None:
     counter = Counter()
     async with scheduled(service) as scheduler:
@@ -150,8 +165,8 @@ async def test_a_job_of_a_package_runs_as_those_of_the_core_do(service: Applicat
     assert "counter" not in [found.name for found in await service.scheduler.jobs()]
 
 
-async def job_ran(service: Application, name: str) -> bool:
-    return (await job(service, name)).runs > 0
+async def job_ran(service: Application, name: str, times: int = 1) -> bool:
+    return (await job(service, name)).runs >= times
 
 
 async def test_a_paused_job_is_left_alone_until_it_is_resumed_also_after_a_restart(opened: Opener) -> None:
