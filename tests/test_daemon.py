@@ -1,4 +1,4 @@
-"""The HTTP door in process, and the daemon as a real process: what comes in, who may come in, what survives."""
+"""The HTTP transport in process, and the daemon as a real process: what comes in, who may come in, what survives."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Late:
 
 
 @contextlib.contextmanager
-def opened_door(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> Iterator[TestClient]:
+def opened_client(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> Iterator[TestClient]:
     late = Late()
     client = TestClient(late, base_url=f"http://{HOST}", headers={"Authorization": f"Bearer {TOKEN}"})
     with client:
@@ -89,9 +89,9 @@ def opened_door(folder: Path, warnings: Iterable[str] = (), **changes: Any) -> I
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A door with a body limit of 100 kB and one memory called `cat`."""
-    with opened_door(tmp_path_factory.mktemp("door"), policy=SMALL, warnings=("port 7377 is taken",)) as client:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client of a service with a body limit of 100 kB and one memory called `cat`."""
+    with opened_client(tmp_path_factory.mktemp("http"), policy=SMALL, warnings=("port 7377 is taken",)) as client:
         added = client.post("/v1/memories", json={"content": "The cat is called Mog", "name": "cat"})
         assert added.status_code == 201
         yield client
@@ -117,43 +117,43 @@ def assert_problem(response: Any, status: int, code: str) -> dict[str, Any]:
 # What comes in
 
 
-def test_a_memory_goes_in_and_comes_back_by_its_name(door: TestClient) -> None:
-    answer = door.get("/v1/memories/cat")
+def test_a_memory_goes_in_and_comes_back_by_its_name(client: TestClient) -> None:
+    answer = client.get("/v1/memories/cat")
 
     assert answer.status_code == 200
     assert answer.json()["memory"]["content"] == "The cat is called Mog"
 
 
 @pytest.mark.parametrize("name", ["work/ideas", "100% sure?", "ünïcode 猫 #1", "a b+c", "x/why"])
-def test_a_name_with_characters_of_urls_is_reached_by_its_path(door: TestClient, name: str) -> None:
-    door.post("/v1/memories", json={"content": f"what {name} says", "name": name})
+def test_a_name_with_characters_of_urls_is_reached_by_its_path(client: TestClient, name: str) -> None:
+    client.post("/v1/memories", json={"content": f"what {name} says", "name": name})
 
-    answer = door.get(path_of("/v1/memories/{ref}", ref=name))
+    answer = client.get(path_of("/v1/memories/{ref}", ref=name))
 
     assert answer.json()["memory"]["name"] == name
 
 
-def test_a_query_string_carries_numbers_enums_and_switches(door: TestClient) -> None:
-    answer = door.get("/v1/memories?limit=1&type=fact")
+def test_a_query_string_carries_numbers_enums_and_switches(client: TestClient) -> None:
+    answer = client.get("/v1/memories?limit=1&type=fact")
 
     assert answer.status_code == 200
     assert len(answer.json()["entries"]) == 1
 
 
-def test_events_are_answered_202_with_their_ids(door: TestClient) -> None:
-    answer = door.post("/v1/events", json={"events": [event(1), event(2)]})
+def test_events_are_answered_202_with_their_ids(client: TestClient) -> None:
+    answer = client.post("/v1/events", json={"events": [event(1), event(2)]})
 
     assert answer.status_code == 202
     assert len(set(answer.json()["ids"])) == 2
 
 
-def test_a_lone_surrogate_as_agents_send_it_is_replaced_and_nothing_is_lost(door: TestClient) -> None:
+def test_a_lone_surrogate_as_agents_send_it_is_replaced_and_nothing_is_lost(client: TestClient) -> None:
     body = b'{"events":[{"agent":"a","session_id":"lone","type":"note","text":"cut \\ud83d off \\ud83d\\ude00"}]}'
 
-    answer = door.post("/v1/events", content=body)
+    answer = client.post("/v1/events", content=body)
 
     assert answer.status_code == 202
-    stored = door.get("/v1/events?session_id=lone").json()["events"]
+    stored = client.get("/v1/events?session_id=lone").json()["events"]
     assert [each["text"] for each in stored] == ["cut \ufffd off \U0001f600"]
 
 
@@ -172,55 +172,55 @@ def test_only_lone_surrogates_are_replaced(text: bytes, value: str) -> None:
     assert decoded(text) == value
 
 
-def test_a_file_is_imported_as_base64_in_json_or_as_the_body_itself(door: TestClient) -> None:
+def test_a_file_is_imported_as_base64_in_json_or_as_the_body_itself(client: TestClient) -> None:
     text = b"# Notes\n\nWe decided to use SQLite for storage.\n"
 
-    first = door.post("/v1/import", json={"name": "n.md", "data": base64.b64encode(text).decode()})
-    again = door.post("/v1/import?name=n.md", content=text, headers={"Content-Type": "text/markdown"})
+    first = client.post("/v1/import", json={"name": "n.md", "data": base64.b64encode(text).decode()})
+    again = client.post("/v1/import?name=n.md", content=text, headers={"Content-Type": "text/markdown"})
 
     assert (first.status_code, again.status_code) == (200, 200)
     assert again.json()["format"] == first.json()["format"]
     assert (again.json()["events"], again.json()["memories"]) == (0, 0)
 
 
-def test_the_export_is_lines_of_json(door: TestClient) -> None:
-    answer = door.get("/v1/export")
+def test_the_export_is_lines_of_json(client: TestClient) -> None:
+    answer = client.get("/v1/export")
 
     assert answer.headers["content-type"] == "application/x-ndjson"
     assert all(isinstance(json.loads(line), dict) for line in answer.text.splitlines())
     assert "The cat is called Mog" in answer.text
 
 
-def test_forget_reads_its_switch_from_the_query_and_refuses_a_body_it_would_have_to_ignore(door: TestClient) -> None:
-    door.post("/v1/memories", json={"content": "Erase me", "name": "gone"})
+def test_forget_reads_its_switch_from_the_query_and_refuses_a_body_it_would_have_to_ignore(client: TestClient) -> None:
+    client.post("/v1/memories", json={"content": "Erase me", "name": "gone"})
 
-    refused = door.request("DELETE", "/v1/memories/gone", json={"keep_sources": True})
-    forgotten = door.delete("/v1/memories/gone?keep_sources=true")
+    refused = client.request("DELETE", "/v1/memories/gone", json={"keep_sources": True})
+    forgotten = client.delete("/v1/memories/gone?keep_sources=true")
 
     assert_problem(refused, 400, "invalid")
     assert forgotten.status_code == 200
     assert len(forgotten.json()["forgotten"]) == 1
 
 
-def test_status_carries_the_warnings_of_the_door(door: TestClient) -> None:
-    assert "port 7377 is taken" in door.get("/v1/status").json()["warnings"]
+def test_status_carries_the_warnings_of_the_door(client: TestClient) -> None:
+    assert "port 7377 is taken" in client.get("/v1/status").json()["warnings"]
 
 
-def test_the_document_served_is_the_generated_one(door: TestClient) -> None:
-    answer = door.get("/openapi.json").json()
+def test_the_document_served_is_the_generated_one(client: TestClient) -> None:
+    answer = client.get("/openapi.json").json()
 
     assert answer["info"]["version"] == "1.2.3"
     assert {route.path for route in ROUTES} <= set(answer["paths"])
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-def test_every_operation_has_a_route_that_refuses_a_field_it_does_not_have(door: TestClient, route: Route) -> None:
+def test_every_operation_has_a_route_that_refuses_a_field_it_does_not_have(client: TestClient, route: Route) -> None:
     path = route.path.replace("{ref}", "cat").replace("{key}", "name")
 
     if route.takes_query:
-        answer = door.request(route.method, path, params={"nonsense": "1"})
+        answer = client.request(route.method, path, params={"nonsense": "1"})
     else:
-        answer = door.request(route.method, path, json={"nonsense": 1})
+        answer = client.request(route.method, path, json={"nonsense": 1})
 
     assert "nonsense" in assert_problem(answer, 400, "invalid")["detail"]
 
@@ -284,35 +284,35 @@ BAD_INPUT: list[tuple[str, str, str, bytes | dict[str, Any] | None, int, str]] =
 
 
 @pytest.mark.parametrize("row", BAD_INPUT, ids=[row[0] for row in BAD_INPUT])
-def test_bad_input_is_named_and_changes_nothing(door: TestClient, row: tuple[Any, ...]) -> None:
+def test_bad_input_is_named_and_changes_nothing(client: TestClient, row: tuple[Any, ...]) -> None:
     _, method, path, body, status, code = row
-    before = door.get("/v1/stats").json()
+    before = client.get("/v1/stats").json()
     content = json.dumps(body).encode() if isinstance(body, dict) else body
 
-    answer = door.request(method, path, content=content, headers={"Content-Type": "application/json"})
+    answer = client.request(method, path, content=content, headers={"Content-Type": "application/json"})
 
     assert_problem(answer, status, code)
-    assert door.get("/v1/stats").json() == before
+    assert client.get("/v1/stats").json() == before
 
 
 @pytest.mark.parametrize(
     "query", ['"', "*", "NEAR(", "a NEAR/0 b", "-", "content:x", "') OR 1=1 --", "AND", "^", "{x}", "\x00", "a" * 7_999]
 )
-def test_search_syntax_in_a_question_is_text(door: TestClient, query: str) -> None:
-    assert door.post("/v1/recall", json={"query": query}).status_code == 200
+def test_search_syntax_in_a_question_is_text(client: TestClient, query: str) -> None:
+    assert client.post("/v1/recall", json={"query": query}).status_code == 200
 
 
-def test_a_body_without_a_length_is_bounded_too(door: TestClient) -> None:
+def test_a_body_without_a_length_is_bounded_too(client: TestClient) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(50):
             yield b"x" * 10_000
 
-    assert_problem(door.post("/v1/recall", content=endless()), 413, "too_large")
+    assert_problem(client.post("/v1/recall", content=endless()), 413, "too_large")
 
 
 @pytest.mark.parametrize("path", ["/v1/stats", "/v1/memories/cat"], ids=["a fixed path", "one with a parameter"])
-def test_head_is_answered_as_get_is(path: str, door: TestClient) -> None:
-    got, head = door.get(path), door.head(path)
+def test_head_is_answered_as_get_is(path: str, client: TestClient) -> None:
+    got, head = client.get(path), client.head(path)
 
     assert (got.status_code, head.status_code) == (200, 200)
     assert head.headers["content-type"] == got.headers["content-type"] == "application/json"
@@ -325,8 +325,8 @@ def test_no_path_with_a_parameter_is_asked_for_before_a_fixed_one_that_it_covers
         assert not [other for other in ROUTES if "{" not in other.path and shape.fullmatch(other.path)]
 
 
-def test_405_says_what_is_allowed(door: TestClient) -> None:
-    answer = door.request("PATCH", "/v1/events")
+def test_405_says_what_is_allowed(client: TestClient) -> None:
+    answer = client.request("PATCH", "/v1/events")
 
     assert_problem(answer, 405, "invalid")
     assert {"GET", "POST"} <= {method.strip() for method in answer.headers["allow"].split(",")}
@@ -336,31 +336,31 @@ def test_405_says_what_is_allowed(door: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_the_probes_answer_without_a_token(door: TestClient, path: str) -> None:
-    answer = door.get(path, headers={"Authorization": ""})
+def test_the_probes_answer_without_a_token(client: TestClient, path: str) -> None:
+    answer = client.get(path, headers={"Authorization": ""})
 
     assert answer.status_code == 200
 
 
 def test_readyz_says_that_the_store_stopped_writing_after_the_disk_failed(tmp_path: Path) -> None:
-    with opened_door(tmp_path) as door:
-        assert door.get("/readyz").json() == {"ready": True, "instance": "this-run"}
-        assert door.portal is not None
+    with opened_client(tmp_path) as client:
+        assert client.get("/readyz").json() == {"ready": True, "instance": "this-run"}
+        assert client.portal is not None
         with pytest.raises(UnavailableError):
-            door.portal.call(door.app_state["service"].store.write, lambda tx: tx._context.connection.close())
+            client.portal.call(client.app_state["service"].store.write, lambda tx: tx._context.connection.close())
 
-        answer = door.get("/readyz", headers={"Authorization": ""})
+        answer = client.get("/readyz", headers={"Authorization": ""})
 
         assert answer.status_code == 503
         assert answer.json()["ready"] is False
         assert "stopped writing memory.db after the disk failed" in answer.json()["reason"]
-        assert_problem(door.post("/v1/memories", json={"content": "late"}), 503, "unavailable")
+        assert_problem(client.post("/v1/memories", json={"content": "late"}), 503, "unavailable")
 
 
-def test_health_says_which_run_this_is(door: TestClient) -> None:
+def test_health_says_which_run_this_is(client: TestClient) -> None:
     expected = {"ok": True, "pid": os.getpid(), "version": "1.2.3", "instance": "this-run"}
 
-    assert door.get("/healthz").json() == expected
+    assert client.get("/healthz").json() == expected
 
 
 @pytest.mark.parametrize(
@@ -369,8 +369,8 @@ def test_health_says_which_run_this_is(door: TestClient) -> None:
     ids=["none", "no value", "empty", "longer", "shorter", "no scheme", "other scheme", "not ascii"],
 )
 @pytest.mark.parametrize("path", ["/v1/stats", "/v1/export", "/openapi.json", "/nothing", "/healthz/"])
-def test_no_token_no_answer(door: TestClient, path: str, authorization: str) -> None:
-    answer = door.get(path, headers={b"Authorization": authorization.encode()})
+def test_no_token_no_answer(client: TestClient, path: str, authorization: str) -> None:
+    answer = client.get(path, headers={b"Authorization": authorization.encode()})
 
     assert_problem(answer, 401, "unauthenticated")
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -395,9 +395,9 @@ def test_no_token_no_answer(door: TestClient, path: str, authorization: str) -> 
 )
 @pytest.mark.parametrize("path", ["/v1/stats", "/healthz"])
 def test_only_a_host_header_that_names_this_daemon_is_served(
-    door: TestClient, path: str, host: str, status: int
+    client: TestClient, path: str, host: str, status: int
 ) -> None:
-    answer = door.get(path, headers={"Host": host})
+    answer = client.get(path, headers={"Host": host})
 
     assert answer.status_code == status
     if status == 403:
@@ -418,15 +418,15 @@ def test_only_a_host_header_that_names_this_daemon_is_served(
         ("chrome-extension://abc", 403),
     ],
 )
-def test_only_our_own_origin_is_served(door: TestClient, origin: str, status: int) -> None:
-    answer = door.get("/v1/stats", headers={"Origin": origin})
+def test_only_our_own_origin_is_served(client: TestClient, origin: str, status: int) -> None:
+    answer = client.get("/v1/stats", headers={"Origin": origin})
 
     assert answer.status_code == status
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_a_preflight_gets_no_permission(door: TestClient) -> None:
-    answer = door.options(
+def test_a_preflight_gets_no_permission(client: TestClient) -> None:
+    answer = client.options(
         "/v1/recall", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
     )
 

@@ -18,7 +18,7 @@ from scrubjay.api.operations import OPERATIONS, Kind
 from scrubjay.transports.http.openapi import document
 from scrubjay.transports.http.routes import ROUTES, Route
 from scrubjay_shared.errors import KINDS
-from test_daemon import opened_door
+from test_daemon import opened_client
 
 DOCUMENT: dict[str, Any] = json.loads(msgspec.json.encode(document("1.2.3")))
 UNARY = [route for route in ROUTES if OPERATIONS[route.operation].kind is Kind.UNARY]
@@ -174,8 +174,8 @@ def test_the_probes_need_no_token(path: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with opened_door(tmp_path_factory.mktemp("openapi")) as client:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with opened_client(tmp_path_factory.mktemp("openapi")) as client:
         yield client
 
 
@@ -194,8 +194,8 @@ TAKES_WHAT_A_TYPE_CANNOT_SAY = {
     [route for route in UNARY if route.operation not in TAKES_WHAT_A_TYPE_CANNOT_SAY],
     ids=lambda route: route.operation,
 )
-def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, route: Route) -> None:
-    operation = schemathesis.openapi.from_dict(door.get("/openapi.json").json())[route.path][route.method]
+def test_a_request_that_the_document_allows_is_not_refused(client: TestClient, route: Route) -> None:
+    operation = schemathesis.openapi.from_dict(client.get("/openapi.json").json())[route.path][route.method]
     refused: list[str] = []
 
     @hypothesis.settings(
@@ -208,8 +208,8 @@ def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, rou
     )
     @hypothesis.given(case=operation.as_strategy())
     def ask(case: Any) -> None:
-        sent = case.as_transport_kwargs(base_url=str(door.base_url))
-        response = door.request(**{key: value for key, value in sent.items() if key not in {"cookies", "headers"}})
+        sent = case.as_transport_kwargs(base_url=str(client.base_url))
+        response = client.request(**{key: value for key, value in sent.items() if key not in {"cookies", "headers"}})
         # Metadata is free JSON, whose whole numbers no schema of the document bounds: the one documented refusal.
         if response.status_code not in {200, 201, 202, 204, 404, 409} and "number beyond 2^63" not in response.text:
             refused.append(f"{response.status_code} {response.text}")
@@ -226,5 +226,5 @@ def test_a_request_that_the_document_allows_is_not_refused(door: TestClient, rou
         ("/v1/events", {"events": [{"agent": "a", "session_id": "s", "type": "note", "text": "x", "ts": 5.0}]}),
     ],
 )
-def test_a_whole_number_may_be_written_with_a_point(door: TestClient, path: str, body: dict[str, Any]) -> None:
-    assert door.post(path, json=body).status_code in {200, 202}
+def test_a_whole_number_may_be_written_with_a_point(client: TestClient, path: str, body: dict[str, Any]) -> None:
+    assert client.post(path, json=body).status_code in {200, 202}
