@@ -75,10 +75,10 @@ def opened_client(folder: Path, warnings: Iterable[str] = (), **changes: Any) ->
         service = client.portal.call(open_service)
         client.app_state["service"] = service
 
-        async def told() -> list[str]:
+        async def current_warnings() -> list[str]:
             return warnings
 
-        service.warnings.append(told)
+        service.warnings.append(current_warnings)
         late.app = create_app(
             service, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3", instance="this-run", **changes
         )

@@ -71,7 +71,7 @@ async def tell(service: Application, *texts: str, session: str = "s1") -> tuple[
     return (await service.call(PERSON, "ingest", api.IngestRequest(events=events))).ids
 
 
-async def told(service: Application) -> list[str]:
+async def event_texts(service: Application) -> list[str]:
     page = await service.call(PERSON, "events", api.EventsRequest(limit=500))
     return [event.text for event in page.events]
 
@@ -142,7 +142,7 @@ async def test_an_empty_file_becomes_a_store(opened: Opener, store_path: Path) -
     store_path.touch()
 
     async with opened() as service:
-        assert await told(service) == []
+        assert await event_texts(service) == []
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ async def test_a_store_refused_once_opens_when_its_cause_is_gone(opened: Opener,
     store_path.write_bytes(whole)
 
     async with opened() as service:
-        assert len(await told(service)) == 40
+        assert len(await event_texts(service)) == 40
 
 
 # --- migrations ---------------------------------------------------------------------------------------------------------
@@ -418,13 +418,13 @@ async def test_the_same_process_cannot_open_it_twice_but_again_after_closing(ope
                 pass
 
     async with opened() as service:
-        assert await told(service) == []
+        assert await event_texts(service) == []
 
 
 async def test_a_closed_store_says_so(opened: Opener) -> None:
     async with opened() as service:
         await service.close()
-        for call in (tell(service, "x"), told(service)):
+        for call in (tell(service, "x"), event_texts(service)):
             with pytest.raises(UnavailableError, match="closed"):
                 await call
 
@@ -467,7 +467,7 @@ async def test_a_write_that_fails_takes_no_number_and_nobody_elses_write(service
     outcomes = await asyncio.gather(*writes[:30], *failing, *writes[30:], return_exceptions=True)
 
     assert sum(isinstance(outcome, InvalidError) for outcome in outcomes) == 10
-    assert sorted(await told(service)) == sorted(f"text {n}" for n in range(60))
+    assert sorted(await event_texts(service)) == sorted(f"text {n}" for n in range(60))
     assert await lane(service) == list(range(1, 61))
 
 
@@ -495,11 +495,11 @@ async def test_a_full_disk_says_so_and_loses_nothing_that_was_acknowledged(opene
             await tell(service, "too much " * 100_000)
 
         assert "free some disk space" in refused.value.hint
-        assert await told(service) == ["before"]
+        assert await event_texts(service) == ["before"]
         await cap(service, 0)
         await tell(service, "after")
     async with opened() as service:
-        assert await told(service) == ["before", "after"]
+        assert await event_texts(service) == ["before", "after"]
         assert await lane(service) == [1, 2]
 
 
@@ -511,7 +511,7 @@ async def test_a_write_too_large_for_the_disk_does_not_fail_the_small_ones_besid
     outcomes = await asyncio.gather(*small[:10], large, *small[10:], return_exceptions=True)
 
     assert [type(outcome) for outcome in outcomes if isinstance(outcome, Exception)] == [UnavailableError]
-    assert len(await told(service)) == 20
+    assert len(await event_texts(service)) == 20
     assert await lane(service) == list(range(1, 21))
 
 
@@ -577,7 +577,7 @@ async def test_after_a_disk_that_failed_every_write_is_refused_and_none_waits_fo
     assert {type(outcome) for outcome in outcomes} == {UnavailableError}
     assert "check the disk" in refused.value.hint
     assert "scrubjay daemon stop" in refused.value.hint
-    assert await told(service) == ["before"]
+    assert await event_texts(service) == ["before"]
 
 
 async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: Opener, store_path: Path) -> None:
@@ -590,7 +590,7 @@ async def test_a_store_whose_disk_failed_closes_and_gives_its_lock_back(opened: 
         await service.close()
 
     async with opened() as again:
-        assert await told(again) == ["before"]
+        assert await event_texts(again) == ["before"]
 
 
 async def test_status_says_that_the_store_stopped_writing(service: Application) -> None:
@@ -613,8 +613,8 @@ async def test_a_caller_that_goes_away_does_not_take_its_write_back(service: App
 
     await tell(service, "next")
 
-    assert (await told(service))[-1] == "next"
-    assert await lane(service) == list(range(1, len(await told(service)) + 1))
+    assert (await event_texts(service))[-1] == "next"
+    assert await lane(service) == list(range(1, len(await event_texts(service)) + 1))
 
 
 async def test_a_clock_that_jumps_back_changes_no_order(opened: Opener) -> None:
@@ -865,13 +865,13 @@ async def test_a_backup_made_while_others_write_is_whole_and_restores(
 
     assert kept is not None
     async with opened() as service:
-        found = await told(service)
+        found = await event_texts(service)
         assert {f"before {n}" for n in range(100)} <= set(found)
         assert await lane(service) == list(range(1, len(found) + 1))
         rebuilt = await service.call(PERSON, "rebuild", api.RebuildRequest())
         assert rebuilt.before == rebuilt.after
     async with opened(kept) as service:
-        assert len(await told(service)) == 200
+        assert len(await event_texts(service)) == 200
 
 
 async def test_a_backup_goes_only_where_it_harms_nothing(opened: Opener, store_path: Path, tmp_path: Path) -> None:
@@ -891,7 +891,7 @@ async def test_a_backup_goes_only_where_it_harms_nothing(opened: Opener, store_p
             await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path / "nowhere" / "copy.db")))
         with pytest.raises(InvalidError):
             await service.call(PERSON, "backup", api.PathRequest(path=str(tmp_path)))
-        assert await told(service) == ["hello"]
+        assert await event_texts(service) == ["hello"]
 
 
 async def test_a_restore_is_refused_when_the_store_is_in_use(opened: Opener, store_path: Path, tmp_path: Path) -> None:
@@ -969,7 +969,7 @@ async def test_the_log_of_a_lost_store_is_not_played_into_a_restored_one(
 
     assert not store_path.with_name("memory.db-wal").exists()
     async with opened() as service:
-        assert len(await told(service)) == 40
+        assert len(await event_texts(service)) == 40
 
 
 async def test_a_restore_brings_what_stands_in_the_log_of_the_copy(
@@ -986,7 +986,7 @@ async def test_a_restore_brings_what_stands_in_the_log_of_the_copy(
     file.restore(store_path, copy, file.migrations())
 
     async with opened() as service:
-        assert await told(service) == ["in the log only"]
+        assert await event_texts(service) == ["in the log only"]
 
 
 # --- reading ------------------------------------------------------------------------------------------------------------
@@ -1013,7 +1013,7 @@ async def test_the_file_gets_smaller_after_much_was_forgotten(opened: Opener, st
         assert held > large // 2
         assert await free_bytes(service) <= file.SPARE_PAGES * 4096
         assert store_path.stat().st_size < large // 2
-        assert len(await told(service)) == 10
+        assert len(await event_texts(service)) == 10
     assert check(store_path) == []
 
 
