@@ -14,7 +14,6 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, WorkPolicy, weighted
 from scrubjay.service.application import Application
-from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.settings import ensure_dirs, load
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
@@ -160,24 +159,6 @@ async def test_what_is_half_embedded_is_found_whole_and_said(opened: Opener) -> 
     assert len(half.hits) == 2
     assert "50%" in " ".join(half.notes)
     assert whole.notes == ()
-
-
-@needs_model
-async def test_a_question_is_answered_alike_whichever_thread_ranks(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(models_dir=REAL, model=MODEL) as service:
-        for said_ in ("The kitten naps on the couch", "The server ran out of disk space", "Nora moved to Lisbon"):
-            await service.call(PERSON, "add", MemoryDraft(content=said_))
-        await service.call(PERSON, "settle", api.SettleRequest())
-        question = api.RecallRequest(query="where does the young cat sleep?")
-        usual = await service.call(PERSON, "recall", question)
-        monkeypatch.setattr(IndexMaintainer, "is_current", False)
-        waited = await service.call(PERSON, "recall", question)
-
-    assert usual.mode == waited.mode == "hybrid"
-    assert usual.hits == waited.hits
-    assert usual.hits[0].text == "The kitten naps on the couch"
 
 
 @needs_model

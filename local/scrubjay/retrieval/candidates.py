@@ -118,13 +118,6 @@ def distinct(table: Table, parts: Sequence[npt.NDArray[Any]]) -> Rows:
     return np.flatnonzero(mask[:-1])
 
 
-def placed(table: Table, rows: Rows) -> npt.NDArray[np.int32]:
-    """Return int32 [table + 1]: the place of each of some rows among them; -1 for the others, and for row -1."""
-    place = np.full(len(table) + 1, -1, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    return place
-
-
 def marked(table: Table, rows: Rows) -> Mask:
     """Return a mask over a table of some of its rows."""
     mask = np.zeros(len(table), np.bool_)

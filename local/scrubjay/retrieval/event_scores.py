@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from scrubjay.index.index import Index
 from scrubjay.policy import RecallPolicy
-from scrubjay.retrieval.candidates import CandidateSet, distinct, placed
+from scrubjay.retrieval.candidates import CandidateSet, distinct
 from scrubjay.retrieval.filters import Rows
-from scrubjay.retrieval.lexical import Word, frequencies
+from scrubjay.retrieval.lexical import Word
 from scrubjay.retrieval.query import Floats, Query, asks_how_many, asks_when
 from scrubjay.retrieval.recipe import Recipe, best_of_session
 from scrubjay_shared import scoring, text
@@ -109,15 +109,16 @@ def _windowed(candidates: CandidateSet, rows: Rows, words: Sequence[Word], polic
     for taken, tokens in _window(candidates, "prev", rows, policy):
         windows.append(taken)
         held += tokens
-    needed = distinct(table, windows)
-    place = placed(table, needed)
-    tfs = frequencies(candidates, words, needed, place)
-    together = np.zeros((len(words), len(rows)), np.float32)
-    for window in windows:
-        together += tfs.take(place[window], axis=1)  # -1 is no row, and the last column is zero
+    tfs = np.zeros(len(table) + 1, np.float32)
     found = np.zeros(len(rows), np.float32)
-    for word, tf in zip(words, together, strict=True):
-        found += scoring.bm25_part(tf, held, 1.0, idf=word.idf, k1=policy.k1, b=0.0, long=policy.long_tokens)
+    for word in words:
+        at, tf = word.held[candidates.kind]
+        tfs[at] = tf
+        together = tfs[windows[0]]
+        for window in windows[1:]:
+            together += tfs[window]
+        found += scoring.bm25_part(together, held, 1.0, idf=word.idf, k1=policy.k1, b=0.0, long=policy.long_tokens)
+        tfs[at] = 0
     return found
 
 

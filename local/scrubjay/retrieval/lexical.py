@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from scrubjay.index.index import Index
-from scrubjay.retrieval.candidates import Candidates, CandidateSet, placed
+from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Rows
 from scrubjay.retrieval.query import Floats, Query
 from scrubjay_shared import scoring
@@ -72,23 +71,12 @@ def bm25(
 
 def matched(candidates: CandidateSet, words: Sequence[Word], weight: Callable[[Word], float]) -> Floats:
     """Return of each row considered which share of the query's weight it holds."""
-    rows, total = candidates.rows, sum(map(weight, words))
-    found = np.zeros(len(rows), np.float32)
-    for word, tf in zip(words, frequencies(candidates, words, rows, placed(candidates.table, rows)), strict=True):
-        found[tf[:-1] > 0] += weight(word)
+    table, rows = candidates.table, candidates.rows
+    found, total = np.zeros(len(rows), np.float32), sum(map(weight, words))
+    if len(rows):
+        at = np.full(len(table), -1, np.int32)
+        at[rows] = np.arange(len(rows), dtype=np.int32)
+        for word in words:
+            held = at[word.held[candidates.kind][0]]
+            found[held[held >= 0]] += weight(word)
     return found / np.float32(total or 1)
-
-
-def frequencies(
-    candidates: CandidateSet, words: Sequence[Word], rows: Rows, place: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float32]:
-    """Return float32 [words, rows + 1]: how often rows hold each word. The last column, of no row, is 0.
-
-    `place` is what `placed` says of these rows.
-    """
-    found = np.zeros((len(words), len(rows) + 1), np.float32)
-    for often, word in zip(found, words, strict=True):
-        holders, tf = word.held[candidates.kind]
-        often[place[holders]] = tf
-        often[-1] = 0
-    return found

@@ -136,11 +136,6 @@ class IndexMaintainer:
         await self.indexed()
         await asyncio.to_thread(self.index.clear_vectors)
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the index holds everything that was committed. May be asked from any thread."""
-        return self._gathered is None and self._followed.done()
-
     async def indexed(self) -> None:
         """Return once the index holds everything that was committed before this was called."""
         self._apply()

@@ -3,8 +3,7 @@
 Theory of operation. A request becomes a plan. Then its stages follow, each timed in the answer: the question is
 embedded while, in another thread, its words propose candidates; what meaning adds is fused with them into one ranking;
 a reranking model reorders the first hits; and the texts of those that fit the budget are read in one snapshot. Between
-the words and the meaning the index may change; then the words are asked again. The thread that embeds goes on to rank
-if the words are there by then and the index holds every commit, as is usual; otherwise the event loop waits for them.
+the words and the meaning the index may change; then the words are asked again.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,7 +34,6 @@ from scrubjay.service.references import References
 from scrubjay.store import Store
 from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ScrubjayError
 
 READ_HITS = 16
 """Hits whose texts are read at a time: an answer of the usual size is read at once, and a budget soon spent ends it."""
@@ -44,14 +41,13 @@ READ_HITS = 16
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a question has gathered before it is ranked; `ranking` if all else was there when its vector was."""
+    """What a question has gathered before it is ranked."""
 
     plan: Plan
-    named: Sequence[str] | None = None
+    named: Sequence[str] = ()
     asked: Asked | None = None
     reranker: Reranker | None = None
     prepared: Prepared | None = None
-    ranking: Ranking | None = None
     notes: tuple[str, ...] = ()
     embedded_ms: float = 0.0
 
@@ -89,7 +85,7 @@ class Recall:
         notes = [*await self._references.notes_on(request.project)]
         gathered = await self._gather(plan, began)
         stages["embed"] = gathered.embedded_ms
-        ranking = (gathered.asked and gathered.ranking) or await self._ranked(gathered)
+        ranking = await self._ranked(gathered)
         stages["rank"] = round(_lap(began) - gathered.embedded_ms, 3)
         notes += gathered.notes
         if gathered.reranker is not None:
@@ -114,16 +110,17 @@ class Recall:
     async def _gather(self, plan: Plan, began: float) -> _Gathered:
         """Embed the question while its words propose candidates, and wait for the models that it needs.
 
-        The first question waits for both models: for one beside the other, not for one after the other.
+        The first question waits for both models: for one beside the other, not for one after the other. The vector,
+        which takes longest, is begun first; and its thread does not go on to rank: on a busy machine a thread that has
+        worked for 5 ms waits for the others, while a fresh one is let in at once.
         """
         gathered = _Gathered(plan)
 
         async def embed() -> None:
             if plan.embeds:
-                gathered.asked, note = await self._embedded(plan.query.text, partial(self._go_on, gathered, began))
+                gathered.asked, note = await self._embedded(plan.query.text)
                 gathered.notes += (note,) if note else ()
-            if gathered.ranking is None:
-                gathered.embedded_ms = _lap(began)
+            gathered.embedded_ms = _lap(began)
 
         async def words() -> None:
             await self._maintainer.indexed()
@@ -132,8 +129,9 @@ class Recall:
                 gathered.prepared = await asyncio.to_thread(work)
 
         async def named() -> None:
-            found = await self._store.read(lambda q: q.names.holders([plan.name])) if plan.name else {}
-            gathered.named = list(found.values())
+            if plan.name:
+                found = await self._store.read(lambda q: q.names.holders([plan.name]))
+                gathered.named = list(found.values())
 
         async def load() -> None:
             if plan.reranks:
@@ -146,29 +144,17 @@ class Recall:
             gathered.notes += (f"the hits were not reranked: {error.message}",)
         return gathered
 
-    def _go_on(self, gathered: _Gathered, began: float, asked: Asked) -> None:
-        """Rank in the thread that embedded the question, unless something is to be waited for or seen to first."""
-        if gathered.prepared is None or gathered.named is None or gathered.plan.reranks:
-            return
-        if self._maintainer.is_current and asked.space == self._maintainer.space:
-            gathered.embedded_ms = _lap(began)
-            with suppress(ScrubjayError):  # raised again by `_ranked`, to whoever asks: it is no fault of the model
-                gathered.ranking = self._ranking_of(gathered, asked)
-
     async def _ranked(self, gathered: _Gathered) -> Ranking:
         """Return the hits, as many as are read by a reranking model if there is one."""
-        if gathered.plan.mode == api.Mode.WEIGHTED.value:
+        plan, asked, policy = gathered.plan, gathered.asked, self._policy().recall
+        if plan.mode == api.Mode.WEIGHTED.value:
             await self._place_topics()
-        await self._maintainer.indexed()
-        return await asyncio.to_thread(self._ranking_of, gathered, gathered.asked)
-
-    def _ranking_of(self, gathered: _Gathered, asked: Asked | None) -> Ranking:
-        plan, policy = gathered.plan, self._policy().recall
-        query = replace(plan.query, named=tuple(gathered.named or ()))
+        query = replace(plan.query, named=tuple(gathered.named))
         if asked is not None:
             query = replace(query, vector=asked.vector, cosine_baseline=asked.spread)
         reads = gathered.reranker is not None
-        return rank(
+        work = partial(
+            rank,
             self._maintainer.index,
             query,
             plan.filters,
@@ -179,6 +165,8 @@ class Recall:
             before=policy.window_turns if reads else 0,
             prepared=gathered.prepared,
         )
+        await self._maintainer.indexed()
+        return await asyncio.to_thread(work)
 
     async def _reranked(self, plan: Plan, ranking: Ranking) -> tuple[Ranking, str]:
         """Return the best hits as the reranking model orders the first of them, or as they were and why."""
@@ -206,8 +194,8 @@ class Recall:
                 return tuple(kept), spent, left_out + len(ranked[at + READ_HITS :])
         return tuple(kept), spent, 0
 
-    async def _embedded(self, text: str, then: Callable[[Asked], None]) -> tuple[Asked | None, str]:
-        asked, note = await self._models.embedder.ask(text, then)
+    async def _embedded(self, text: str) -> tuple[Asked | None, str]:
+        asked, note = await self._models.embedder.ask(text)
         if asked is not None and asked.space != self._maintainer.space:
             return None, "the model was changed meanwhile: lexical only"  # the index holds vectors of another by now
         return asked, note
