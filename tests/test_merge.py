@@ -46,7 +46,7 @@ from scrubjay_shared import ops, text
 from scrubjay_shared.clock import MAX_LEAD_MS, Hlc, Millis, millis_of, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.ops import Counter, Field, OpType
-from scrubjay_shared.records import Event, EventType, Grip, MemoryDraft, Op, Role
+from scrubjay_shared.records import Event, EventType, Grip, MemoryDraft, MemoryType, Op, Role
 
 pytestmark = pytest.mark.anyio
 
@@ -469,6 +469,26 @@ async def test_a_value_that_a_newer_version_knows_shows_as_the_default_and_is_ke
         memory = await here.read(lambda q: q.memories.get(id_of(1)))
         assert (memory.type.value, memory.layer.value) == ("fact", "archive")
         (kept,) = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 1))
+        assert kept.data == sent[1]
+
+
+async def test_a_howto_is_shown_as_such_once_the_version_that_knows_it_opens_the_store(tmp_path: Path) -> None:
+    """An older version took the op in, kept it, sent it on, and showed a fact."""
+    sent = op(1, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: {1: "run make dev", 14: NOW, 3: "howto"}})
+    async with device(tmp_path, 1) as store:
+        await take(store, "ab" * 16, [sent])
+        assert (await store.read(lambda q: q.memories.get(id_of(1)))).type is MemoryType.HOWTO
+
+        def as_it_left_them(tx: Transaction) -> None:
+            tx.set_meta("projected", "4")
+            tx.queries.fetch("update memory set type = 'fact'")
+
+        await store.write(as_it_left_them)
+        assert (await store.read(lambda q: q.memories.get(id_of(1)))).type is MemoryType.FACT
+
+    async with device(tmp_path, 1) as store:
+        assert (await store.read(lambda q: q.memories.get(id_of(1)))).type is MemoryType.HOWTO
+        (kept,) = await store.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 1))
         assert kept.data == sent[1]
 
 

@@ -16,6 +16,7 @@ TYPE_SALIENCE: dict[MemoryType, float] = {  # initial salience by type, from the
     MemoryType.INSIGHT: 0.75,
     MemoryType.GOAL: 0.85,
     MemoryType.FACT: 0.55,  # the middle of the specified 0.5-0.6
+    MemoryType.HOWTO: 0.7,  # wrong commands cost as much as ignored wishes: as a preference
     MemoryType.LONG_TERM: 0.7,
     MemoryType.DAILY: 0.5,
     MemoryType.BELIEF: 0.6,

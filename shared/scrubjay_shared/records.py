@@ -111,6 +111,7 @@ class MemoryType(StrEnum):
     INSIGHT = "insight"
     GOAL = "goal"
     FACT = "fact"
+    HOWTO = "howto"
     LONG_TERM = "long_term"
     DAILY = "daily"
     BELIEF = "belief"

@@ -13,7 +13,10 @@ TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it wou
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-TYPES = ("decision", "preference", "insight", "goal", "fact", "long_term", "daily", "belief", "self", "social")
+TYPES = (
+    *("decision", "preference", "insight", "goal", "fact", "howto"),
+    *("long_term", "daily", "belief", "self", "social"),
+)
 KINDS = ("note", "archive", "stored", "observation")
 LAYERS = ("identity", "active", "surfaced", "archive")
 SCOPES = ("session", "project", "user")

@@ -24,8 +24,10 @@ from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, S
 log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
-PROJECTED = "4"
-"""Which projections the tables of a store hold (meta `projected`); one of an older version makes them again."""
+PROJECTED = "5"
+"""Which projections the tables of a store hold (meta `projected`); one of an older version makes them again.
+
+Raised too when a closed set gets another word: a row of an older version holds the default in its place."""
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _FILES = ("", "-wal", "-shm")

@@ -49,7 +49,10 @@ EVENTS_PAGE = 500
 BATCH = 50
 """Events per request: small enough that the bar is seen moving."""
 
-SHOWN_TYPES = (MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.GOAL, MemoryType.INSIGHT, MemoryType.FACT)
+SHOWN_TYPES = (
+    *(MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.GOAL),
+    *(MemoryType.INSIGHT, MemoryType.HOWTO, MemoryType.FACT),
+)
 
 LOCOMO_CATEGORIES = (2, 4, 1, 2, 4)
 """Which kinds of a LoCoMo file's questions are asked, in order: when, what, and what only several turns tell together.
