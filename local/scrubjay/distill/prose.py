@@ -8,7 +8,7 @@ linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
@@ -42,23 +42,28 @@ MAX_UNCLOSED = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """`text[start:end]` of the text it was cut from, without outer white space."""
+class Span:
+    """`text[start:end]` of the text it was cut from."""
 
     start: int
     end: int
 
 
-def sentences(text: str) -> Iterator[Sentence]:
-    """Yield what was said, in order."""
-    for start, end in _paragraphs(text):
-        yield from _cut(text, start, end)
+def sentences(text: str, within: Sequence[Span] | None = None) -> Iterator[Span]:
+    """Yield what was said, in order, without outer white space; within the given spans, None: in all of the text."""
+    for span in (Span(0, len(text)),) if within is None else within:
+        for start, end in _paragraphs(text[span.start : span.end]):
+            yield from _cut(text, span.start + start, span.start + end)
 
 
-class _Blocks:
-    """Which lines lie inside a fence, or inside a tag that is closed further on. Lines come in order."""
+class Blocks:
+    """Which lines lie inside a fence, or inside a tag that is closed further on. Lines come in order.
 
-    def __init__(self, text: str) -> None:
+    `own` are the tags that hold what was said.
+    """
+
+    def __init__(self, text: str, own: Collection[str] = ()) -> None:
+        self._own = own
         self._text = text
         self._fence = ""
         self._until = 0
@@ -75,7 +80,7 @@ class _Blocks:
             self._fence = mark[1] if line.count(mark[1]) == 1 else ""
             return True
         tag = BLOCK_OPEN.match(line)
-        if tag is None or tag[1] in self._unclosed or len(self._unclosed) >= MAX_UNCLOSED:
+        if tag is None or tag[1] in self._own or tag[1] in self._unclosed or len(self._unclosed) >= MAX_UNCLOSED:
             return False
         closed = self._text.find(f"</{tag[1]}>", start)
         if closed < 0:
@@ -87,7 +92,7 @@ class _Blocks:
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of prose paragraphs and list items."""
-    blocks = _Blocks(text)
+    blocks = Blocks(text)
     begin = finish = -1
     position = 0
     for line in text.splitlines(keepends=True):
@@ -118,7 +123,7 @@ def _runs_on(before: str) -> bool:
     return len(last) >= WRAP_COLUMN and not last.endswith((".", "!", "?", ":"))
 
 
-def _cut(text: str, start: int, end: int) -> Iterator[Sentence]:
+def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     begin = start
     for stop in ENDING.finditer(text, start, end):
         upto = stop.end()
@@ -131,8 +136,8 @@ def _cut(text: str, start: int, end: int) -> Iterator[Sentence]:
         yield sentence
 
 
-def _trimmed(text: str, start: int, end: int) -> Sentence | None:
+def _trimmed(text: str, start: int, end: int) -> Span | None:
     piece = text[start:end]
     left = start + len(piece) - len(piece.lstrip())
     right = end - (len(piece) - len(piece.rstrip()))
-    return Sentence(left, right) if left < right else None
+    return Span(left, right) if left < right else None

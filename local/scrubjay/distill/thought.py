@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from scrubjay.dates import find_dates
 from scrubjay.distill.clauses import before_comment, is_quotation, parts, past_fillers, plain_words
 from scrubjay.distill.families import classify
+from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker, tidied
-from scrubjay.distill.prose import Sentence, sentences
+from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.subject import with_subject
 from scrubjay.distill.wording import in_company, requested, sentence_case, validity, worded
 from scrubjay.distill.worth import confidence
@@ -72,13 +73,16 @@ class ParsedText:
 
 
 def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText:
-    """Read a text, up to `policy.max_sentences` sentences or `policy.max_memories` thoughts."""
+    """Read a text, up to `policy.max_sentences` sentences or `policy.max_memories` thoughts.
+
+    An agent wrote what it says. What a person says may hold what others wrote, and that says nothing of the person.
+    """
     kept: list[Thought] = []
     seen = weak = 0
     cut_off = False
     before = ""
-    lead: Sentence | None = None
-    for sentence in sentences(text):
+    lead: Span | None = None
+    for sentence in sentences(text, within=None if context.role_agent else own_words(text)):
         if seen >= policy.max_sentences or len(kept) >= policy.max_memories:
             cut_off = True
             break
@@ -95,7 +99,7 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
     return ParsedText(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
 
 
-def _led(text: str, thought: Thought, lead: Sentence) -> Thought:
+def _led(text: str, thought: Thought, lead: Span) -> Thought:
     """Return a preference together with the exclamation before it."""
     if thought.type is not MemoryType.PREFERENCE:
         return thought
