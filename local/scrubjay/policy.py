@@ -73,7 +73,9 @@ class RecallPolicy:
     exhaustive: int = 4_096  # rows up to which every one is scored: some 4 ms
     candidates: int = 1_024  # rows that each signal proposes among more
     seeds: int = 160  # of these, the best by their own score get the whole sum, with their surroundings
-    seeds_share: int = 3_000  # and one in so many rows of a pool beyond 480,000: with 160 of a million, .97 agree
+    seeds_share: int = (
+        2_500  # and as many as one in so many of a store beyond 400,000: with 160 of a million, .965 agree
+    )
     keyword_k1: float = 1.2  # BM25's customary values, for the mode that anyone can recompute
     keyword_b: float = 0.75
     merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them

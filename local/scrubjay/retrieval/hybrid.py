@@ -46,8 +46,11 @@ def by_words(index: Index, candidates: Candidates, query: Query, policy: RecallP
     # The rarest token weighs ln(1 + 2N) in a store of N documents: dividing by it keeps the balance with meaning.
     counted = sum(each.count for each in candidates.values())
     scale = np.float32(policy.lexical / math.log1p(2 * max(counted, 1)))
+    chosen = max(policy.seeds, counted // policy.seeds_share)
     signals = {
-        kind.name: prepared(candidates[kind.name], words, query, policy, weights=kind.own(policy), scale=scale)
+        kind.name: prepared(
+            candidates[kind.name], words, query, policy, weights=kind.own(policy), scale=scale, chosen=chosen
+        )
         for kind in KINDS
     }
     return Words(words, signals)

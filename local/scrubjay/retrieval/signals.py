@@ -24,9 +24,8 @@ Quantised = tuple[scoring.Rows, float]
 class Signals:
     """The signals of one kind. `proposed` are the rows with the best words, in each pool of `pools`.
 
-    A pool is a mask over the table, None for every living row, and how many of it are proposed: all that may be, of
-    which there are `pooled`, then those of each date that the question names. `dated` is what is of each date, which
-    earns `policy.date`.
+    A pool is a mask over the table, None for every living row, and how many of it are proposed: all that may be, then
+    those of each date that the question names. `dated` is what is of each date, which earns `policy.date`.
     """
 
     candidates: CandidateSet
@@ -34,7 +33,7 @@ class Signals:
     lexical: Floats  # [n + 1]
     scale: np.float32  # on BM25
     weights: tuple[float, float]  # of meaning and words in a document's own score
-    pooled: int
+    chosen: int  # rows that get the whole sum
     pools: list[tuple[Mask | None, int]]
     dated: list[Mask]
     proposed: list[Rows]
@@ -93,7 +92,7 @@ class Signals:
         own = self.own(rows, self.dense(rows, self.cosine(rows)))
         for mask in self.dated:
             own += np.where(mask[rows], np.float32(policy.date), np.float32(0))
-        return np.sort(rows[table.best(own, rows, max(policy.seeds, self.pooled // policy.seeds_share))])
+        return np.sort(rows[table.best(own, rows, self.chosen)])
 
 
 def prepared(
@@ -104,13 +103,13 @@ def prepared(
     *,
     weights: tuple[float, float],
     scale: np.float32,
+    chosen: int,
 ) -> Signals:
     """Return what words alone can tell; `Signals.look` adds the meaning."""
     lexical = bm25(candidates, words, k1=policy.k1, b=0.0, mean=1.0, long=policy.long_tokens)
     lexical *= scale
     pool, pools, dated = candidates.pool, [], []
-    pooled = candidates.count if pool is None else int(np.count_nonzero(pool))
-    if pooled > policy.exhaustive:
+    if (candidates.count if pool is None else int(np.count_nonzero(pool))) > policy.exhaustive:
         dated = [candidates.within(None, start, end) for start, end in query.dates]
         pools = [(pool, policy.candidates)]
         pools += [(mask if pool is None else mask & pool, policy.seeds) for mask in dated]
@@ -120,7 +119,7 @@ def prepared(
         lexical=lexical,
         scale=scale,
         weights=weights,
-        pooled=pooled,
+        chosen=chosen,
         pools=pools,
         dated=dated,
         proposed=_best_by_words(candidates, lexical, pools),
