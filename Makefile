@@ -62,13 +62,18 @@ format: $(STAMP)
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-# Everything that is measured, an hour or two; with LOCOMO=path/to/locomo10.json also what needs it. ARGS= runs one command.
+# Everything that is measured, an hour or two; with LOCOMO=path/to/locomo10.json and DEVMEM=folder of labelled sessions also
+# what needs them. ARGS= runs one command.
 bench: $(STAMP) $(MODELS)
 ifdef ARGS
 	$(BIN)/scrubjay bench $(ARGS)
 else
 	$(BIN)/scrubjay bench run $(if $(LOCOMO),--locomo "$(LOCOMO)")
 	$(BIN)/scrubjay bench chats --data bench/chats
+	$(BIN)/scrubjay bench devmem --data bench/devmem
+	$(BIN)/scrubjay bench devmem --data bench/devmem --gold
+	$(if $(DEVMEM),$(BIN)/scrubjay bench devmem --data "$(DEVMEM)")
+	$(if $(DEVMEM),$(BIN)/scrubjay bench devmem --data "$(DEVMEM)" --gold)
 	$(if $(LOCOMO),$(BIN)/scrubjay bench locomo --data "$(LOCOMO)" --configurations all --weights bench/weights/locomo.json)
 endif
 

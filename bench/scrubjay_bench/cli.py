@@ -20,6 +20,7 @@ from scrubjay import settings as options
 from scrubjay_bench import (
     append,
     daemons,
+    devmem_cli,
     event_loop,
     footprint,
     gate,
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--locomo", type=Path, help="locomo10.json, to judge recall on two of its conversations too")
     check.set_defaults(act=_gate)
     retrieval_cli.add(commands)
+    devmem_cli.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
         command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")

@@ -17,6 +17,8 @@ from scrubjay_bench import (
     chats,
     configurations,
     daemons,
+    devmem,
+    devmem_asking,
     locomo,
     protocols,
     quality,
@@ -37,6 +39,7 @@ ROUNDS = 3
 SMALL = Filling(items=10_000, talks=2)
 SIZE = "gate"
 CHATS = Path(__file__).resolve().parents[1] / "chats"  # in a checkout, which is where a gate stands
+SESSIONS = Path(__file__).resolve().parents[1] / "devmem"
 PLACES = (1, 2)  # of the conversations: embedding more of them takes more than the minute a gate may have
 FIRST = 5
 
@@ -184,6 +187,20 @@ def _locomo(plan: Plan) -> tuple[float, ...]:
     return _found(plan, retrieval.cut(locomo.load(plan.locomo), PLACES))
 
 
+def _sessions(plan: Plan) -> tuple[float, ...]:
+    """Return what is learned from our own labelled sessions and what is found of them, without a reranking model."""
+    run = devmem_asking.Run(
+        data=devmem.load(SESSIONS),
+        memories=devmem_asking.Memories.LEARNED,
+        models_dir=plan.models_dir,
+        model=plan.model,
+        scratch=plan.scratch,
+    )
+    rows = devmem_asking.rows(list(devmem_asking.measured(run)), run.memories)
+    (row,) = [row for row in rows if row["project"] == devmem_asking.ALL]
+    return (row["precision"] or 0.0, row["coverage"]["2-3"], row["recall"][str(FIRST)], row["first_right"])
+
+
 _CHECKS = (
     Check(names=("append_batched_wall", "append_batched_cpu"), measure=_appends),
     Check(names=("recall_10k",), measure=_recalls),
@@ -192,6 +209,11 @@ _CHECKS = (
     Check(names=("seal",), measure=_seals),
     Check(names=("sample_missed",), measure=_questions, tries=1),
     Check(names=("chats_recall_5", "chats_ndcg_5"), measure=_chats, tries=1),
+    Check(
+        names=("devmem_precision", "devmem_coverage", "devmem_recall_5", "devmem_first_right"),
+        measure=_sessions,
+        tries=1,
+    ),
     Check(names=("locomo_recall_5", "locomo_ndcg_5"), measure=_locomo, tries=1, needs_locomo=True),
 )
 NAMES = tuple(name for check in _CHECKS for name in check.names)

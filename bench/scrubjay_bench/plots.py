@@ -40,8 +40,8 @@ def curves(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return _document(parts, max(HEIGHT, TOP + 20 * len(rows) + 20))
 
 
-def bars(title: str, rows: Sequence[Mapping[str, Any]], k: int) -> str:
-    """Return recall at k by category, a group of bars a category, a bar a row."""
+def bars(title: str, rows: Sequence[Mapping[str, Any]], k: int, *, counted: str = "questions") -> str:
+    """Return recall at k by category, a group of bars a category, a bar a row; `counted` is "" to show no number."""
     categories = sorted({category for row in rows for category in row["by_category"]})
     group = (WIDTH - LEFT - RIGHT) / max(len(categories), 1)
     width = group * 0.8 / max(len(rows), 1)
@@ -57,10 +57,11 @@ def bars(title: str, rows: Sequence[Mapping[str, Any]], k: int) -> str:
                     f'<rect x="{x:.1f}" y="{top:.1f}" width="{width * 0.92:.1f}" height="{_up(0) - top:.1f}"'
                     f' fill="{colour}"><title>{escape(row["configuration"])}: {value:.3f}</title></rect>'
                 )
-        questions = max((row["by_category"].get(category, {}).get("questions", 0) for row in rows), default=0)
         middle = start + group * 0.4
         parts.append(_text(middle, HEIGHT - BOTTOM + 18, _short(category, group), anchor="middle"))
-        parts.append(_text(middle, HEIGHT - BOTTOM + 34, f"{questions} questions", anchor="middle", size=10))
+        if counted:
+            number = max((row["by_category"].get(category, {}).get(counted, 0) for row in rows), default=0)
+            parts.append(_text(middle, HEIGHT - BOTTOM + 34, f"{number} {counted}", anchor="middle", size=10))
     for at, row in enumerate(rows):
         x, y = WIDTH - RIGHT + 16, TOP + 8 + 20 * at
         parts.append(f'<rect x="{x}" y="{y - 6}" width="12" height="12" fill="{COLOURS[at % len(COLOURS)]}"/>')
