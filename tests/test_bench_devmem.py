@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scrubjay.settings import NO_MODEL
-from scrubjay_bench import cli, devmem, devmem_asking, devmem_cli, devmem_scores, devmem_tables
+from scrubjay_bench import audit, cli, devmem, devmem_asking, devmem_cli, devmem_scores, devmem_tables
 from scrubjay_bench.devmem import Label, Project, Question, Tempting, Turn
 from scrubjay_bench.devmem_asking import Memories, Run
 from scrubjay_bench.devmem_scores import Asked, Learned, Values
@@ -385,3 +385,59 @@ def test_the_tables_of_the_page_are_those_of_the_committed_rows() -> None:
     block = begin + page.partition(begin)[2].partition(end)[0] + end
 
     assert devmem_tables.block(devmem_cli.figures()) == block
+
+
+# --- memories to be marked by a reader --------------------------------------------------------------------------------
+
+
+def test_a_draw_of_a_run_is_a_table_to_mark_and_the_same_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, found = run(tmp_path)
+    memories = [one for of in found["details"].values() for one in of["memories"]]
+    capsys.readouterr()
+    line = ["devmem", str(tmp_path / "rows.json"), "--draw", "6", "--seed", "7"]
+
+    tables = []
+    for more in ([], [], ["--marks"], ["--draw", "0"]):
+        assert audit.main([*line, *more]) == 0
+        tables.append(capsys.readouterr().out.splitlines())
+    drawn, again, places, _ = tables
+
+    assert drawn == again
+    assert [len(table) for table in tables] == [8, 8, 8, 2 + len(memories)]
+    rows = [[cell.strip() for cell in row.split(" | ")] for row in drawn[2:]]
+    for _, turns, type_, scope, content, excerpt, *_ in rows:
+        assert (turns, type_, scope, content, excerpt) in {
+            (", ".join(one["turns"]), one["type"], one["scope"], " ".join(one["content"].split()), " ".join(one["excerpt"].split()))
+            for one in memories
+        }  # fmt: skip
+    assert [row.split(" | ")[1] for row in places[2:]] == [row[1] for row in rows]
+    assert not any(one["content"] in "\n".join(places) for one in memories)
+
+
+def test_a_memory_fewer_leaves_the_rest_of_the_draw_as_it_was() -> None:
+    made = [
+        audit.Kept(content=f"{at}", type="fact", scope="user", turns=(f"one-01:{at}",), excerpt="x") for at in range(40)
+    ]
+    drawn = audit.draw_kept(made, 10, 3)
+
+    fewer = audit.draw_kept([one for one in made if one is not drawn[4]], 10, 3)
+
+    assert fewer[:9] == [*drawn[:4], *drawn[5:]]
+    assert audit.draw_kept(made, 10, 4) != drawn
+
+
+def test_words_with_bars_and_lines_stay_in_their_cell() -> None:
+    kept = audit.Kept(content="a | b", type="fact", scope="user", turns=("t",), excerpt="one\ntwo")
+
+    table = audit.marking_table([kept], places_only=False)
+
+    assert table.splitlines()[2] == r"| 1 | t | fact | user | a \| b | one two |  |  |"
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"rows": []}')
+
+    with pytest.raises(InvalidError, match="no run over labelled sessions"):
+        audit.kept(tmp_path / "rows.json")

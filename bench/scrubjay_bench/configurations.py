@@ -45,7 +45,8 @@ PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no par
         "beside", "usual_tokens", "merged_sources",
         "event_answers",  # off in the default; `scrubjay bench fit` may turn it on
         "rerank", "rerank_hits", "rerank_words", "rerank_before",  # the row with the reranker beside the one without
-        "exhaustive", "candidates", "seeds",  # `scrubjay bench run scale` compares with an exhaustive search
+        # `scrubjay bench run scale` compares these with an exhaustive search:
+        "exhaustive", "candidates", "seeds", "seeds_share",
         "named",  # a question that is a memory's name; no data set asks one
         "keyword_k1", "keyword_b", "cosine_weight", "token_weight", "topic_threshold", "min_topic_filter_size",
     }

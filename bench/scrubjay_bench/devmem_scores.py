@@ -85,8 +85,8 @@ def words(said: str) -> frozenset[str]:
 def overlap(one: str, other: str) -> float:
     """Return how much of the words of two texts they share (Dice), in [0, 1].
 
-    >>> overlap("We use Postgres 16 here.", "postgres 16")
-    0.5
+    >>> overlap("The project uses Postgres 16, with sqlite for tests", "postgres 16")
+    0.6666666666666666
     """
     left, right = words(one), words(other)
     return 2 * len(left & right) / (len(left) + len(right)) if left and right else 0.0
