@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from scrubjay.dates import find_dates
 from scrubjay.distill.clauses import before_comment, is_quotation, parts, past_fillers, plain_words
 from scrubjay.distill.families import classify
+from scrubjay.distill.language import is_english
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker, tidied
 from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.scope import is_personal
 from scrubjay.distill.subject import with_subject
-from scrubjay.distill.wording import in_company, requested, sentence_case, validity, worded
+from scrubjay.distill.wording import dated, in_company, is_grammatical, requested, sentence_case, validity, worded
 from scrubjay.distill.worth import confidence
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.clock import Millis
@@ -21,10 +23,19 @@ from scrubjay_shared.records import MemoryType
 LEAD = re.compile(r"(?i)(?:no|never|always|only|not) [\w' -]+[.!]*$")
 """An exclamation that names what the next sentence is about: "No peanuts! I'm allergic."."""
 
+TASTE = re.compile(r"I (?:prefer|hate|love|like|dislike|use|avoid|detest) \S+$|[Nn]o [a-z]{2,}s? (?:in|on) \S+$")
+
 TO_LISTENER = re.compile(r"\b(?:you|your|yours|you're|you've|you'll|you'd|yourself)\b")
-OF_SEVERAL = re.compile(r"\b(?:we|our|us|we're|we've)\b")
-OF_ONESELF = re.compile(r"(?:i|i'm|i've|i'd|my)\b")
-OF_THE_PLACE = re.compile(r"\b(?:here|this (?:repo|project|repository|codebase|app))\b")
+NO_PERSON = re.compile(
+    r"(?<!\band )(?<!\bor )\bI(?: \w+ly)? (?:is|are|has|does|i|isn't|I)\b|\bI'(?:m|ve|d|ll) (?:is|are|has|was|were|"
+    r"am|does|can|will)\b|"
+    r"\b[Mm]y (?:be|is|are|was|I|we|the|an?)\b"
+)
+"""An "I" that counts, an "im" that names a library: the sentence is not about anybody."""
+
+ROLES = frozenset(("the user", "the assistant"))
+"""Who speaks where nobody has a name."""
+
 CONTEXT_CHARS = 240
 """What was said before, as far back as "we" looks for its company: two or three sentences."""
 
@@ -49,7 +60,7 @@ class SpeechContext:
 class Thought:
     """One sentence, or a part of one: `start` and `end` are its span in the text it was read from.
 
-    `personal`: it is about the speaker alone and not about the place they work in.
+    `personal`: it holds for the speaker in every project.
     """
 
     content: str
@@ -136,26 +147,39 @@ class _Reader:
         plain = tidied(plain_words(said, self.context.people)).strip(" .!,;:\u2014-(")
         speaker = self.context.speaker
         if plain and speaker.name is not None and not self.context.role_agent:
-            plain = with_subject(plain, opening=not self.before)
-        if "?" in said or not self.policy.min_words <= len(plain.split()) <= self.policy.max_words:
+            plain = with_subject(plain, opening=not self.before, known=speaker.name not in ROLES)
+        if (
+            "?" in said
+            or not self._least(plain) <= len(plain.split()) <= self.policy.max_words
+            or NO_PERSON.search(plain)
+        ):
             return None
         talk = self.context.named_talk
         classified = classify(plain, self.policy, role_agent=self.context.role_agent, named_talk=talk)
         low = plain.lower()
         if classified is None or (speaker.name is not None and not classified.asked and TO_LISTENER.search(low)):
             return None
+        if not is_english(said):
+            return None
         anchor = self.context.anchor
         dates = () if anchor is None else find_dates(plain, anchor, self.context.utc_offset)
         valid_from, valid_to = validity(plain, dates)
         content = worded(plain, dates, in_company(speaker, plain, self.before) if talk else speaker)
-        alone = bool(OF_ONESELF.match(low)) and not OF_SEVERAL.search(low)
+        if classified.asked:
+            content = requested(content, speaker)
+        if not is_grammatical(content, speaker):
+            content = dated(plain, dates)
         return Thought(
-            content=sentence_case(requested(content, speaker) if classified.asked else content),
+            content=sentence_case(content),
             type=classified.type,
             confidence=confidence(classified, plain, self.policy, dated=bool(dates)),
             start=start,
             end=start + len(said.rstrip()),
             valid_from=valid_from,
             valid_to=valid_to,
-            personal=(alone or classified.asked) and not OF_THE_PLACE.search(low),
+            personal=is_personal(low, classified.type, asked=classified.asked),
         )
+
+    def _least(self, plain: str) -> int:
+        """Return how few words a sentence may have: "I hate ORMs" says all there is to say, to an agent."""
+        return 3 if not self.context.named_talk and TASTE.match(plain) else self.policy.min_words

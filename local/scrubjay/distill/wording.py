@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from scrubjay.dates import DateMention, Grain
+from scrubjay.distill.lexicon import ADVERB_RUN
 from scrubjay.distill.person import KIN, Speaker, named
 from scrubjay_shared.clock import Millis
 
@@ -18,12 +19,35 @@ SUBJECT_DATE = re.compile(r"'s|\s(?:was|is|has been)\b")
 
 BOUND = re.compile(r"(?i)\b(since|from|starting|until|till|by|before|after)\s+(?:the\s+|late\s+|early\s+|end of\s+)*$")
 COMPANIONS = re.compile(rf"(?i)\b(?:my|the|our|some|few) (?:\w+ )?({KIN})\b")
+FIRST_PERSON_LEFT = re.compile(r"(?<![\w'\"/.-])(?:I|I'm|I've|I'd|I'll|[Mm]y|[Mm]yself)(?![\w'\"/.-])")
 REMINDER = re.compile(r"(?i)(?:please )?remind \S+(?: (?:that|to|about|of))? ")
 
 
 def worded(text: str, dates: tuple[DateMention, ...], speaker: Speaker) -> str:
     """Return tidied text with relative dates and first persons replaced. `dates` are those of `text`."""
     return named(dated(text, dates), speaker)
+
+
+def is_grammatical(text: str, speaker: Speaker) -> bool:
+    """Say whether a text about the speaker in the third person reads as English: persons and verbs agree, none is left.
+
+    The test is of what goes wrong when first person is replaced: an "I" that was no person ("i is the index"), a
+    contraction that was a name ("im is a crate"), a verb that was none.
+    """
+    if speaker.name is None:
+        return True
+    name = re.escape(speaker.name)
+    wrong = re.search(
+        rf"(?:^|[,;:] |\b(?:that|because|when|but|so) ){name} (?:{ADVERB_RUN})?"
+        r"(?:am|are|have|do|don't|haven't|aren't|i|they|we|their|a|an|the|my)\b(?! and)|"
+        rf"\b{name} (?:[a-z]+ises|ises|ams|ares|wases)\b|\b{name}'s (?:is|are|was|be|has|we|a|an|the|they|i)\b|"
+        rf"\b{name},? {name}\b|\b(?:is|are|was|has|had|have|will|would) (?:is|are|was|were|am|does|do|has)\b|"
+        r"\bthey (?:is|has|does|was|isn't|hasn't|doesn't|wasn't|am|i)\b|\b(?:is|has) (?:i|they|we|she|he)\b|n't(?:s|"
+        r"es)\b",
+        text,
+        re.IGNORECASE,
+    )
+    return wrong is None and FIRST_PERSON_LEFT.search(text) is None
 
 
 def requested(text: str, speaker: Speaker) -> str:
