@@ -33,7 +33,13 @@ def label(id_: str = "A-m1", **more: Any) -> Label:
 
 
 def memory(content: str, *turns: str, excerpt: str = "", **more: Any) -> Learned:
-    fields: dict[str, Any] = {"id": content, "content": content, "type": "decision", "scope": "project"}
+    fields: dict[str, Any] = {
+        "id": content,
+        "content": content,
+        "type": "decision",
+        "scope": "project",
+        "trust": "user",
+    }
     return Learned(**fields | {"turns": frozenset(turns or ("one-01:0",)), "excerpt": excerpt or content} | more)
 
 
@@ -267,6 +273,8 @@ def test_an_unanswerable_question_is_asked_of_its_project_or_where_its_labels_ar
         ("questions.jsonl", {"evidence": ["rezepte-01:0", "tidewatch-01:0"]}, "evidence of two projects"),
         ("questions.jsonl", {"memories": ["x"]}, "no memory has the id x"),
         ("questions.jsonl", {"stale": ["x"]}, "no turn has the id x"),
+        ("questions.jsonl", {"evidence": [], "project": "beach"}, "asked of no project"),
+        ("questions.jsonl", {"evidence": [], "id": "Z-q1"}, "asked of no project"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_named_by_file_and_number(
@@ -407,9 +415,9 @@ def test_a_draw_of_a_run_is_a_table_to_mark_and_the_same_again(
     assert drawn == again
     assert [len(table) for table in tables] == [8, 8, 8, 2 + len(memories)]
     rows = [[cell.strip() for cell in row.split(" | ")] for row in drawn[2:]]
-    for _, turns, type_, scope, content, excerpt, *_ in rows:
-        assert (turns, type_, scope, content, excerpt) in {
-            (", ".join(one["turns"]), one["type"], one["scope"], " ".join(one["content"].split()), " ".join(one["excerpt"].split()))
+    for _, turns, type_, scope, trust, content, excerpt, *_ in rows:
+        assert (turns, type_, scope, trust, content, excerpt) in {
+            (", ".join(one["turns"]), one["type"], one["scope"], one["trust"], " ".join(one["content"].split()), " ".join(one["excerpt"].split()))
             for one in memories
         }  # fmt: skip
     assert [row.split(" | ")[1] for row in places[2:]] == [row[1] for row in rows]
@@ -418,7 +426,8 @@ def test_a_draw_of_a_run_is_a_table_to_mark_and_the_same_again(
 
 def test_a_memory_fewer_leaves_the_rest_of_the_draw_as_it_was() -> None:
     made = [
-        audit.Kept(content=f"{at}", type="fact", scope="user", turns=(f"one-01:{at}",), excerpt="x") for at in range(40)
+        audit.Kept(content=f"{at}", type="fact", scope="user", trust="user", turns=(f"one-01:{at}",), excerpt="x")
+        for at in range(40)
     ]
     drawn = audit.draw_kept(made, 10, 3)
 
@@ -429,11 +438,11 @@ def test_a_memory_fewer_leaves_the_rest_of_the_draw_as_it_was() -> None:
 
 
 def test_words_with_bars_and_lines_stay_in_their_cell() -> None:
-    kept = audit.Kept(content="a | b", type="fact", scope="user", turns=("t",), excerpt="one\ntwo")
+    kept = audit.Kept(content="a | b", type="fact", scope="user", trust="user", turns=("t",), excerpt="one\ntwo")
 
     table = audit.marking_table([kept], places_only=False)
 
-    assert table.splitlines()[2] == r"| 1 | t | fact | user | a \| b | one two |  |  |"
+    assert table.splitlines()[2] == r"| 1 | t | fact | user | user | a \| b | one two |  |  |"
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ class Kept:
     content: str
     type: str
     scope: str
+    trust: str
     turns: tuple[str, ...]
     excerpt: str
 
@@ -143,11 +144,11 @@ def draw_kept(made: Sequence[Kept], count: int, seed: int) -> list[Kept]:
 def marking_table(drawn: Sequence[Kept], *, places_only: bool) -> str:
     """Return a table in which somebody marks each memory; without the words, `places_only`, as it may be published."""
     words = () if places_only else ("memory", "read from")
-    heads = ("#", "place", "type", "scope", *words, "mark", "reason")
+    heads = ("#", "place", "type", "scope", "trust", *words, "mark", "reason")
     lines = [f"| {' | '.join(heads)} |", f"|--:|{'---|' * (len(heads) - 1)}"]
     for number, memory in enumerate(drawn, start=1):
         said = () if places_only else (_cell(memory.content), _cell(memory.excerpt))
-        cells = (str(number), ", ".join(memory.turns), memory.type, memory.scope, *said, "", "")
+        cells = (str(number), ", ".join(memory.turns), memory.type, memory.scope, memory.trust, *said, "", "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

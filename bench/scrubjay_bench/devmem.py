@@ -6,12 +6,11 @@ them, so that anybody can label sessions of their own.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -159,6 +158,12 @@ def load(folder: Path, only: Iterable[str] = ()) -> Sessions:
         raise InvalidError(f"no project is called {min(unknown)}", hint=f"projects: {', '.join(names)}")
     said = [turn for turn in turns.values() if turn.session in read]
     project_of = {turn.id: turn.project for turn in said}
+
+    def is_asked(question: Question, project: str) -> bool:
+        if question.evidence:
+            return project_of[question.evidence[0]] == project
+        return project in _places(question, turns, labels)
+
     return Sessions(
         name=folder.resolve().name,
         sha256=digest(*(folder / name for name in (SESSIONS, MEMORIES, TEMPTING, QUESTIONS))),
@@ -167,23 +172,14 @@ def load(folder: Path, only: Iterable[str] = ()) -> Sessions:
                 name=name,
                 turns=(mine := tuple(turn for turn in said if turn.project == name)),
                 times=tuple(_rising(mine)),
-                labels=(own := tuple(label for label in labels.values() if project_of[label.turn] == name)),
+                labels=tuple(label for label in labels.values() if project_of[label.turn] == name),
                 tempting=tuple(words for words in tempting if project_of[words.turn] == name),
-                questions=tuple(one for one in questions if _is_asked(one, name, own, project_of)),
+                questions=tuple(one for one in questions if is_asked(one, name)),
             )
             for name in names
             if not only or name in only
         ),
     )
-
-
-def _is_asked(question: Question, project: str, labels: Iterable[Label], project_of: Mapping[str, str]) -> bool:
-    """Say whether a question is asked of a project."""
-    if question.evidence:
-        return project_of[question.evidence[0]] == project
-    if question.project is not None:
-        return question.project == project
-    return _labeller(question.id) in {_labeller(label.id) for label in labels}
 
 
 def _labeller(id_: str) -> str:
@@ -250,12 +246,13 @@ def _check_question(question: Question, turns: Mapping[str, Turn], labels: Mappi
         raise ValueError(f"no memory has the id {min(missing)}")
     if len({turns[turn].project for turn in question.evidence}) > 1:
         raise ValueError("evidence of two projects")
+    if not question.evidence and not _places(question, turns, labels):
+        raise ValueError("asked of no project: name one")
 
 
-def counted(project: Project) -> dict[str, Any]:
-    """Return how much of what a project has, by name."""
-    return {
-        "turns": len(project.turns),
-        "labels": dict(sorted(Counter(str(label.importance) for label in project.labels).items())),
-        "tempting": len(project.tempting),
-    }
+def _places(question: Question, turns: Mapping[str, Turn], labels: Mapping[str, Label]) -> frozenset[str]:
+    """Return the projects that an unanswerable question is asked of."""
+    if question.project is not None:
+        return frozenset(turn.project for turn in turns.values() if turn.project == question.project)
+    begins = _labeller(question.id)
+    return frozenset(turns[label.turn].project for label in labels.values() if _labeller(label.id) == begins)

@@ -22,7 +22,7 @@ from scrubjay.api.caller import PERSON
 from scrubjay.service.application import Application
 from scrubjay.settings import NO_MODEL
 from scrubjay_bench import daemons, devmem_scores, retrieval
-from scrubjay_bench.devmem import Project, Question, Sessions, counted
+from scrubjay_bench.devmem import Project, Question, Sessions
 from scrubjay_bench.devmem_scores import ASKED_FOR, Asked, Learned, Matches, Values
 from scrubjay_bench.figures import load, machine
 from scrubjay_bench.progress import steps
@@ -118,7 +118,7 @@ def rows(seen: Sequence[Seen], memories: Memories) -> list[dict[str, Any]]:
     if len(seen) > 1:
         found.append((ALL, devmem_scores.row(devmem_scores.pooled([one.values for one in seen]))))
         found.append((MEAN, devmem_scores.averaged(of_projects)))
-    turns = {one.project.name: counted(one.project)["turns"] for one in seen}
+    turns = {one.project.name: len(one.project.turns) for one in seen}
     return [
         {"project": name, "from": memories.value, "turns": turns.get(name, sum(turns.values())), **row}
         for name, row in found
@@ -226,6 +226,7 @@ async def _learned(service: Application, turn_of: dict[str, str]) -> AsyncIterat
                 content=memory.content,
                 type=memory.type.value,
                 scope=memory.scope.value,
+                trust=memory.trust.value,
                 turns=frozenset(turn for turn in turns if turn is not None),
                 excerpt=" ".join(source.grip.excerpt for source in why.sources),
                 confidence=getattr(memory, "confidence", None),

@@ -41,6 +41,7 @@ class Learned:
     content: str
     type: str
     scope: str
+    trust: str
     turns: frozenset[str]
     excerpt: str
     confidence: float | None = None
