@@ -38,12 +38,15 @@ FEATURES: dict[str, dict[str, float]] = {  # a feature of the default, and what 
     "how many": {"event_count": 0},
     "grips": {"event_credit": 0, "memory_source": 0, "memory_sourced": 1},
     "dates": {"date": 0},
+    "kinds of turns": {"narration": 0, "output": 0},
 }
 PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no part in mode hybrid
     {
         "own_bm25", "memory_bm25", "k1", "long_tokens", "window_tokens", "window_turns",
         "beside", "usual_tokens", "merged_sources",
         "event_answers",  # off in the default; `scrubjay bench fit` may turn it on
+        "relevance",  # merges memories and events; no row of one kind depends on it
+        "rerank_memories", "rerank_reach",
         "rerank", "rerank_hits", "rerank_words", "rerank_before",  # the row with the reranker beside the one without
         # `scrubjay bench run scale` compares these with an exhaustive search:
         "exhaustive", "candidates", "seeds", "seeds_share",

@@ -62,7 +62,9 @@ class Quote:
 class Hit:
     """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
-    `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type.
+    `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
+    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
+    `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid.
     """
 
     id: str
@@ -83,11 +85,17 @@ class Hit:
     sources: tuple[Quote, ...] = ()
     neighbours: tuple[Quote, ...] = ()
     truncated: bool = False
+    span: tuple[int, int] | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResponse:
     """Hits, best first. `mode` is what was really done.
+
+    `confidence` is how likely the question is answered here at all, in [0, 1]: more likeness and more words in common
+    never lower it. With `known` false it is below the floor under which nothing is known, and the hits are only what
+    comes nearest. None and true where it cannot be said: a mode other than hybrid, no question.
 
     `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.
     `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
@@ -102,3 +110,5 @@ class RecallResponse:
     left_out: int = 0
     notes: tuple[str, ...] = ()
     stages_ms: dict[str, float] = field(default_factory=dict)
+    confidence: float | None = None
+    known: bool = True

@@ -20,7 +20,8 @@ class Hit:
 
     `also` are the ids merged into it: of a memory, the event it was read from, or the other way about. `neighbours` are
     the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
-    the share 0 to 1 of the query's token weight found in it, are absolute, for a caller who wants a floor.
+    the share 0 to 1 of the query's token weight found in it, are absolute: `confidence`, how sure it is that this
+    answers, comes from them (`relevance`), None before it was judged.
     """
 
     id: str
@@ -34,15 +35,7 @@ class Hit:
     superseded: bool = False
     cosine: float | None = None
     matched: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """The hits, best first; the mode that ranked them; and what the reader should know of how."""
-
-    hits: tuple[Hit, ...]
-    mode: str
-    notes: tuple[str, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +60,43 @@ _Partners = dict[str, tuple[Rows, Rows]]
 
 
 def assembled(
-    index: Index, candidates: Candidates, policy: RecallPolicy, *, limit: int, neighbours: int, before: int
+    index: Index,
+    candidates: Candidates,
+    policy: RecallPolicy,
+    *,
+    limit: int,
+    neighbours: int,
+    before: int,
+    apart: bool = False,
 ) -> tuple[Hit, ...]:
-    """Return the best `limit` hits, with so many ids to each side of them, and so many before them."""
+    """Return the best `limit` hits, with so many ids to each side of them, and so many before them.
+
+    With `apart`, the best `limit` of each kind instead, kind after kind; a memory and its event may then both be hits.
+    """
     partners = {kind: _joined(index, candidates, kind, policy) for kind in index.links}
-    shown = {kind: np.flatnonzero(each.shown) for kind, each in candidates.items()}
-    totals = {kind: each.total() for kind, each in candidates.items()}
+    together = [(kind,) for kind in candidates] if apart else [tuple(candidates)]
+    hits = [hit for kinds in together for hit in _best(candidates, kinds, partners, limit)]
+    return tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
+
+
+def _best(
+    candidates: Candidates, kinds: Sequence[str], partners: _Partners, limit: int
+) -> list[tuple[_Scored, tuple[str, ...]]]:
+    """Return the best `limit` of some kinds together, each with the ids merged into it."""
+    shown = {kind: np.flatnonzero(candidates[kind].shown) for kind in kinds}
+    totals = {kind: candidates[kind].total() for kind in kinds}
     count = limit + 16  # merging takes some away; if it takes too many, look again further down
     while True:
         scored: list[_Scored] = []
-        for kind, each in candidates.items():
+        for kind in kinds:
+            each = candidates[kind]
             best = shown[kind][each.table.best(totals[kind][shown[kind]], each.rows[shown[kind]], count)]
             scored += _scored(each, best)
         scored.sort(key=lambda one: one.order)
         hits = _merged(candidates, scored, partners, limit)
         if len(hits) >= limit or all(count >= len(places) for places in shown.values()):
-            break
+            return hits
         count *= 4
-    return tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
 
 
 def newest(index: Index, candidates: Candidates, *, limit: int, neighbours: int) -> tuple[Hit, ...]:

@@ -6,7 +6,8 @@ is one (`prepare`), while the question is being embedded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,11 +28,17 @@ MODES = (HYBRID, KEYWORD, WEIGHTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The hits, best first; the mode that ranked them; and what the reader should know of how."""
+    """The hits, best first; the mode that ranked them; and what the reader should know of how.
+
+    `apart` says that the hits are the best of each kind, kind after kind, and not yet one order. `weights` are what the
+    question's tokens weigh here, by their rarity; empty where no words took part.
+    """
 
     hits: tuple[Hit, ...]
     mode: str
     notes: tuple[str, ...] = ()
+    apart: bool = False
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,7 @@ def rank(
     mode: str = HYBRID,
     neighbours: int = 0,
     before: int = 0,
+    apart: bool = False,
     prepared: Prepared | None = None,
 ) -> Ranking:
     """Return the best `limit` hits for a query among what the filters let through, each with its parts.
@@ -68,7 +76,8 @@ def rank(
     Modes: `hybrid`, the recipe; `keyword`, plain BM25 of the tokens; `weighted`, 0.8 cosine and 0.2 weighted token
     overlap within matching topics. An empty query gives the newest first. A query that matches nothing lexically, with
     no vectors to go by, gives no hits. `neighbours` asks for so many ids to each side of an event hit, `before` for so
-    many before it. `prepared` is what `prepare` returned for the same question; it is used if nothing changed since.
+    many before it; `apart` for the best `limit` of each kind, kind after kind. `prepared` is what `prepare` returned
+    for the same question; it is used if nothing changed since.
 
     Raises InvalidError for an unknown mode, a negative limit, or a vector of another width than the index's.
     """
@@ -100,8 +109,14 @@ def rank(
         if mode != KEYWORD:
             adjustments.promote(candidates, query, policy)
         adjustments.demote(candidates, query)
-        hits = assembled(index, candidates, policy, limit=limit, neighbours=neighbours, before=before)
-        return Ranking(hits=hits, mode=mode, notes=notes)
+        hits = assembled(index, candidates, policy, limit=limit, neighbours=neighbours, before=before, apart=apart)
+        tokens = dict.fromkeys(query.tokens)
+        weights = dict.fromkeys(tokens, 1.0) if words is None else _weights(tokens, words)
+        return Ranking(hits=hits, mode=mode, notes=notes, apart=apart, weights=weights)
+
+
+def _weights(tokens: Iterable[str], words: Words) -> dict[str, float]:
+    return {token: word.idf for token, word in zip(tokens, words.words, strict=True)}
 
 
 def _candidates(index: Index, filters: Filters) -> Candidates:

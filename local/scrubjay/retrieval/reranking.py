@@ -2,30 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from scrubjay.index.documents import EVENT
 from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.fusion import Known, falling
 from scrubjay.retrieval.query import Floats
 from scrubjay.retrieval.ranking import Ranking
+from scrubjay.retrieval.turns import TurnKind
 
 
-def reranked(ranking: Ranking, logits: Floats, policy: RecallPolicy, *, limit: int) -> Ranking:
-    """Return the best `limit` hits after the first `len(logits)` were reordered by what a reranking model says of each.
+def read_by_model(hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolicy) -> tuple[int, ...]:
+    """Return the places of the hits that are worth their time before a reranking model.
 
-    Its part is `rerank` times how far a logit is above the least of them, so no hit falls below those it did not read.
+    Those are the first `rerank_hits`, where people talk. Of work with an agent, which is where at least half of the
+    events are an agent's or a tool's, they are the first `rerank_memories` memories: turns there are long, which costs
+    ten times the time, and reading them changed nothing. None where a single one is left, or where the one after the
+    first trails it by more than a model ever says.
     """
-    read, rest = ranking.hits[: len(logits)], ranking.hits[len(logits) :]
+    turns = [known[hit.id].turn for hit in hits if hit.kind == EVENT.name and hit.id in known]
+    first = range(min(len(hits), policy.rerank_hits))
+    if 2 * sum(turn in _WORK for turn in turns) >= max(len(turns), 1):
+        memories = [at for at in first if hits[at].kind != EVENT.name]
+        read = tuple(memories[: policy.rerank_memories])
+    else:
+        read = tuple(first)
+    if len(read) < 2 or hits[read[0]].score - hits[read[1]].score > policy.rerank_reach:
+        return ()
+    return read
+
+
+_WORK = frozenset({TurnKind.FINDING, TurnKind.NARRATION, TurnKind.OUTPUT})
+
+
+def reranked(
+    ranking: Ranking, logits: Floats, policy: RecallPolicy, *, limit: int, read: Sequence[int] | None = None
+) -> Ranking:
+    """Return the best `limit` hits after those at the places `read` were reordered by what a model says of each.
+
+    `read` are places in ascending order, by default the first `len(logits)`. The part of a hit is `rerank` times how
+    far its logit is above the least of them; those that were read take the places that they had together, so no hit
+    rises above one that was not read and stood before them all.
+    """
+    places = list(range(min(len(logits), len(ranking.hits)))) if read is None else list(read)
     gained = policy.rerank * (np.asarray(logits, np.float64) - min(map(float, logits), default=0.0))
-    hits = [
-        replace(hit, score=sum(parts.values()), parts=parts)
-        for hit, gain in zip(read, gained.round(6).tolist(), strict=True)
+    weighed = [
+        replace(hit, score=0.0 + sum(parts.values()), parts=parts)
+        for hit, gain in zip([ranking.hits[at] for at in places], gained.round(6).tolist(), strict=False)
         for parts in [hit.parts | ({"rerank": gain} if gain else {})]
     ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
-    return replace(ranking, hits=(*hits, *rest)[:limit])
+    weighed.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
+    hits = list(ranking.hits)
+    for at, hit in zip(places, weighed, strict=True):
+        hits[at] = hit
+    return replace(ranking, hits=falling(hits)[:limit])
 
 
 def passage(speaker: str, said: str, before: Sequence[tuple[str, str]], policy: RecallPolicy) -> str:

@@ -2,8 +2,10 @@
 
 Theory of operation. A request becomes a plan. Then its stages follow, each timed in the answer: the question is
 embedded while, in another thread, its words propose candidates; what meaning adds is fused with them into one ranking;
-a reranking model reorders the first hits; and the texts of those that fit the budget are read in one snapshot. Between
-the words and the meaning the index may change; then the words are asked again.
+what only the store knows of the first hits (how sure a memory is, what kind of turn an event) makes of memories and
+events one order, by how likely each answers; a reranking model reorders those that are worth its time; and the texts of
+those that fit the budget are read in one snapshot, of long ones the passage that answers. Between the words and the
+meaning the index may change; then the words are asked again.
 """
 
 from __future__ import annotations
@@ -17,18 +19,19 @@ from functools import partial
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
-from scrubjay.index.documents import MEMORY
+from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
-from scrubjay.retrieval import packing
+from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
+from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
-from scrubjay.retrieval.reranking import reranked
+from scrubjay.retrieval.reranking import read_by_model, reranked
 from scrubjay.service.index_maintainer import IndexMaintainer
-from scrubjay.service.recall_hits import read_hits, read_passages
+from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages
 from scrubjay.service.recall_request import Plan, planned
 from scrubjay.service.references import References
 from scrubjay.store import Store
@@ -47,9 +50,19 @@ class _Gathered:
     named: Sequence[str] = ()
     asked: Asked | None = None
     reranker: Reranker | None = None
+    query: Query | None = None
     prepared: Prepared | None = None
     notes: tuple[str, ...] = ()
     embedded_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A ranking in its order, how sure it is that it answers (None: not said), and what a model is to read of it."""
+
+    ranking: Ranking
+    confidence: float | None = None
+    read: tuple[int, ...] = ()
 
 
 class Recall:
@@ -85,16 +98,18 @@ class Recall:
         notes = [*await self._references.notes_on(request.project)]
         gathered = await self._gather(plan, began)
         stages["embed"] = gathered.embedded_ms
-        ranking = await self._ranked(gathered)
+        judged = await self._judged(gathered, await self._ranked(gathered))
+        ranking = judged.ranking
         stages["rank"] = round(_lap(began) - gathered.embedded_ms, 3)
         notes += gathered.notes
-        if gathered.reranker is not None:
+        if judged.read:
             lap = time.perf_counter()
-            ranking, note = await self._reranked(plan, ranking)
+            ranking, note = await self._reranked(plan, judged)
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
+        ranking = replace(ranking, hits=ranking.hits[: plan.limit])
         lap = time.perf_counter()
-        kept, tokens, left_out = await self._packed(ranking.hits, plan.max_tokens)
+        kept, tokens, left_out = await self._packed(ranking, plan)
         stages["read"] = _lap(lap)
         self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
         return api.RecallResponse(
@@ -105,6 +120,8 @@ class Recall:
             left_out=left_out,
             notes=tuple(dict.fromkeys([*notes, *ranking.notes])),
             stages_ms=stages,
+            confidence=judged.confidence,
+            known=judged.confidence is None or judged.confidence >= policy.recall.relevance.floor,
         )
 
     async def _gather(self, plan: Plan, began: float) -> _Gathered:
@@ -145,13 +162,14 @@ class Recall:
         return gathered
 
     async def _ranked(self, gathered: _Gathered) -> Ranking:
-        """Return the hits, as many as are read by a reranking model if there is one."""
+        """Return the hits: of each kind apart if several are asked for, and enough for whatever reads them."""
         plan, asked, policy = gathered.plan, gathered.asked, self._policy().recall
         if plan.mode == api.Mode.WEIGHTED.value:
             await self._place_topics()
         query = replace(plan.query, named=tuple(gathered.named))
         if asked is not None:
             query = replace(query, vector=asked.vector, cosine_baseline=asked.spread)
+        gathered.query = query
         reads = gathered.reranker is not None
         work = partial(
             rank,
@@ -159,35 +177,56 @@ class Recall:
             query,
             plan.filters,
             policy,
-            limit=max(plan.limit, policy.rerank_hits) if reads else plan.limit,
+            limit=max(plan.limit, policy.rerank_hits),
             mode=plan.mode,
             neighbours=plan.neighbours,
             before=policy.window_turns if reads else 0,
+            apart=plan.fuses,
             prepared=gathered.prepared,
         )
         await self._maintainer.indexed()
         return await asyncio.to_thread(work)
 
-    async def _reranked(self, plan: Plan, ranking: Ranking) -> tuple[Ranking, str]:
-        """Return the best hits as the reranking model orders the first of them, or as they were and why."""
-        policy = self._policy().recall
-        first = ranking.hits[: policy.rerank_hits]
-        logits, note = None, ""
-        if len(first) > 1:
-            passages = await self._store.read(lambda q: read_passages(q, first, policy))
-            logits, note = await self._models.reranker.rerank(plan.query.text, passages)
-        if logits is None:
-            return replace(ranking, hits=ranking.hits[: plan.limit]), note
-        return reranked(ranking, logits, policy, limit=plan.limit), note
+    async def _judged(self, gathered: _Gathered, ranking: Ranking) -> _Judged:
+        """Return one order of hits with their confidence, and which of them a reranking model is to read."""
+        plan, query, policy = gathered.plan, gathered.query, self._policy().recall
+        if query is None or not plan.hybrid or not plan.embeds:
+            return _Judged(ranking)
+        known = await self._store.read(partial(read_known, ranked=ranking.hits))
+        hits = fusion.weighed(ranking.hits, known, policy)
+        hits = fusion.judged(hits, known, policy, cosine_baseline=query.cosine_baseline)
+        confidence = relevance.of_answer(hits, policy.relevance, cosine_baseline=query.cosine_baseline)
+        read: tuple[int, ...] = ()
+        if ranking.apart:
+            events = [hit for hit in hits if hit.kind == EVENT.name]
+            others = [hit for hit in hits if hit.kind != EVENT.name]
+            hits = fusion.merged([*others, *events], limit=len(hits))
+        if gathered.reranker is not None:
+            read = read_by_model(hits, known, policy)
+        return _Judged(replace(ranking, hits=hits), confidence=confidence, read=read)
 
-    async def _packed(self, ranked: Sequence[Ranked], max_tokens: int) -> tuple[tuple[api.Hit, ...], int, int]:
+    async def _reranked(self, plan: Plan, judged: _Judged) -> tuple[Ranking, str]:
+        """Return the hits as the reranking model orders those that it reads, or as they were and why."""
+        policy, ranking = self._policy().recall, judged.ranking
+        first = [ranking.hits[at] for at in judged.read]
+        passages = await self._store.read(lambda q: read_passages(q, first, policy))
+        logits, note = await self._models.reranker.rerank(plan.query.text, passages)
+        if logits is None:
+            return ranking, note
+        return reranked(ranking, logits, policy, limit=len(ranking.hits), read=judged.read), note
+
+    async def _packed(self, ranking: Ranking, plan: Plan) -> tuple[tuple[api.Hit, ...], int, int]:
         """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""
+        ranked, max_tokens = ranking.hits, plan.max_tokens
+        wanted = Wanted(chars=plan.passage_chars, weights=ranking.weights)
         kept: list[api.Hit] = []
         spent = 0
         for at in range(0, len(ranked), READ_HITS):
             most = min(self._policy().limits.hit_chars, packing.chars_within(max_tokens - spent))
             page = ranked[at : at + READ_HITS]
-            hits, (fitting, cost, left_out) = await self._store.read(partial(_read, page, most, max_tokens - spent))
+            hits, (fitting, cost, left_out) = await self._store.read(
+                partial(_read, page, most, wanted, max_tokens - spent)
+            )
             kept += fitting
             spent += cost
             if left_out or (fitting and fitting[-1].text != hits[len(fitting) - 1].text):
@@ -210,10 +249,10 @@ class Recall:
 
 
 def _read(
-    ranked: Sequence[Ranked], most: int, max_tokens: int, queries: Queries
+    ranked: Sequence[Ranked], most: int, wanted: Wanted, max_tokens: int, queries: Queries
 ) -> tuple[tuple[api.Hit, ...], tuple[tuple[api.Hit, ...], int, int]]:
     """Return hits with their texts, and what `packing.fit` says of them."""
-    hits = read_hits(queries, ranked, most)
+    hits = read_hits(queries, ranked, most, wanted)
     return hits, packing.fit(hits, max_tokens)
 
 

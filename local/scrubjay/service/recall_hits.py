@@ -12,10 +12,16 @@ from scrubjay import api
 from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval.assemble import Hit as Ranked
+from scrubjay.retrieval.fusion import Known
 from scrubjay.retrieval.packing import CUT
-from scrubjay.retrieval.reranking import passage
+from scrubjay.retrieval.passages import SEARCHED_CHARS, passage
+from scrubjay.retrieval.reranking import passage as read_as
+from scrubjay.retrieval.turns import turn_kind
 from scrubjay.store.queries import Queries
 from scrubjay_shared.records import Event, EventType, Grip, Memory
+
+KNOWN_CHARS = 4_000
+"""Of an event, to tell what kind of turn it is; a longer one counts as so long."""
 
 RERANKED_CHARS = 8_000
 """Of a text given to the reranking model, whose window is 512 tokens: more words than it reads."""
@@ -28,19 +34,37 @@ class HitKind:
     `passages` returns by id what a reranking model reads. What is gone since it was ranked is absent from both.
     """
 
-    build: Callable[[Queries, Sequence[Ranked], int], Mapping[str, api.Hit]]
+    build: Callable[[Queries, Sequence[Ranked], int, Wanted], Mapping[str, api.Hit]]
     passages: Callable[[Queries, Sequence[Ranked], RecallPolicy], Mapping[str, str]]
 
 
-def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> tuple[api.Hit, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How much of a long text a hit has (characters), and what the question's tokens weigh, to find the passage."""
+
+    chars: int
+    weights: Mapping[str, float]
+
+
+def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
+    """Return what only the store knows of ranked hits; what was forgotten since is absent."""
+    memories = queries.memories.by_id([hit.id for hit in ranked if hit.kind == MEMORY.name], chars=0)
+    events = queries.events.by_id([hit.id for hit in ranked if hit.kind == EVENT.name], chars=KNOWN_CHARS)
+    known = {id_: Known(confidence=memory.confidence) for id_, memory in memories.items()}
+    return known | {
+        id_: Known(turn=turn_kind(event.type, event.text), chars=len(event.text)) for id_, event in events.items()
+    }
+
+
+def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wanted) -> tuple[api.Hit, ...]:
     """Return ranked hits with their texts, of which none has more than about `most` characters.
 
     A longer one is cut and marked, so that it does not look whole; of a cut text, at least as many are left as can
-    matter to a budget that gave `most`.
+    matter to a budget that gave `most`. An event longer than is wanted is its passage that answers.
     """
     built: dict[str, api.Hit] = {}
     for name, kind in HIT_KINDS.items():
-        built |= kind.build(queries, [hit for hit in ranked if hit.kind == name], most)
+        built |= kind.build(queries, [hit for hit in ranked if hit.kind == name], most, wanted)
     beside = queries.events.by_id([*{id_ for hit in ranked for id_ in hit.neighbours}], chars=most + 1)
     found = []
     for hit in ranked:
@@ -58,22 +82,29 @@ def read_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPoli
     return [found.get(hit.id, "") for hit in ranked]
 
 
-def _event_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> Mapping[str, api.Hit]:
-    events = queries.events.by_id([hit.id for hit in ranked], chars=most + 1)
-    return {hit.id: _event_hit(hit, events[hit.id]) for hit in ranked if hit.id in events}
+def _event_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wanted) -> Mapping[str, api.Hit]:
+    chars = max(SEARCHED_CHARS, most) + 1 if wanted.chars < most else most + 1
+    events = queries.events.by_id([hit.id for hit in ranked], chars=chars)
+    return {hit.id: _event_hit(hit, events[hit.id], wanted) for hit in ranked if hit.id in events}
 
 
-def _event_hit(hit: Ranked, event: Event) -> api.Hit:
+def _event_hit(hit: Ranked, event: Event, wanted: Wanted) -> api.Hit:
+    text = event.text or str(event.metadata.get("caption", ""))
+    part = passage(text, wanted.weights, chars=wanted.chars)
+    cut = len(part.text) < len(text)
     return api.Hit(
         id=hit.id,
         kind=hit.kind,
-        text=event.text or str(event.metadata.get("caption", "")),
+        text=part.text,
         score=hit.score,
         ts=event.ts,
         type=event.type.value,
         parts=hit.parts,
         trust=event.trust.value,
         sources=(replace(_quote(event), text=""),),
+        truncated=cut,
+        span=(part.start, part.end) if cut else None,
+        confidence=hit.confidence,
     )
 
 
@@ -81,7 +112,7 @@ def _event_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPo
     events = queries.events.by_id([hit.id for hit in ranked], chars=RERANKED_CHARS)
     before = queries.events.by_id([id_ for hit in ranked for id_ in hit.before], chars=-RERANKED_CHARS)
     return {
-        hit.id: passage(
+        hit.id: read_as(
             events[hit.id].speaker,
             events[hit.id].text,
             [(before[id_].speaker, before[id_].text) for id_ in hit.before if id_ in before],
@@ -92,13 +123,13 @@ def _event_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPo
     }
 
 
-def _memory_hits(queries: Queries, ranked: Sequence[Ranked], most: int) -> Mapping[str, api.Hit]:
+def _memory_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wanted) -> Mapping[str, api.Hit]:
     ids = [hit.id for hit in ranked]
     memories, grips = queries.memories.by_id(ids, chars=most + 1), queries.grips.of_memories(ids)
     ends = {grip.event_id_start for found in grips.values() for grip in found}
     events = queries.events.by_id([*ends], chars=0)  # only who said it and when: the grip has the words
     return {
-        hit.id: _memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events)
+        hit.id: _memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, wanted)
         for hit in ranked
         if hit.id in memories
     }
@@ -109,7 +140,9 @@ def _memory_hit(
     memory: Memory,
     grips: Sequence[Grip],
     events: Mapping[str, Event],
+    wanted: Wanted,
 ) -> api.Hit:
+    room = max(wanted.chars - len(memory.content), wanted.chars // 3) // max(len(grips), 1)
     return api.Hit(
         id=memory.id,
         kind=hit.kind,
@@ -127,9 +160,18 @@ def _memory_hit(
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
         sources=tuple(
-            _quote(events[grip.event_id_start], grip.excerpt) for grip in grips if grip.event_id_start in events
+            _quote(events[grip.event_id_start], _excerpt(grip.excerpt, wanted, room))
+            for grip in grips
+            if grip.event_id_start in events
         ),
+        confidence=hit.confidence,
     )
+
+
+def _excerpt(text: str, wanted: Wanted, chars: int) -> str:
+    """Return an excerpt, of a long one the passage that answers with marks where it was cut."""
+    part = passage(text, wanted.weights, chars=chars)
+    return part.text if len(part.text) == len(text) else part.text + CUT
 
 
 def _memory_passages(queries: Queries, ranked: Sequence[Ranked], _: RecallPolicy) -> Mapping[str, str]:
@@ -174,7 +216,7 @@ def _cut(hit: api.Hit, most: int) -> api.Hit:
     return replace(
         hit,
         text=hit.text[:most] + CUT if cut else hit.text,
-        truncated=cut,
+        truncated=cut or hit.truncated,
         sources=quotes(hit.sources),
         neighbours=quotes(hit.neighbours),
     )

@@ -1,0 +1,91 @@
+"""Knowledge first, and conversation as its evidence: memories and events become one order.
+
+Theory of operation. Each kind has an order of its own. Both are merged by how likely each hit answers (`relevance`),
+made non-increasing along each order, so that no order within a kind changes: sure and fitting memories come first, weak
+ones behind the turn that says more, by what they are worth and not by a number of places. What only repeats a hit above
+it, the turn that a memory was read from or the other way about, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scrubjay.index.documents import EVENT
+from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval import relevance
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.turns import TurnKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the index does not know of a hit: of a memory how sure it is, of an event what kind of turn and how long."""
+
+    confidence: float = 1.0
+    turn: TurnKind = TurnKind.STATEMENT
+    chars: int = 0
+
+
+def weighed(hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolicy) -> tuple[Hit, ...]:
+    """Return hits in a new order: an event loses by what kind of turn it is. One without an entry is gone, left out."""
+    lost = {TurnKind.NARRATION: policy.narration, TurnKind.OUTPUT: policy.output}
+    found = []
+    for hit in hits:
+        if hit.id in known:
+            loss = lost.get(known[hit.id].turn, 0.0) if hit.kind == EVENT.name else 0.0
+            parts = hit.parts | {"turn": -loss} if loss else hit.parts
+            found.append(replace(hit, parts=parts, score=0.0 + sum(parts.values())) if loss else hit)
+    found.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
+    return tuple(found)
+
+
+def judged(
+    hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolicy, *, cosine_baseline: tuple[float, float]
+) -> tuple[Hit, ...]:
+    """Return hits with their confidence: how likely each answers."""
+
+    def confidence(hit: Hit) -> float:
+        one = known[hit.id]
+        if hit.kind == EVENT.name:
+            return relevance.of_event(hit, one.turn, one.chars, policy.relevance)
+        return relevance.of_memory(hit, one.confidence, policy.relevance, cosine_baseline=cosine_baseline)
+
+    return tuple(replace(hit, confidence=confidence(hit)) for hit in hits)
+
+
+def merged(hits: Sequence[Hit], *, limit: int) -> tuple[Hit, ...]:
+    """Return the best `limit` of judged hits, which are in order within each kind, as one order; repetitions left out.
+
+    Scores fall along it: where a hit stands above one that scores more, that one has lost the difference as its part
+    `below`.
+    """
+    least: dict[str, float] = {}
+    places = []
+    for at, hit in enumerate(hits):
+        least[hit.kind] = min(least.get(hit.kind, 1.0), hit.confidence or 0.0)
+        places.append((-least[hit.kind], hit.kind == EVENT.name, at, hit))
+    places.sort(key=lambda place: place[:3])
+    covered: set[str] = set()
+    found: list[Hit] = []
+    for *_, hit in places:
+        if len(found) == limit:
+            break
+        stands_for = frozenset(hit.also or (hit.id,)) if hit.kind != EVENT.name else frozenset({hit.id})
+        if not stands_for <= covered:
+            covered |= stands_for
+            found.append(hit)
+    return falling(found)
+
+
+def falling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return hits in the order given, with scores that do not rise: the part `below` is what a hit lost to others."""
+    found: list[Hit] = []
+    for hit in hits:
+        parts = {name: value for name, value in hit.parts.items() if name != "below"}
+        score = 0.0 + sum(parts.values())
+        if found and score > found[-1].score:
+            parts["below"] = round(found[-1].score - score - 1e-6, 6)  # so that no rounding lifts it again
+            score = 0.0 + sum(parts.values())
+        found.append(replace(hit, parts=parts, score=score))
+    return tuple(found)

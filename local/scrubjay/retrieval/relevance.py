@@ -1,0 +1,76 @@
+"""How likely a hit answers the question, in [0, 1], so that memories and events can be compared.
+
+Theory of operation. A score is comparable within one kind alone: an event's is a sum over what stands around it, a
+memory's is a sentence's own. What both become comparable by is how often such a hit turned out to answer: a logistic
+function of a few signals, fitted for each kind on judged questions (`policy.RelevancePolicy` says on which). A memory
+is relevant only if it is also true, so its probability is multiplied by a power of its own confidence. Every function
+here is monotone: more likeness, more words in common or more confidence never make a hit less relevant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scrubjay.policy import RelevancePolicy
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.turns import TurnKind
+
+
+def of_memory(hit: Hit, confidence: float, policy: RelevancePolicy, *, cosine_baseline: tuple[float, float]) -> float:
+    """Return how likely a memory answers; `confidence` in [0, 1] is how sure it is that the memory is right.
+
+    A memory called by its name answers for certain; a superseded one has `policy.superseded` of its relevance.
+    """
+    if hit.parts.get("name"):
+        return 1.0
+    likely = _logistic(
+        policy.memory_bias
+        + policy.memory_cosine * _deviations(hit, cosine_baseline)
+        + policy.memory_words * hit.matched
+    )
+    right = math.pow(confidence, policy.memory_confidence)
+    return likely * right * (policy.superseded if hit.superseded else 1.0)
+
+
+def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy) -> float:
+    """Return how likely an event answers, of its score, the kind of turn it is, and its length in characters."""
+    turn = {
+        TurnKind.STATEMENT: 0.0,
+        TurnKind.FINDING: policy.finding,
+        TurnKind.QUESTION: policy.question,
+        TurnKind.NARRATION: policy.narration,
+        TurnKind.OUTPUT: policy.output,
+    }[kind]
+    length = policy.event_length * math.log1p(chars / policy.usual_chars)
+    return _logistic(policy.event_bias + policy.event_score * hit.score + turn + length)
+
+
+def of_answer(hits: Sequence[Hit], policy: RelevancePolicy, *, cosine_baseline: tuple[float, float]) -> float:
+    """Return how likely some hits of any kinds answer at all: whether what is asked is known.
+
+    The mean likeness of the nearest `policy.answer_hits` tells it better than the nearest alone, which may be chance;
+    beside it counts the share of the question's words in the hit that holds most of them. Without vectors that share is
+    all there is. No hits answer nothing, and a memory called by its name answers for certain.
+    """
+    if not hits:
+        return 0.0
+    if any(hit.parts.get("name") for hit in hits):
+        return 1.0
+    matched = max(hit.matched for hit in hits)
+    near = sorted((_deviations(hit, cosine_baseline) for hit in hits if hit.cosine is not None), reverse=True)
+    if not near:
+        return _logistic(policy.words_bias + policy.words_matched * matched)
+    nearest = near[: policy.answer_hits]
+    likeness = sum(nearest) / len(nearest)
+    return _logistic(policy.answer_bias + policy.answer_cosine * likeness + policy.answer_words * matched)
+
+
+def _deviations(hit: Hit, cosine_baseline: tuple[float, float]) -> float:
+    """Return the cosine in standard deviations of unrelated texts; 0, as an unrelated text has, for none."""
+    mean, deviation = cosine_baseline
+    return 0.0 if hit.cosine is None else (hit.cosine - mean) / deviation
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-min(max(x, -30.0), 30.0)))
