@@ -168,6 +168,7 @@ class DistillPolicy:
     outright_confidence: float = 0.75  # "I prefer …"
     family_confidence: float = 0.7  # decisions, goals, insights, likes
     instruction_confidence: float = 0.65  # "always …", "keep your answers short"
+    agreement_confidence: float = 0.7  # "yes, option B": as sure as a decision in the person's own words
     fact_confidence: float = 0.6  # told of oneself or of somebody by name
     project_confidence: float = 0.55  # "the login link uses UTC"
     loose_confidence: float = 0.5  # told of a thing of one's own, between people

@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay.dates import find_dates
+from scrubjay.distill.agreement import agreed
 from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.thought import SpeechContext, Thought, read
-from scrubjay.distill.wording import dated, validity
+from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -141,7 +142,7 @@ def distill(
     cast = _Cast(events, user_name, assistant_name)
     counted: Counter[str] = Counter()
     kept: dict[tuple[str, Scope, str | None], Observation] = {}
-    for event in events:
+    for before, event in zip((None, *events), events, strict=False):
         if not _was_said(event) or (new is not None and event.id not in new):
             continue
         counted["events"] += 1
@@ -149,6 +150,7 @@ def distill(
             made = _promoted(event, user_id, policy, counted)
         else:
             made = _observed(event, cast.context(event), user_id, policy, counted)
+            made += _agreed(before, event, cast.context(event), user_id, policy)
         for observation in made:
             key = (content_hash(observation.content), observation.scope, observation.resource_id)
             counted["duplicates"] += key in kept
@@ -202,6 +204,30 @@ def _observed(
     counted["texts_cut_off"] += parsed.cut_off
     counted["below_confidence"] += parsed.below_confidence
     return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in parsed.thoughts]
+
+
+def _agreed(
+    before: Event | None, event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy
+) -> list[Observation]:
+    """Read a person's answer to what the agent proposed right before it. The grip covers both."""
+    if before is None or before.role is not Role.ASSISTANT or event.role is not Role.USER or not _was_said(before):
+        return []
+    found = agreed(before.text, event.text)
+    if found is None or context.named_talk:
+        return []
+    thought = Thought(
+        content=sentence_case(f"{context.speaker.name} {found.words}"),
+        type=MemoryType.DECISION,
+        confidence=policy.agreement_confidence,
+        start=found.start,
+        end=len(before.text) + 1 + found.end,
+        valid_from=None,
+        valid_to=None,
+        personal=False,
+    )
+    observation = _observation(event, thought, _scope(event, thought), user_id, policy)
+    excerpt = f"{before.text}\n{event.text}"[thought.start : thought.end]
+    return [replace(observation, event_id_start=before.id, excerpt=excerpt)]
 
 
 def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted: Counter[str]) -> list[Observation]:

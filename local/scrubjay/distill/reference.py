@@ -67,7 +67,8 @@ POINTING = any_of(
     r"part|day|time|experience|event|movie|song)\b",
     rf"\b(?:of|in|about|throughout|through) this (?!{_NOW})\w+",
     rf"\bthis (?!{_NOW})(?:\w+ )?\w+(?=\W*$|,| and\b| when\b| because\b| so\b| as\b| recently\b| looks?\b| - )",
-    r"\bthe (?:colou?rs?|texture|event|cause|views?|vibes?|characters?|story|plot|situation|feels|training|language|"
+    r"\bthe (?:colou?rs?|texture|event|cause(?! (?:is|was)\b)|views?|vibes?|characters?|story|plot|situation|feels|"
+    r"training|language|"
     r"main character|tank)\b(?! (?:of|for|to|at|in|with|about|called|that|from|on|behind)\b)",
     r"\bthe idea\b(?! (?:of|for|to|that)\b)",
     r"the (?:same|whole|rest|other|others|next step|process|situation|experience|moment|results?|changes?|journey|"

@@ -47,7 +47,10 @@ MANNER = re.compile(
     r"ask (?:me|before|first|questions)|tell me|flatter|praise|small talk|bullet points|jargon|remind me|suggestions?|"
     r"your (?:summar(?:y|ies)|messages?|output|plan)|show me|wait for my|without asking)\b"
 )
-ALWAYS = re.compile(r"(?:(?:and|also|please|so|but) )*always\b")
+ALWAYS = re.compile(
+    r"(?:(?:and|also|please|so|but) )*always (?!run|deploy|tag|bump|regenerate|rebase|push|make|"
+    r"build|test|start)"
+)
 
 
 def is_personal(low: str, kind: MemoryType, *, asked: bool) -> bool:

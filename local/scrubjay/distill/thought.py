@@ -23,7 +23,10 @@ from scrubjay_shared.records import MemoryType
 LEAD = re.compile(r"(?i)(?:no|never|always|only|not) [\w' -]+[.!]*$")
 """An exclamation that names what the next sentence is about: "No peanuts! I'm allergic."."""
 
-TASTE = re.compile(r"I (?:prefer|hate|love|like|dislike|use|avoid|detest) \S+$|[Nn]o [a-z]{2,}s? (?:in|on) \S+$")
+TASTE = re.compile(
+    r"[\w.+-]+ ?(?:\u2192|->) ?[\w.+-]+|(?:[Dd]on't|[Nn]ever|[Aa]lways) \w+ \w+$|[Uu]se \w+,? not \w+$|I (?:prefer|"
+    r"hate|love|like|dislike|use|avoid|detest) \S+$|[Nn]o [a-z]{2,}s? (?:in|on) \S+$"
+)
 
 TO_LISTENER = re.compile(r"\b(?:you|your|yours|you're|you've|you'll|you'd|yourself)\b")
 NO_PERSON = re.compile(
@@ -182,4 +185,4 @@ class _Reader:
 
     def _least(self, plain: str) -> int:
         """Return how few words a sentence may have: "I hate ORMs" says all there is to say, to an agent."""
-        return 3 if not self.context.named_talk and TASTE.match(plain) else self.policy.min_words
+        return 1 if not self.context.named_talk and TASTE.match(plain) else self.policy.min_words

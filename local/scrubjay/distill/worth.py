@@ -28,6 +28,9 @@ VAGUE_END = re.compile(
     r"game|movie|song|experience)(?:\W*$| - |,| and (?:they|it)\b| (?:that|which) (?:i|we|really)\b)"
     r"|\b(?:some|one|many|most) of the \w+\b(?! (?:of|at|in|from|on|who|that|for)\b)"
 )
+CONTRAST = re.compile(r"(?:, (?:and )?not|instead of|rather than|in favou?r of) [\w.+-]+|\u2192|->|\bfrom \S+ to \S+")
+"""What sets one thing against another, and an order, say enough in words that are vague in talk: "main", "go", "uv"."""
+
 HEDGE = re.compile(r"\b(?:i kind of|i sort of|somehow|somewhat|i'd say|as usual|whatever|or something|or so|i guess)\b")
 
 
@@ -44,6 +47,8 @@ def confidence(classified: Classification, text: str, policy: DistillPolicy, *, 
     """
     low = text.lower()
     detail, marks = specifics(text)
+    if classified.asked or (classified.type is MemoryType.DECISION and CONTRAST.search(low)):
+        detail = max(detail, len(set(analyse(text))))
     anchored = bool(marks) or dated or classified.type is MemoryType.PREFERENCE
     if detail < policy.min_detail and not (detail and anchored):
         return 0.0

@@ -1,0 +1,146 @@
+"""A short answer to a proposal: "yes", "option B", "the second". The agent's words with the person's authority.
+
+Only what is decided for longer counts. "Shall I run the tests?" – "yes" is a step, and over when it is done.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What was agreed to, to be read after the person's name: "chose option B: …" or "agreed: …".
+
+    `start` is where it begins in the proposal followed by a newline and the reply, `end` where the answer ends in the
+    reply.
+    """
+
+    words: str
+    start: int
+    end: int
+
+
+MAX_REPLY_CHARS = 240
+"""A longer answer says what it means itself."""
+
+MAX_PROPOSAL_CHARS = 6_000
+"""How much of the end of a proposal is looked at: who answers with one word has read its last lines."""
+
+MAX_CLAUSE_CHARS = 220
+"""A longer option is a paragraph: its first sentence is taken."""
+
+YES = re.compile(
+    r"(?:(?:yes|yep|yeah|yup|ok(?:ay)?|sure|agreed|sounds good|perfect|great|good|fine|go ahead|do it|do that|"
+    r"please do|lgtm|"
+    r"approved|go for it|exactly|correct|makes sense|i agree|let's do (?:it|that)|that works|works for me)\b[ ,.!]*)+"
+    r"(?P<but>(?:but|except|only) [^\n?]{4,160})?\W*$",
+    re.IGNORECASE,
+)
+CHOICE = re.compile(
+    r"(?:(?:yes|yeah|ok(?:ay)?|i think|let's|lets|i'd|i|we|go|going|do|take|pick|choose|prefer|use|want|with|for|"
+    r"say|the|your)\b[ ,]*){0,6}"
+    r"(?:(?:option|variant|choice|approach|alternative|plan|number|proposal) ?#?\(?(?P<named>[A-Da-d]|[1-9])\b\)?|"
+    r"(?P<bare>[A-Da-d]|[1-9])"
+    r"(?=[.!)]|\s*$)|(?P<ordinal>first|second|third|last)(?: (?:one|option|variant|"
+    r"approach))?(?=[\s.,!]*$))(?:[.,:;!)\s-]+(?P<rest>[^\n?]*))?$",
+    re.IGNORECASE,
+)
+LABEL = re.compile(
+    r"(?:^|(?<=\n)|(?<=[.;:?] ))[ \t]*(?:[-*] )?(?:\*\*)?(?:(?:option|variant|approach|alternative|plan|choice|"
+    r"proposal) )?"
+    r"\(?(?P<label>[A-D]|[1-9])(?:\*\*)?[).:](?:\*\*)? ?(?:[-\u2013\u2014] )?(?=\S)",
+    re.IGNORECASE,
+)
+SUGGESTS = re.compile(
+    r"(?:(?:I(?:'d| would)? (?:suggest|propose|recommend)(?: that)?(?: we| you)?|(?:Should|Shall|Could|Can) (?:I|"
+    r"we)|(?:Do you )?[Ww]ant me to|"
+    r"How about (?:we )?|What about|My (?:recommendation|suggestion|proposal)(?: is|:)(?: to| that we)?|We (?:could|"
+    r"should|can)|"
+    r"Let's|Would you like (?:me )?to|Is it (?:ok|okay|fine) (?:if (?:we|I)|to)) )"
+    r"(?P<what>(?:not )?(?P<verb>use|using|go|going|switch|switching|stick|keep|keeping|adopt|drop|dropping|store|"
+    r"storing|name|naming|call|move|"
+    r"moving|migrate|migrating|replace|replacing|remove|removing|default|support|ship|host|require|pin|split|merge|"
+    r"treat|limit|cap|"
+    r"set|leave|put|make|have|return|rely|disable|enable|expose|cache|skip|rename|"
+    r"target)\b[^\n?]{8,400}?)(?=[.?!](?:\s|$)|\n|$)"
+)
+EITHER = re.compile(r"(?:^|(?<=[.!?\n] )|(?<=\n))(?P<question>[^.!?\n]{4,200}?\bor\b[^.!?\n]{2,160}\?)")
+FIRST_SENTENCE = re.compile(r"[^\n]*?(?:[.!?;](?=\s|$)|\n|$)")
+ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
+PLAIN = re.compile(r"\*\*|__|`(?=\s|$)")
+STEP = re.compile(
+    r"(?i)\b(?:the tests?|(?:this|that|the) (?:file|change|fix|edit)|these changes|a (?:commit|pr)|now|next step|"
+    r"ahead)\b"
+)
+ALL_OR_NONE = re.compile(r"(?i)(?:yes|no|both|either|neither|all|none|any|it|this|that|or)\b.{0,20}")
+MARGIN_WORDS = 4
+"""A reply of so few words may be one of the two things asked about."""
+
+
+def agreed(proposal: str, reply: str) -> Agreement | None:
+    """Return what a person's reply to an agent's proposal decides, None where it decides nothing that lasts."""
+    answer = reply.strip()
+    if not answer or len(answer) > MAX_REPLY_CHARS or "?" in answer:
+        return None
+    offset = max(0, len(proposal) - MAX_PROPOSAL_CHARS)
+    shown = proposal[offset:]
+    end = len(reply.rstrip())
+    if choice := CHOICE.match(answer):
+        found = _option(shown, choice)
+    elif yes := YES.match(answer):
+        found = _suggestion(shown, yes["but"])
+    else:
+        found = _alternative(shown, answer)
+    return None if found is None else Agreement(words=found[0], start=offset + found[1], end=end)
+
+
+def _option(shown: str, choice: re.Match[str]) -> tuple[str, int] | None:
+    """Return the option that was chosen, by its letter, number or place."""
+    rest = (choice["rest"] or "").strip(" .,;-")
+    labels = list(LABEL.finditer(shown))
+    if len(labels) < 2 and choice["named"] and len(rest.split()) >= MARGIN_WORDS:
+        return f"chose option {choice['named'].upper()}: {rest}", len(shown) + 1
+    if len(labels) < 2:
+        return None
+    wanted = (choice["named"] or choice["bare"] or "").upper()
+    if choice["ordinal"]:
+        first = max(n for n, label in enumerate(labels) if label["label"].upper() in {"A", "1"} or n == 0)
+        place = ORDINALS[choice["ordinal"].lower()]
+        chosen = labels[-1] if place < 0 else labels[first + place] if first + place < len(labels) else None
+    else:
+        chosen = next((label for label in reversed(labels) if label["label"].upper() == wanted), None)
+    if chosen is None:
+        return None
+    clause = _clause(shown, chosen.end())
+    if len(clause.split()) < 2 or clause.endswith("?"):
+        return None
+    added = f" ({rest})" if rest and rest.lower() not in clause.lower() else ""
+    return f"chose option {chosen['label'].upper()}: {clause}{added}", chosen.start("label")
+
+
+def _suggestion(shown: str, but: str | None) -> tuple[str, int] | None:
+    """Return the last thing suggested that lasts, with what the person changed in it."""
+    made = [found for found in SUGGESTS.finditer(shown) if not STEP.search(found["what"])]
+    if not made or " or " in made[-1]["what"]:
+        return None
+    what = PLAIN.sub("", made[-1]["what"]).strip()
+    return f"agreed: {what}" + (f", {but.strip(' .!')}" if but else ""), made[-1].start()
+
+
+def _alternative(shown: str, answer: str) -> tuple[str, int] | None:
+    """Return which of two things in the last question a reply of a few words names."""
+    named = answer.strip(" .!")
+    asked = list(EITHER.finditer(shown))
+    if not asked or ALL_OR_NONE.fullmatch(named) or len(named.split()) > MARGIN_WORDS or len(named) < 2:
+        return None
+    question = asked[-1]
+    if not re.search(rf"(?<!\w){re.escape(named)}(?!\w)", question["question"], re.IGNORECASE):
+        return None
+    return f'chose {named}, asked "{PLAIN.sub("", question["question"]).strip()}"', question.start("question")
+
+
+def _clause(shown: str, start: int) -> str:
+    found = FIRST_SENTENCE.match(shown, start, min(len(shown), start + MAX_CLAUSE_CHARS))
+    return PLAIN.sub("", found[0] if found else "").strip(" .;\n")

@@ -1,0 +1,150 @@
+"""What people say at work with an agent: rules, replacements, findings, rotas, dates; and their answers to proposals."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.distill import Observation, distill
+from scrubjay.distill.agreement import agreed
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
+
+DECISION, PREFERENCE, INSIGHT, FACT = (
+    MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.FACT,
+)  # fmt: skip
+
+
+def turn(text: str, number: int = 1, role: Role = Role.USER) -> Event:
+    kind = EventType.USER_MESSAGE if role is Role.USER else EventType.ASSISTANT_MESSAGE
+    trust = Trust.USER if role is Role.USER else Trust.AGENT
+    return Event(
+        id=f"e{number:04}", device="d", agent="test", session_id="s1", type=kind, role=role, text=text, trust=trust,
+        ts=1_700_000_000_000, dedupe_key=str(number), project="proj_a",
+    )  # fmt: skip
+
+
+def learned(*turns: Event) -> tuple[Observation, ...]:
+    return distill(turns, user_id="user_1").observations
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "content"),
+    [
+        ("we use uv, not poetry", DECISION, "We use uv, not poetry."),
+        (
+            "We run the jobs on Nomad instead of Kubernetes.",
+            DECISION,
+            "We run the jobs on Nomad instead of Kubernetes.",
+        ),
+        ("PagerDuty→Opsgenie", DECISION, "PagerDuty→Opsgenie."),
+        ("Sentry -> GlitchTip for the frontend", DECISION, "Sentry -> GlitchTip for the frontend."),
+        ("we moved from Jenkins to Buildkite", DECISION, "We moved from Jenkins to Buildkite."),
+        ("let's not use GraphQL", DECISION, "Let's not use GraphQL."),
+        ("don't push to main", PREFERENCE, "The user asked: don't push to main."),
+        ("dont rebase shared branches", PREFERENCE, "The user asked: don't rebase shared branches."),
+        ("Please don't mock the database.", PREFERENCE, "The user asked: please don't mock the database."),
+        ("use goose for the migrations", PREFERENCE, "The user asked: use goose for the migrations."),
+        ("I prefer tabs.", PREFERENCE, "The user prefers tabs."),
+        ("I hate ORMs.", PREFERENCE, "The user hates ORMs."),
+        ("I want all commits signed", PREFERENCE, "The user wants all commits signed."),
+        ("The fix was to set statement_timeout to 30s.", INSIGHT, "The fix was to set statement_timeout to 30s."),
+        (
+            "The cause was a missing index on the orders table.",
+            INSIGHT,
+            "The cause was a missing index on the orders table.",
+        ),
+        ("The p95 went from 900 ms to 120 ms.", INSIGHT, "The p95 went from 900 ms to 120 ms."),
+        ("Petra reviews anything in services/ingest", FACT, "Petra reviews anything in services/ingest."),
+        ("on-call rota: Mon-Wed Petra, Thu-Sun Ulf", FACT, "On-call rota: Mon-Wed Petra, Thu-Sun Ulf."),
+        ("prod is frozen until 5 January 2024", FACT, "Prod is frozen until 5 January 2024."),
+        ("the deadline for the beta is 14 March 2024", FACT, "The deadline for the beta is 14 March 2024."),
+    ],
+)
+def test_what_is_said_at_work_is_learned(text: str, kind: MemoryType, content: str) -> None:
+    assert [(o.type, o.content) for o in learned(turn(text))] == [(kind, content)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "don't do it",
+        "don't fix this yet, just explain the cause",
+        "don't worry about the tests",
+        "don't touch it for now please",
+        "I don't know how this works",
+        "use the second one",
+        "stop",
+        "what was the fix for the timeout?",
+        "should we use uv or poetry?",
+        "the fix was merged",
+        "maybe we move from Jenkins to Buildkite",
+        "if we use uv, not poetry, it would be faster",
+        "a -> b",
+    ],
+)
+def test_what_is_over_at_once_or_only_asked_is_not_learned(text: str) -> None:
+    assert [o.content for o in learned(turn(text))] == []
+
+
+OPTIONS = "Two ways:\n\nA) Keep Redis for the queue.\nB) Move the queue to Postgres with SKIP LOCKED.\n\nWhich one?"
+NUMBERED = "I see three.\n1. **Weekly chunks** without compression\n2. **Daily chunks**, compressed after 14 days\n3. No chunks at all"
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply", "content"),
+    [
+        (OPTIONS, "B", "The user chose option B: Move the queue to Postgres with SKIP LOCKED."),
+        (OPTIONS, "yes, option b", "The user chose option B: Move the queue to Postgres with SKIP LOCKED."),
+        (OPTIONS, "let's go with the first one", "The user chose option A: Keep Redis for the queue."),
+        (OPTIONS, "option A.", "The user chose option A: Keep Redis for the queue."),
+        (NUMBERED, "2", "The user chose option 2: Daily chunks, compressed after 14 days."),
+        (NUMBERED, "i'd take number 2, compress after 30 days", "The user chose option 2: Daily chunks, compressed after 14 days (compress after 30 days)."),
+        ("What about chunks?", "option B. 1 day chunks, compress after 14 days", "The user chose option B: 1 day chunks, compress after 14 days."),
+        ("I suggest we move the queue to Postgres. Shall I go ahead?", "yes, do it", "The user agreed: move the queue to Postgres."),
+        ("Should we drop Python 3.10 in the next release?", "yep", "The user agreed: drop Python 3.10 in the next release."),
+        ("I'd recommend using NATS for the events.", "ok, but keep Kafka for billing", "The user agreed: using NATS for the events, but keep Kafka for billing."),
+        ("Should we use uv or poetry for the service?", "uv", 'The user chose uv, asked "Should we use uv or poetry for the service?".'),
+    ],
+)  # fmt: skip
+def test_an_answer_decides_what_was_proposed(proposal: str, reply: str, content: str) -> None:
+    before, after = turn(proposal, 1, Role.ASSISTANT), turn(reply, 2)
+
+    found = [o for o in learned(before, after) if o.type is DECISION and o.event_id_end == after.id]
+
+    assert content in [o.content for o in found]
+    decided = next(o for o in found if o.content == content)
+    assert (decided.event_id_start, decided.trust, decided.scope) == (before.id, Trust.USER, Scope.PROJECT)
+    assert f"{proposal}\n{reply}"[decided.span_start : decided.span_end] == decided.excerpt
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply"),
+    [
+        ("Shall I run the tests now?", "yes"),
+        ("Want me to commit this?", "go ahead"),
+        ("I suggest we move the queue to Postgres.", "no"),
+        ("I suggest we move the queue to Postgres.", "why?"),
+        ("I suggest we move the queue to Postgres.", "hm, what would that cost us in the long run"),
+        ("Done. All 12 tests pass.", "great"),
+        (OPTIONS, "C"),
+        (OPTIONS, "neither"),
+        ("", "yes"),
+        ("Should we use uv or poetry?", "pip"),
+    ],
+)
+def test_a_step_a_refusal_and_a_question_decide_nothing(proposal: str, reply: str) -> None:
+    assert agreed(proposal, reply) is None
+
+
+def test_only_the_agents_own_proposal_is_agreed_to() -> None:
+    proposal = "I suggest we move the queue to Postgres."
+
+    assert [o for o in learned(turn(proposal, 1), turn("yes, do it", 2)) if "agreed" in o.content] == []
+
+
+@given(st.text(max_size=300) | st.sampled_from([OPTIONS, NUMBERED]), st.sampled_from(["yes", "B", "option 2", "uv", "the last one"]) | st.text(max_size=30))  # fmt: skip
+def test_what_is_agreed_lies_inside_of_both(proposal: str, reply: str) -> None:
+    found = agreed(proposal, reply)
+
+    assert found is None or (0 <= found.start <= len(proposal) + 1 and found.end <= len(reply))
