@@ -87,6 +87,7 @@ ROWS: dict[str, Row] = {
     "update": Row(lambda ref: api.UpdateRequest(ref=ref, content=anew("changed")), "change"),
     "rename": Row(lambda ref: api.RenameRequest(ref=ref, name=anew("renamed")), "change"),
     "alias": Row(lambda ref: api.AliasRequest(ref=ref, alias=anew("alias")), "change"),
+    "supersede": Row(lambda ref: api.SupersedeRequest(ref=ref, content=anew("a later note")), "change"),
     "forget": Row(lambda ref: api.ForgetRequest(ref=ref), "forget"),
     # On all that the caller sees.
     "list": Row(lambda _: api.ListRequest(limit=200), "survey"),

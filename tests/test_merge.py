@@ -1319,7 +1319,7 @@ def test_the_command_line_lists_conflicts_and_settles_them(
         return json.loads(capsys.readouterr().out)
 
     memory_id = run("add", "ours", "--name", "boat")["memory"]["id"]
-    assert run("conflicts") == {"conflicts": []}
+    assert run("conflicts") == {"conflicts": [], "doubts": []}
     (path,) = tmp_path.rglob("memory.db")
 
     async def hear() -> None:
@@ -1340,7 +1340,10 @@ def test_the_command_line_lists_conflicts_and_settles_them(
     assert found["others"][0]["version"] in printed
     assert "\x1b" not in printed
 
-    assert run("conflicts", "--keep", "boat", "content", found["others"][0]["version"]) == {"conflicts": []}
+    assert run("conflicts", "--keep", "boat", "content", found["others"][0]["version"]) == {
+        "conflicts": [],
+        "doubts": [],
+    }
     assert run("get", "boat")["memory"]["content"] == found["others"][0]["value"]
     assert main(["conflicts", "--keep", "boat", "content", "shown"]) == 3
 

@@ -261,6 +261,15 @@ class Memory:
         answer: api.Entry = self.call("update", request)
         return answer
 
+    def supersede(self, ref: str, content: str | None = None, *, by: str | None = None) -> api.SupersedeResponse:
+        """Let another memory take a memory's place: the one that `by` refers to, or a new one of `content`.
+
+        The old one is kept: `why` of the new one shows it, and `undo` takes this back.
+        """
+        request = api.SupersedeRequest(ref=ref, by=by, content=content, project=self._project, session_id=self._session)
+        answer: api.SupersedeResponse = self.call("supersede", request)
+        return answer
+
     def history(
         self, cause: str | None = None, *, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> api.HistoryResponse:

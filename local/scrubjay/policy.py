@@ -196,6 +196,22 @@ class DistillPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SupersessionPolicy:
+    """When a later statement takes the place of an earlier one. Round numbers, none fitted."""
+
+    max_chars: int = 1_000  # of either statement: a longer text says more than one thing, and nothing replaces it whole
+    value_words: int = 4  # of a value: what differs in more words is another sentence
+    near_polarity: float = 0.7  # share of stems in common from which a denial may be of the same statement
+    gone_share: float = 0.75  # share of the words of what ended that the earlier statement must hold
+    short_stems: int = 2  # stems of an earlier statement that the later one does not repeat: with more, a part is left
+    tying_stems: int = 2  # shared beside what ended, from which a part of the earlier statement may have ended
+    shared_stems: int = 3  # in common, from which two statements are about one thing …
+    shared_share: float = 0.5  # … where these are half of the shorter one
+    alike_cosine: float = 0.75  # about one thing: paraphrases of the shipped model lie above, one field's talk below
+    unlike_cosine: float = 0.35  # the shipped model's texts without relation lie below: words alone do not replace then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedactPolicy:
     """When a run of characters is a secret. Bits are Shannon's, per character, over the run's own frequencies.
 
@@ -302,6 +318,7 @@ class MemoryPolicy:
 
     recall: RecallPolicy = RecallPolicy()
     distill: DistillPolicy = DistillPolicy()
+    supersession: SupersessionPolicy = SupersessionPolicy()
     redact: RedactPolicy = RedactPolicy()
     limits: LimitPolicy = LimitPolicy()
     daemon: DaemonPolicy = DaemonPolicy()

@@ -25,6 +25,7 @@ from scrubjay.api.history import (
     Conflict,
     ConflictsRequest,
     ConflictsResponse,
+    Doubt,
     Origin,
     Place,
     ResolveRequest,
@@ -41,6 +42,8 @@ from scrubjay.api.memories import (
     ListResponse,
     RefRequest,
     RenameRequest,
+    SupersedeRequest,
+    SupersedeResponse,
     UpdateRequest,
 )
 from scrubjay.api.recall import (
@@ -94,6 +97,7 @@ __all__ = [
     "ConflictsResponse",
     "ContextRequest",
     "ContextResponse",
+    "Doubt",
     "Entry",
     "EventsRequest",
     "EventsResponse",
@@ -140,6 +144,8 @@ __all__ = [
     "Source",
     "StatsResponse",
     "StatusResponse",
+    "SupersedeRequest",
+    "SupersedeResponse",
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",

@@ -1,4 +1,4 @@
-"""Why a memory is believed, and what devices wrote into it without having seen each other's values."""
+"""Why a memory is believed, and what is to be settled: devices' values, and memories that may replace others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from scrubjay.api.memories import Entry
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Event, Grip
+from scrubjay_shared.records import Event, Grip, Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +61,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyResponse:
-    """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since."""
+    """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since.
+
+    `supersedes` are the memories whose place it took, the last that ended first.
+    """
 
     entry: Entry
     sources: tuple[Source, ...]
     history: tuple[Change, ...]
     origin: Origin
+    supersedes: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +106,28 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A memory that may take the place of an earlier one. `supersede` says that it does, `resolve` that both hold."""
+
+    new: Memory
+    old: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictsResponse:
-    """The open conflicts, by memory and field."""
+    """The open conflicts, by memory and field, and the memories that may take the place of others, newest first."""
 
     conflicts: tuple[Conflict, ...]
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveRequest:
-    """Which version of a memory's field is right: None is the one that is shown. Closed on every device, for good."""
+    """Which version of a memory's field is right: None is the one that is shown. Closed on every device, for good.
+
+    With the field `may_supersede`, that the memory and the earlier one that `version` refers to both hold: None is
+    every earlier one.
+    """
 
     ref: str
     field: str

@@ -80,6 +80,28 @@ class UpdateRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SupersedeRequest:
+    """That a memory holds no longer: another takes its place, which `by` refers to, or which is made of `content`.
+
+    A new one is of the type, the scope and the topic of the old one.
+    """
+
+    ref: str
+    by: str | None = None
+    content: str | None = None
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupersedeResponse:
+    """The memory that ended, and the one that took its place."""
+
+    old: Entry
+    new: Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RenameRequest:
     """A new canonical name. The old one stays as an alias, so that nothing that used it breaks."""
 

@@ -94,6 +94,12 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Rewrite a memory's content or fields.",
         ),
         Operation(
+            name="supersede",
+            request=api.SupersedeRequest,
+            response=api.SupersedeResponse,
+            summary="Let another memory, or a new text, take a memory's place; the old one is kept as history.",
+        ),
+        Operation(
             name="forget",
             request=api.ForgetRequest,
             response=api.ForgetResponse,
@@ -132,13 +138,13 @@ OPERATIONS: dict[str, Operation] = _named(
             name="conflicts",
             request=api.ConflictsRequest,
             response=api.ConflictsResponse,
-            summary="Fields that devices wrote without having seen each other's values.",
+            summary="What devices wrote without having seen each other's, and memories that may replace earlier ones.",
         ),
         Operation(
             name="resolve",
             request=api.ResolveRequest,
             response=api.Entry,
-            summary="Settle a conflict: keep the value that is shown, or another device's.",
+            summary="Settle a conflict: keep the value that is shown, another device's, or both of two memories.",
             principals=PERSON_ONLY,
         ),
         Operation(

@@ -38,6 +38,12 @@ COMMANDS: dict[str, Command] = {
         Command("get", "show one memory", "Entry", "scrubjay get database"),
         Command("list", "page through memories, newest first", "ListResponse", "scrubjay list --type goal"),
         Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),
+        Command(
+            "supersede",
+            "let another memory take one's place",
+            "SupersedeResponse",
+            'scrubjay supersede database "We moved to MySQL 9"',
+        ),
         Command("alias", "give a memory one more name", "Entry", "scrubjay alias database postgres"),
         Command("rename", "give a memory another name", "Entry", "scrubjay rename database storage"),
         Command(
@@ -53,7 +59,7 @@ COMMANDS: dict[str, Command] = {
         ),
         Command(
             "conflicts",
-            "list what two devices changed in the same memory without knowing of each other",
+            "list memories that may contradict earlier ones, and what two devices changed unseen",
             "ConflictsResponse",
             "scrubjay conflicts --keep database content shown",
         ),

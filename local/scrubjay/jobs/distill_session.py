@@ -7,10 +7,13 @@ import hashlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from scrubjay.distill import Observation, distill, same_memory
 from scrubjay.distill.observe import SOURCE
+from scrubjay.jobs import successions
+from scrubjay.lifecycle.supersession import NewStatement
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
@@ -73,6 +76,13 @@ class SessionDistiller:
                 memory_id = _observation_id(observation, by_id)
                 pending[memory_id] = (observation, [_grip(memory_id, observation, by_id)])
 
+        replaced = await successions.find(
+            self._store,
+            [_statement(memory_id, kept, by_id) for memory_id, (kept, _) in pending.items()],
+            self._policy,
+            also_each_other=True,
+        )
+
         def work(tx: Transaction) -> int | None:
             wanted = {(content_hash(kept.content), kept.scope, kept.resource_id) for kept, _ in pending.values()}
             added = {
@@ -87,12 +97,14 @@ class SessionDistiller:
                 for memory_id, (kept, grips) in pending.items()
                 if memory_id not in gone
             ]
+            writes = successions.carry_out(tx, replaced, {write.memory_id: write.memory_id for write in writes}, writes)
             anchored = tx.queries.grips.anchored(grown)
             writes += [
                 MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
                 for memory_id, grips in grown.items()
                 if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
             ]
+            writes = _joined(writes)
             if writes:
                 tx.memories.write(writes)
             tx.events.distilled(session_id, upto)
@@ -127,6 +139,31 @@ class SessionDistiller:
             else []
         )
         return same_memory(observation, [*exact, *like], self._policy.distill)
+
+
+def _joined(writes: Sequence[MemoryWrite]) -> list[MemoryWrite]:
+    """Return the writes, those to one memory as one: it may be anchored again and replaced by the same session."""
+    joined: dict[str, MemoryWrite] = {}
+    for write in writes:
+        before = joined.get(write.memory_id)
+        joined[write.memory_id] = (
+            write
+            if before is None
+            else replace(before, fields={**before.fields, **write.fields}, grips=(*before.grips, *write.grips))
+        )
+    return list(joined.values())
+
+
+def _statement(memory_id: str, said: Observation, events: Mapping[str, Event]) -> NewStatement:
+    return NewStatement(
+        id=memory_id,
+        content=said.content,
+        scope=said.scope,
+        resource_id=said.resource_id,
+        trust=said.trust,
+        created_at=events[said.event_id_start].ts,
+        valid_from=said.valid_from,
+    )
 
 
 def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Field, Any]:

@@ -134,7 +134,7 @@ class Application:
         )
         history = History(store, policy, references=self._references)
         undo = Undo(store, policy, wake=self._wake, now=now)
-        conflicts = Conflicts(store, references=self._references, wake=self._wake)
+        conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
         imports = Imports(store, policy, events=self._events, memories=self._memories, wake=self._wake, now=now)
         status = Status(
             store,
@@ -157,6 +157,7 @@ class Application:
                 "list": self._memories.page,
                 "get": self._memories.get,
                 "update": self._memories.update,
+                "supersede": conflicts.supersede,
                 "forget": self._forgetting.forget,
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,

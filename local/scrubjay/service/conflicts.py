@@ -1,4 +1,7 @@
-"""Conflicts: fields that devices wrote without having seen each other's values, listed and resolved."""
+"""Conflicts: fields that devices wrote without having seen each other's values, and memories that may replace others.
+
+Listed and settled here: a version is kept, a memory takes another's place, or both hold.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +10,121 @@ from typing import cast
 
 from scrubjay import api
 from scrubjay.api import access
+from scrubjay.api.access import View
 from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
+from scrubjay.ingest import intake
+from scrubjay.jobs import successions
+from scrubjay.jobs.successions import MAY_SUPERSEDE
+from scrubjay.lifecycle.replacement import check_successor
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service import transfer
 from scrubjay.service.references import References
+from scrubjay.service.threads import off_loop
 from scrubjay.store import Conflict, MemoryWrite, Store, Transaction
 from scrubjay_shared import ops
-from scrubjay_shared.clock import Hlc, millis_of
-from scrubjay_shared.errors import NotFoundError
+from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.errors import InvalidError, NotFoundError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Memory
+from scrubjay_shared.records import Memory, MemoryDraft, content_hash
 
 
 class Conflicts:
     """The conflicts of one store. `wake` tells a background job that it has something to do."""
 
-    def __init__(self, store: Store, *, references: References, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        references: References,
+        wake: Callable[[str], None],
+    ) -> None:
         self._store = store
+        self._policy = policy
         self._references = references
         self._wake = wake
 
     async def conflicts(self, caller: Caller, request: api.ConflictsRequest) -> api.ConflictsResponse:
-        """Return the fields that devices wrote without having seen each other's values, and all these values."""
+        """Return what devices wrote without having seen each other's, and which memories may replace earlier ones."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_of_places(one)]
-        memories = await self._store.read(lambda q: q.memories.by_id([one.memory_id for one in found]))
+        unsure = await self._store.read(lambda q: q.conflicts.doubts(MAY_SUPERSEDE))
+        ids = [*(one.memory_id for one in found), *(memory_id for pair in unsure for memory_id in pair)]
+        memories = {
+            memory_id: memory
+            for memory_id, memory in (await self._store.read(lambda q: q.memories.by_id(ids))).items()
+            if seen.shows(memory)
+        }
         return api.ConflictsResponse(
-            conflicts=tuple(
-                _conflict(one, memories[one.memory_id])
-                for one in found
-                if one.memory_id in memories and seen.shows(memories[one.memory_id])
-            )
+            conflicts=tuple(_conflict(one, memories[one.memory_id]) for one in found if one.memory_id in memories),
+            doubts=tuple(
+                api.Doubt(new=memories[new], old=memories[old])
+                for new, old in unsure
+                if new in memories and old in memories
+            ),
         )
+
+    async def supersede(self, caller: Caller, request: api.SupersedeRequest) -> api.SupersedeResponse:
+        """Let a memory, or a new one, take another's place from now on. Raises InvalidError unless one is given."""
+        if (request.by is None) == (request.content is None):
+            raise InvalidError("give the memory that takes its place, or its words", hint="scrubjay supersede OLD NEW")
+        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        old_id = await self._references.resolve(request.ref, seen)
+        draft = new_id = None
+        if request.by is not None:
+            new_id = await self._references.resolve(request.by, seen)
+        elif request.content is not None:
+            draft = await self._draft(caller, old_id, request.content)
+
+        def work(tx: Transaction) -> tuple[str, bool]:
+            old = tx.queries.memories.get(old_id)
+            access.check_change(caller, old)
+            writes: list[MemoryWrite] = []
+            there = new_id if draft is None else _equal(tx, draft)
+            if there is None and draft is not None:
+                made = tx.new_id()
+                writes.append(MemoryWrite(memory_id=made, fields=transfer.fields_of(draft, tx.now)))
+                at, successor = tx.now, made
+            else:
+                new = tx.queries.memories.get(there or "")
+                successor = new.id
+                at = Millis(max(new.created_at, new.valid_from or 0, old.created_at))
+                check_successor(old_id, successor, tx.queries.memories.successor)
+            fields = successions.ending(successor, at, old)
+            writes.append(MemoryWrite(memory_id=old_id, fields=fields, settles=True))
+            tx.memories.write(writes)
+            return successor, there is None
+
+        successor, created = await self._store.write(work, cause=self._store.new_cause("supersede"))
+        if created:
+            self._wake("embed")
+        return api.SupersedeResponse(
+            old=await self._references.entry(old_id), new=await self._references.entry(successor, created=created)
+        )
+
+    async def _draft(self, caller: Caller, old_id: str, content: str) -> MemoryDraft:
+        """Return a new memory of some words, cleaned: of the type, the scope and the topic of the old one."""
+        old = (await self._references.entry(old_id)).memory
+        draft = MemoryDraft(
+            content=content,
+            type=old.type,
+            scope=old.scope,
+            resource_id=old.resource_id,
+            layer=old.layer,
+            salience=old.salience,
+            topic=old.topic,
+        )
+        access.check_memory(caller, draft)
+        source = intake.source_of(caller)
+        return await off_loop(len(content), lambda: intake.memory(draft, self._policy, source))
 
     async def resolve(self, caller: Caller, request: api.ResolveRequest) -> api.Entry:
         """Write the version of a field that is right as one that has seen all others; no device lists them again."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         memory_id = await self._references.resolve(request.ref, seen)
+        if request.field == MAY_SUPERSEDE:
+            return await self._keep_both(caller, memory_id, request, seen)
         for one in await self._store.read(lambda q: q.conflicts.open(memory_id)):
             if _field_name(one.field) == request.field:
                 values = {_version_name(stamp): value for stamp, value in one.versions}
@@ -63,6 +145,35 @@ class Conflicts:
             f"memory {memory_id} has no such conflict about {request.field[:60]!r}",
             hint="scrubjay conflicts lists those that are open",
         )
+
+    async def _keep_both(self, caller: Caller, memory_id: str, request: api.ResolveRequest, seen: View) -> api.Entry:
+        """Write that a memory does not take the place of one that it might have, or of any."""
+        other = None if request.version is None else await self._references.resolve(request.version, seen)
+
+        def work(tx: Transaction) -> None:
+            memory = tx.queries.memories.get(memory_id)
+            access.check_change(caller, memory)
+            noted = memory.metadata.get(MAY_SUPERSEDE)
+            olds = noted if isinstance(noted, list) else []
+            left = [old for old in olds if other is not None and old != other]
+            if left == olds:
+                raise NotFoundError(
+                    f"memory {memory_id} is not one that may take the place of {other or 'another'}",
+                    hint="scrubjay conflicts lists those that are open",
+                )
+            metadata = {key: value for key, value in memory.metadata.items() if key != MAY_SUPERSEDE}
+            metadata |= {MAY_SUPERSEDE: left} if left else {}
+            tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.METADATA: metadata}, settles=True)])
+
+        await self._store.write(work, cause=self._store.new_cause("resolve"))
+        return await self._references.entry(memory_id)
+
+
+def _equal(tx: Transaction, draft: MemoryDraft) -> str | None:
+    """Return the id of the memory that says the same in the same scope already."""
+    place = (draft.scope.value, draft.resource_id)
+    found = tx.queries.memories.duplicates([content_hash(draft.content)])
+    return next((memory_id for _, scope, resource, memory_id in found if (scope, resource) == place), None)
 
 
 def _field_name(key: int) -> str:

@@ -41,11 +41,13 @@ class History:
         causes = [cause for op, *_ in found if op is not None and (cause := ops.cause_of(op)) is not None]
         labels = await self._store.read(lambda q: q.causes.labels(causes))
         history = tuple(_change(row, labels) for row in found)
+        replaced = await self._store.read(lambda q: q.memories.superseded_by(memory_id))
         return api.WhyResponse(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
             sources=tuple(sources),
             history=history,
+            supersedes=tuple(memory for memory in replaced if view.shows(memory)),
         )
 
 

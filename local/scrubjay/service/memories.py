@@ -11,7 +11,9 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
+from scrubjay.jobs import successions
 from scrubjay.lifecycle.replacement import check_period, check_successor
+from scrubjay.lifecycle.supersession import NewStatement
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
@@ -67,6 +69,9 @@ class Memories:
         """Store drafts that were cleaned. Returns the id of each and whether it is new."""
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
+        statements = [_statement(place, draft, self._now()) for place, draft in enumerate(drafts)]
+        replaced = await successions.find(self._store, statements, self._policy)
+
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]
             known = {
@@ -94,7 +99,8 @@ class Memories:
                     if draft.name is not None and not tx.queries.memories.is_named(found) and Field.NAME not in fields:
                         fields[Field.NAME] = draft.name
                     writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
-            tx.memories.write(list(writes.values()))
+            ids = {statements[place].id: found for place, (found, new) in enumerate(answers) if new}
+            tx.memories.write(successions.carry_out(tx, replaced, ids, list(writes.values())))
             if embedded is not None:
                 tx.vectors.put(embedded[0], placed)
             return answers
@@ -240,6 +246,19 @@ class Memories:
         """Return the id of the memory that a request names. Whether the caller may change it is asked in the write."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         return await self._references.resolve(request.ref, seen)
+
+
+def _statement(place: int, draft: MemoryDraft, now: Millis) -> NewStatement:
+    """Return what a draft says, under an id that no memory has."""
+    return NewStatement(
+        id=f"draft {place}",
+        content=draft.content,
+        scope=draft.scope,
+        resource_id=draft.resource_id,
+        trust=draft.trust,
+        created_at=now if draft.created_at is None else draft.created_at,
+        valid_from=draft.valid_from,
+    )
 
 
 def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:

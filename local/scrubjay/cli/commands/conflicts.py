@@ -1,4 +1,4 @@
-"""`scrubjay conflicts`: list and settle what devices disagree about."""
+"""`scrubjay conflicts`: list and settle what devices disagree about, and which of two memories holds."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def configure(parser: Parser) -> None:
         metavar=("REF", "FIELD", "VERSION"),
         help="settle one: the version of that field is right. `shown` is the one that is shown",
     )
+    parser.add_argument(
+        "--both",
+        nargs=2,
+        type=text,
+        metavar=("OLD", "NEW"),
+        help="settle one: both hold. scrubjay supersede OLD NEW says that the later one took the earlier one's place",
+    )
     caller(parser)
 
 
@@ -51,6 +58,12 @@ def run(line: Namespace) -> None:
             )
             store.call("resolve", request)
             invocation.embedded(store)
+        if line.both is not None:
+            old, new = line.both
+            both = api.ResolveRequest(
+                ref=new, field="may_supersede", version=old, project=line.project, session_id=line.session
+            )
+            store.call("resolve", both)
         answer: api.ConflictsResponse = store.call(
             "conflicts", api.ConflictsRequest(project=line.project, session_id=line.session)
         )

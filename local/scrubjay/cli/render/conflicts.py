@@ -1,4 +1,4 @@
-"""Fields that devices disagree about."""
+"""Fields that devices disagree about, and memories that may take the place of others."""
 
 from __future__ import annotations
 
@@ -10,20 +10,34 @@ from rich.text import Text
 from scrubjay.api import (
     Conflict,
     ConflictsResponse,
+    Doubt,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import spaced
-from scrubjay.cli.render.words import clean, short
+from scrubjay.cli.render.words import clean, one_line, short
 
 
 def conflicts(answer: ConflictsResponse, names: Mapping[str, str]) -> RenderableType:
-    """Return the fields that devices disagree about: what is shown, and what each other version says.
+    """Return what is to be settled: fields with the versions of each device, and memories with the earlier ones.
 
     `names` are those of the devices, by id; one that has none is shown by its id.
     """
-    if not answer.conflicts:
+    if not (answer.conflicts or answer.doubts):
         return Text("no conflicts")
-    return spaced(conflict(each, names) for each in answer.conflicts)
+    return spaced([*(conflict(each, names) for each in answer.conflicts), *map(doubt, answer.doubts)])
+
+
+def doubt(found: Doubt) -> RenderableType:
+    """Return a memory that may take the place of an earlier one, with the commands that settle it."""
+    old, new = short(found.old.id), short(found.new.id)
+    parts: list[RenderableType] = []
+    for memory, what in ((found.old, "earlier"), (found.new, "later  ")):
+        line = Text(f"{what}  ", style="cyan").append(one_line(memory.content, 300), style="bold")
+        trust = "" if memory.trust.value == "user" else f" · trust: {memory.trust.value}"
+        parts.append(line.append(f"  {times.day(memory.created_at)} · {short(memory.id)}{trust}", style="dim"))
+    parts.append(Text(f"  the later one holds: scrubjay supersede {old} {new}", style="dim"))
+    parts.append(Text(f"  both hold:           scrubjay conflicts --both {old} {new}", style="dim"))
+    return Group(*parts)
 
 
 def conflict(found: Conflict, names: Mapping[str, str]) -> RenderableType:

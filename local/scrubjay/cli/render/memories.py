@@ -16,6 +16,7 @@ from scrubjay.api import (
     ForgetResponse,
     Place,
     Source,
+    SupersedeResponse,
     WhyResponse,
 )
 from scrubjay.cli import times
@@ -81,6 +82,13 @@ def changed(what: str, found: Entry) -> Text:
     return line
 
 
+def superseded(answer: SupersedeResponse) -> Text:
+    """Return what took a memory's place, and what it was."""
+    line = changed("added" if answer.new.created else "now holds", answer.new)
+    line.append("\nin the place of ", style="green").append(short(answer.old.memory.id), style="dim")
+    return line.append(f" {one_line(answer.old.memory.content, 100)}")
+
+
 def entries(found: Sequence[Entry]) -> RenderableType:
     """Return memories: a line each, or two where the window is narrow."""
     return _Entries(found) if found else Text("no memories")
@@ -116,6 +124,11 @@ def why(answer: WhyResponse) -> RenderableType:
     parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
     parts.extend(source(each) for each in answer.sources)
     parts.extend(Text(f"  {clean(line)}") for line in origin(answer))
+    if answer.supersedes:
+        parts.append(Text("\ntook the place of", style="bold"))
+    for old in answer.supersedes:
+        ended = Text(f"  {one_line(old.content, 300)}")
+        parts.append(ended.append(f"  {_held(old) or times.day(old.created_at)} · {short(old.id)}", style="dim"))
     parts.append(Text("\nhistory", style="bold"))
     for change in answer.history:
         fields = f" ({', '.join(change.fields)})" if change.fields else ""

@@ -45,3 +45,17 @@ class ConflictQueries:
                 shown = versions[ops.winner(versions)][0]
                 found.append(Conflict(memory_id=owner, field=int(key), shown=shown, versions=lost))
         return found
+
+    def doubts(self, key: str) -> list[tuple[str, str]]:
+        """Return (new, old) of the memories whose metadata say under `key` that they may take the place of others.
+
+        Newest first. Where one of the two was replaced or archived since, nothing is left to decide.
+        """
+        found = self._fetch(
+            "select m.id, o.id from memory m, json_each(m.metadata, '$.' || ?1) e join memory o on o.id = e.value"
+            " where m.metadata like '%\"' || ?1 || '\"%' and json_type(m.metadata, '$.' || ?1) = 'array'"
+            " and m.superseded_by is null and m.archived_at is null and o.superseded_by is null"
+            " and o.archived_at is null order by m.created_at desc, m.n desc, o.n",
+            (key,),
+        )
+        return [(str(new), str(old)) for new, old in found]

@@ -220,6 +220,16 @@ class MemoryQueries:
         found = self._fetch("select superseded_by from memory where id = ?", (memory_id,))
         return found[0][0] if found else None
 
+    def superseded_by(self, memory_id: str) -> list[Memory]:
+        """Return the memories whose place a memory took, the last that ended first; none that was archived."""
+        found = self._fetch(
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
+            " where m.superseded_by = ? and m.archived_at is null"
+            " order by coalesce(m.valid_to, m.created_at) desc, m.n desc",
+            (memory_id,),
+        )
+        return [rows.memory_of(row) for row in found]
+
     def is_imported(self, memory_id: str) -> bool:
         """Say whether a memory is trusted no more than what came from a file."""
         return bool(self._fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (memory_id,)))

@@ -58,6 +58,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "valid_to": time,
             "clear": {"items": {"enum": ["topic", "valid_from", "valid_to", "superseded_by"]}},
         },
+        "SupersedeRequest": {"content": words},
         "HistoryRequest": page,
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
@@ -93,6 +94,14 @@ CONDITIONS: dict[str, list[Keywords]] = {
             "if": {"properties": {"layer": {"enum": ["identity", "active"]}}, "required": ["layer"]},
             "then": {"properties": {"trust": {"enum": ["user", "agent"]}}},
         },
+    ],
+    "SupersedeRequest": [
+        {
+            "oneOf": [
+                {"required": [field], "properties": {field: {"type": "string"}, other: {"type": "null"}}}
+                for field, other in (("by", "content"), ("content", "by"))
+            ]
+        }
     ],
     "UpdateRequest": [
         {"anyOf": [{"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in _CHANGES]}

@@ -104,7 +104,8 @@ def _operation(operation: Operation, route: Route, schemas: dict[str, Schema]) -
             "\n\nThe file may also be the body itself, under any other content type than JSON; "
             "its name and the other fields then stand in the query string."
         )
-    required = any(name in schema["required"] for name in others)
+    # A condition asks for one of several fields: no body at all has none of them.
+    required = any(name in schema["required"] for name in others) or operation.request.__name__ in CONDITIONS
     described["requestBody"] = {"required": required, "content": content}
     return described
 

@@ -31,6 +31,7 @@ ROUTES: tuple[Route, ...] = (
     Route("list", "GET", "/v1/memories"),
     Route("get", "GET", "/v1/memories/{ref}"),
     Route("update", "PATCH", "/v1/memories/{ref}"),
+    Route("supersede", "POST", "/v1/memories/{ref}/supersede"),
     Route("forget", "DELETE", "/v1/memories/{ref}"),
     Route("rename", "POST", "/v1/memories/{ref}/rename"),
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),

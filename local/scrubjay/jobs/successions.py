@@ -1,0 +1,131 @@
+"""Which stored memories new ones take the place of: looked for before a write, carried out with it.
+
+`lifecycle.supersession` decides. What it is sure of ends the earlier memory (`valid_to`, `superseded_by`) under the
+cause of the write that brought the later one, so that undoing that write takes it back. What it is unsure of is noted
+in the later memory's metadata (`MAY_SUPERSEDE`), where `conflicts` finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scrubjay.lifecycle.replacement import closes_circle
+from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
+from scrubjay.policy import MemoryPolicy
+from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import Layer, Memory
+from scrubjay_shared.text import analyse, fts_query
+
+MAY_SUPERSEDE = "may_supersede"
+"""The key in a memory's metadata under which the ids of those stand whose place it may take."""
+
+
+async def find(
+    store: Store, new: Sequence[NewStatement], policy: MemoryPolicy, *, also_each_other: bool = False
+) -> list[Succession]:
+    """Return what statements that are about to be stored replace, and what replaces them, of what is stored.
+
+    With `also_each_other`, of one another too, where they were said at different times.
+    """
+    candidates = [await _candidates(store, statement.content, policy) for statement in new]
+
+    def decide() -> list[Succession]:
+        found: list[Succession] = []
+        for at, (statement, like) in enumerate(zip(new, candidates, strict=True)):
+            found += successions(statement, like, policy.supersession)
+            if also_each_other:
+                earlier = [other for other in new[:at] if other.created_at != statement.created_at]
+                found += successions(statement, earlier, policy.supersession)
+        return found
+
+    return await asyncio.to_thread(decide)
+
+
+async def _candidates(store: Store, content: str, policy: MemoryPolicy) -> list[Memory]:
+    """Return the memories that share most words with a text, of those that something can take the place of."""
+    longest = policy.supersession.max_chars
+    tokens = list(dict.fromkeys(analyse(content[: longest + 1])))[: policy.work.near_tokens]
+    if not tokens or len(content) > longest:
+        return []
+    query, limit = fts_query(tokens), policy.work.near_candidates
+    return [
+        memory
+        for memory in await store.read(lambda q: q.memories.like(query, limit, chars=longest))
+        if _replaceable(memory)
+    ]
+
+
+def _replaceable(memory: Memory) -> bool:
+    return (
+        memory.superseded_by is None
+        and memory.archived_at is None
+        and memory.layer not in {Layer.IDENTITY, Layer.ACTIVE}
+    )
+
+
+def carry_out(
+    tx: Transaction, found: Sequence[Succession], ids: Mapping[str, str], writes: Sequence[MemoryWrite]
+) -> list[MemoryWrite]:
+    """Return some writes of new memories with what follows for the earlier ones.
+
+    `ids` are those of the new memories, by the ids that their statements had when they were looked for: one that is
+    missing was not stored after all. A memory that was changed, replaced or forgotten meanwhile is left as it is.
+    """
+    by_id = {write.memory_id: write for write in writes}
+    stored = tx.queries.memories.by_id([one for each in found for one in (each.old, each.new) if one not in ids])
+    ended: dict[str, str] = {}
+    unsure: dict[str, list[str]] = {}
+    order = list(by_id)
+
+    def alive(memory_id: str) -> bool:
+        return memory_id in by_id or (memory_id in stored and _replaceable(stored[memory_id]))
+
+    def successor_of(memory_id: str) -> str | None:
+        return ended.get(memory_id) or tx.queries.memories.successor(memory_id)
+
+    for each in sorted(found, key=lambda one: (one.at, one.old, one.new)):
+        old, later = ids.get(each.old, each.old), ids.get(each.new, each.new)
+        if not (alive(old) and alive(later)) or old == later or old in ended:
+            continue
+        if each.verdict is Verdict.UNSURE:
+            unsure.setdefault(later, []).append(old)
+        elif not closes_circle(old, later, successor_of):
+            ended[old] = later
+            _add(by_id, order, old, ending(later, each.at, stored.get(old), by_id.get(old)))
+    for later, olds in unsure.items():
+        left = [old for old in olds if old not in ended and later not in ended]
+        if left:
+            known = (
+                dict(by_id[later].fields.get(Field.METADATA) or {}) if later in by_id else dict(stored[later].metadata)
+            )
+            before = known.get(MAY_SUPERSEDE)
+            noted = [one for one in before if isinstance(one, str)] if isinstance(before, list) else []
+            _add(by_id, order, later, {Field.METADATA: known | {MAY_SUPERSEDE: list(dict.fromkeys([*noted, *left]))}})
+    return [by_id[memory_id] for memory_id in order]
+
+
+def _add(by_id: dict[str, MemoryWrite], order: list[str], memory_id: str, fields: Mapping[Field, Any]) -> None:
+    write = by_id.get(memory_id)
+    if write is None:
+        order.append(memory_id)
+        by_id[memory_id] = MemoryWrite(memory_id=memory_id, fields=fields)
+    else:
+        by_id[memory_id] = MemoryWrite(
+            memory_id=memory_id, fields={**write.fields, **fields}, grips=write.grips, names=write.names
+        )
+
+
+def ending(successor: str, at: Millis, memory: Memory | None, write: MemoryWrite | None = None) -> dict[Field, Any]:
+    """Return the registers of a memory whose place another takes at a time. One that ended before keeps that end."""
+    said = write.fields if write is not None else {}
+    start = memory.valid_from if memory is not None else said.get(Field.VALID_FROM)
+    end = memory.valid_to if memory is not None else said.get(Field.VALID_TO)
+    fields: dict[Field, Any] = {Field.SUPERSEDED_BY: successor}
+    until = at if start is None else max(at, start)
+    if end is None or end > until:
+        fields[Field.VALID_TO] = int(until)
+    return fields

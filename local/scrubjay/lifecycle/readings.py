@@ -1,0 +1,280 @@
+"""What a sentence says about something that held before: what it ends, denies, plans or bounds. English; pure.
+
+The words are of general English, and no text's subject is among them. A sentence in another language reads as one that
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scrubjay_shared.text import analyse
+
+WORD = re.compile(r"[^\W_](?:[\w'’./:@+#-]*[\w+#])?")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(text.split("|"))
+
+
+DETERMINERS = _words("the a an our my your his her its their this that these those")
+DEFINITE = DETERMINERS - _words("a an these those")
+NOW_WORDS = _words("now currently actually instead henceforth nowadays finally just today")
+NEGATORS = _words(
+    "not no never without cannot longer anymore neither nor stop stopped don't doesn't didn't won't can't isn't aren't"
+    " wasn't shouldn't mustn't haven't hasn't"
+)
+_BESIDE_NEGATORS = _words("longer anymore")
+"""They stand beside a word that denies, and do not deny a second time."""
+OPPOSITES = (  # words that say the same thing with the other polarity: the first is read as the second, denied
+    ("disable", "enable"),
+    ("disabled", "enabled"),
+    ("disables", "enables"),
+    ("forbid", "allow"),
+    ("forbids", "allows"),
+    ("forbidden", "allowed"),
+    ("exclude", "include"),
+    ("excludes", "includes"),
+    ("excluded", "included"),
+    ("avoid", "use"),
+    ("avoids", "uses"),
+    ("hate", "like"),
+    ("hates", "likes"),
+    ("dislike", "like"),
+    ("dislikes", "likes"),
+    ("love", "like"),
+    ("loves", "likes"),
+    ("optional", "required"),
+    ("false", "true"),
+    ("off", "on"),
+    ("never", "always"),
+)
+_LIKES = frozenset({"love", "loves"})
+_DENIED = {word: said for word, said in OPPOSITES if word not in _LIKES}
+_SAID = dict(OPPOSITES)
+
+_LIGHT = frozenset(
+    analyse(
+        "use uses used using move moved switch switched change changed migrate migrated replace replaced drop dropped"
+        " remove removed instead rather longer anymore now currently always never going make made keep kept get got"
+        " want wants need needs decide decided please also really still yet new old stop stopped prefer"
+        " like likes love hate dislike avoid"
+    )
+)
+"""Stems that say what happens, not what it happens to: sharing these, two statements are not yet about one thing."""
+
+_CLAUSES = "and|but|because|since|so|as|when|while|which|who|if"
+_PLACES = "for|in|on|at"
+_PHRASE = (
+    rf"(?P<gone>[^\s,;:.()!?]+(?:(?:\s|[.:](?=\S))(?!(?:{_CLAUSES})\b)[^\s,;:.()!?]+){{0,4}}?)"  # five words at most
+)
+_NEW = rf"(?P<new>[^\s,;:()!?]+(?:\s(?!(?:{_CLAUSES}|{_PLACES})\b)[^\s,;:()!?]+){{0,3}})"
+_END = rf"(?=\s*(?:[,;:()!?]|\.(?:\s|$)|$|\b(?:{_CLAUSES}|{_PLACES}|any ?more)\b))"
+_BE = r"(?:is|are|was|were|be|been|being|gets?|got)"
+_WAS = rf"(?:{_BE}|has been|have been|will be|is being)"
+_ENDED = (
+    r"(?:replaced|superseded|dropped|removed|deprecated|abandoned|retired|cancell?ed|discontinued|scrapped|withdrawn"
+    r"|deleted|outdated|obsolete|gone|phased out|off the table"
+    r"|no longer (?:needed|used|true|valid|supported|allowed))"
+)
+_ENDING = (
+    r"(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|scrap(?:s|ped|ping)?|retir(?:es?|ed|ing)|deprecat(?:es?|ed|ing)"
+    r"|remov(?:es?|ed|ing)|ditch(?:es|ed|ing)?|discontinu(?:es?|ed|ing)|get(?:s|ting)? rid of|got rid of"
+    r"|g[ai]ven? up on|(?:stop(?:s|ped)?|quit)(?: using| supporting)?)"
+)
+_MOVING = r"(?:(?:mov|switch|migrat|chang|convert|port|transition)\w*|went|go(?:es|ing)?)"
+
+ENDINGS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:{_MOVING})\b[^,;.!?]{{0,40}}?\b(?:away )?from {_PHRASE} (?:over )?to {_NEW}",
+        rf"\b(?:{_MOVING}) (?:away from|off(?: of)?) {_PHRASE}{_END}",
+        rf"(?:{_NEW} )?\b(?:instead of|rather than|in place of) {_PHRASE}{_END}",
+        rf"\breplac(?:e|es|ed|ing) {_PHRASE} (?:with|by) {_NEW}",
+        rf"{_NEW} (?:replaces|supersedes|takes the place of) {_PHRASE}{_END}",
+        rf"{_PHRASE} {_WAS} (?:now |since |all |to be )?{_ENDED}(?: (?:with|by|in favou?r of) {_NEW})?",
+        rf"\b{_ENDING} {_PHRASE}(?: (?:in favou?r of|for) {_NEW}|{_END})",
+        rf"\bno longer (?:use|uses|using|want|need|needs|support|supports|on|in|with) {_PHRASE}{_END}",
+        rf"\b(?:not|n['’]t) (?:use|using|want|need|support|on|in|with) {_PHRASE} any ?more\b",
+        rf"\b(?:forget|ignore|scratch) (?:what (?:i|we) said about|that about|the idea of) {_PHRASE}{_END}",
+    )
+)
+"""Ways to say that something named has ended; `gone` is what, `new` is what came in its place, where that is said."""
+
+DENIALS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:^|[,;:.] ?)(?:no|not) {_PHRASE}(?=\s*(?:[,;:!?]|\.(?:\s|$)|$|any ?more\b|\bbut\b|[.…]))",
+        rf"\b(?:is|are|be) not {_PHRASE} but {_NEW}",
+        rf"(?:^|\s){_PHRASE} ?(?:→|->|=>) ?{_NEW}",
+    )
+)
+"""Ways to deny something in passing, which only tells what ended beside an earlier statement about the same thing."""
+
+_NOW_HOLDS = (
+    r"(?:no longer|any ?more|instead|from now on|as of|going forward|is going to be|are going to be|is now|are now"
+    r"|now (?:use|uses|is|are|runs?)|rather than|turns out|changed my mind|after all|scratch that|correction)"
+)
+CHANGE = re.compile(
+    rf"\b{_NOW_HOLDS}\b|\bnow[.!]?$|\b{_BE} (?:now )?{_ENDED}\b|\b(?:mov|switch|migrat|chang)(?:ed|ing|es)\b",
+    re.IGNORECASE,
+)
+"""Signs that what held before does not."""
+
+HYPOTHETICAL = re.compile(
+    r"\?\s*$|\b(?:should we|could we|what if|maybe|perhaps|might|would|could|if we|if i|consider(?:ing)?"
+    r"|thinking (?:of|about)|wonder(?:ing)?|proposal|propose[sd]?|suggest(?:s|ed)?)\b",
+    re.IGNORECASE,
+)
+PLANNED = re.compile(
+    r"\b(?:plan(?:s|ned|ning)? to|want(?:s)? to|hop(?:e|es|ing) to|intend(?:s)? to"
+    r"|next (?:week|month|year|quarter|sprint)|tomorrow|someday|eventually|later|in future)\b",
+    re.IGNORECASE,
+)
+BOUNDED = re.compile(
+    r"\b(?:for now|until|till|temporar(?:y|ily)|for the time being|for the moment|this (?:week|month|time|once)"
+    r"|just once|only (?:today|for|during|in|on)|during|except|unless|meanwhile|while)\b",
+    re.IGNORECASE,
+)
+_SIGNS_OF_TIME = re.compile(
+    r"\b(?:from now on|going forward|as of (?:now|today)|after all|for now|temporarily|for the time being)\b",
+    re.IGNORECASE,
+)
+_WILL_BE = re.compile(r"\b(?:(?:is|are) going to be|will be|is set to be)\b", re.IGNORECASE)
+
+BE_WORDS = _words("is are be will becomes became equals")
+USE_WORDS = _words("use uses using chose choose pick picked adopt adopted prefer run runs need needs keep")
+_FUNCTIONAL = _phrases(
+    "written in|runs on|run on|running on|lives in|live in|lives at|listens on|listen on|defaults to|default to|due on"
+    "|due by|due in|based in|based on|built on|built with|hosted on|hosted at|hosted in|deployed to|deployed on"
+    "|stored in|kept in|located in|located at|called|named|set to|costs|starts at|starts on|ends at|ends on|happens on"
+    "|scheduled for|assigned to|owned by|maintained by|reviewed by|belongs to|reports to|expires on|expires in"
+    "|works at|works for|limited to|capped at|goes to|go to|ships on|ships in"
+)
+"""Relations of which a thing has one at a time: another value is a later value."""
+_CLAUSE = re.compile(
+    r"\s*[,;(]?\s*\b(?:because|since|so that|in order to|as it|which|although|even though)\b.*", re.IGNORECASE
+)
+_CALENDAR = _words(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june july august september"
+    " october november december noon midnight daily weekly monthly"
+)
+_NUMERAL = _words("one two three four five six seven eight nine ten twelve twenty thirty hundred thousand")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Something named that has ended, in stems, and what came in its place. A `sure` one is no mere denial."""
+
+    gone: frozenset[str]
+    new: frozenset[str]
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence as far as it matters here.
+
+    `words` are its tokens without determiners and signs of the present (`shown` as they are written), `stems` what it
+    is about, `core` the stems with those of opposites made one; `denied` is whether an odd number of words deny it.
+    `definite` is whether it begins with one certain thing ("the …"). `holder` is the place in `words` of the verb that
+    says what holds, -1 without one.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    shown: tuple[str, ...]
+    stems: frozenset[str]
+    denied: bool
+    core: frozenset[str]
+    definite: bool
+    holder: int
+    endings: tuple[Ending, ...]
+    changes: bool
+    now: bool
+    hypothetical: bool
+    planned: bool
+    bounded: bool
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The stems before the verb that says what holds."""
+        return telling(" ".join(self.words[: self.holder])) if self.holder > 0 else frozenset()
+
+
+def telling(text: str) -> frozenset[str]:
+    """Return the stems of a text that say what it is about."""
+    return frozenset(analyse(text.replace("_", " "))) - _LIGHT
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> Reading:
+    """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
+    head = _CLAUSE.sub("", text).strip() or text
+    said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
+    low = [word.lower() for word in said]
+    definite = bool(low) and (low[0] in DEFINITE or any(word.endswith("'s") for word in low[:4]))
+    places = [n for n, word in enumerate(low) if word not in DETERMINERS and word not in NOW_WORDS]
+    words = tuple(low[n] for n in places)
+    denials = sum(word in NEGATORS - _BESIDE_NEGATORS for word in low)
+    denials += sum(_DENIED.get(word) is not None and word not in NEGATORS for word in low)
+    core = " ".join(_SAID.get(word, word) for word in words if word not in NEGATORS - {"never"} and word != "any")
+    return Reading(
+        text=head,
+        words=words,
+        shown=tuple(said[n] for n in places),
+        stems=telling(head),
+        denied=bool(denials % 2),
+        core=frozenset(analyse(core.replace("_", " "))) | ({"like"} & set(core.split())),
+        definite=definite,
+        holder=next((n for n, word in enumerate(words) if word in BE_WORDS | USE_WORDS or _functional(words, n)), -1),
+        endings=tuple(_endings(head)),
+        changes=CHANGE.search(text) is not None,
+        now=any(word in NOW_WORDS for word in low) or CHANGE.search(text) is not None,
+        hypothetical=HYPOTHETICAL.search(text) is not None,
+        planned=PLANNED.search(text) is not None,
+        bounded=BOUNDED.search(text) is not None,
+    )
+
+
+def _merged(text: str) -> str:
+    """Return a text in which the ways to say that something is now so are one."""
+    text = _SIGNS_OF_TIME.sub(" ", _WILL_BE.sub("is", text))
+    return re.sub(r"\bany more\b", "anymore", text, flags=re.IGNORECASE)
+
+
+def _functional(words: tuple[str, ...], at: int) -> bool:
+    return words[at] in _FUNCTIONAL or " ".join(words[at : at + 2]) in _FUNCTIONAL
+
+
+def functional(words: tuple[str, ...]) -> bool:
+    """Say whether the words before a value end in a relation of which a thing has one at a time."""
+    return bool(words) and (words[-1] in _FUNCTIONAL or " ".join(words[-2:]) in _FUNCTIONAL)
+
+
+def _endings(text: str) -> list[Ending]:
+    found: list[Ending] = []
+    for patterns, sure in ((ENDINGS, True), (DENIALS, False)):
+        for pattern in patterns:
+            for match in pattern.finditer(text):
+                groups = match.groupdict()
+                gone = telling(groups["gone"])
+                if gone:
+                    found.append(Ending(gone, telling(groups.get("new") or ""), sure))
+    return found
+
+
+def kind_of(value: tuple[str, ...]) -> str:
+    """Return what kind of value some words are: `number` (a time too), `name` (code too) or `word`."""
+    low = [word.lower() for word in value]
+    if any(word[:1].isdigit() or word in _CALENDAR or word in _NUMERAL for word in low):
+        return "number"
+    if any(word[:1].isupper() or any(mark in word for mark in "./:@#+") for word in value):
+        return "name"
+    return "word"

@@ -1,0 +1,306 @@
+"""Which earlier memory a new statement takes the place of. Pure: statements in, verdicts out.
+
+Precision comes first. Where two readings are possible the verdict is `unsure`: a person settles it. Nothing replaces
+what is trusted more than itself, and nothing reaches beyond its own scope and resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from scrubjay.lifecycle.readings import (
+    BE_WORDS,
+    DEFINITE,
+    USE_WORDS,
+    Ending,
+    Reading,
+    functional,
+    kind_of,
+    read,
+    telling,
+)
+from scrubjay.policy import SupersessionPolicy
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import TRUST_ORDER, Scope, Trust
+
+
+class Verdict(StrEnum):
+    """What a new statement does to an earlier one, where it does anything."""
+
+    SUPERSEDES = "supersedes"
+    UNSURE = "unsure"
+
+
+Told = tuple[Verdict, str]
+"""A verdict, and a word for its evidence."""
+
+
+class Statement(Protocol):
+    """What is compared: a memory, or one that is not stored yet."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def content(self) -> str:
+        """The words."""
+
+    @property
+    def scope(self) -> Scope:
+        """Who it is for."""
+
+    @property
+    def resource_id(self) -> str | None:
+        """Which project, person or session."""
+
+    @property
+    def trust(self) -> Trust:
+        """How far it is believed."""
+
+    @property
+    def created_at(self) -> Millis:
+        """When it was said."""
+
+    @property
+    def valid_from(self) -> Millis | None:
+        """When it began to hold, where the words say it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStatement:
+    """A statement that is not stored yet."""
+
+    id: str
+    content: str
+    scope: Scope
+    resource_id: str | None
+    trust: Trust
+    created_at: Millis
+    valid_from: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succession:
+    """That one statement takes the place of another from a time on, or may. `why` is a word for the evidence."""
+
+    old: str
+    new: str
+    at: Millis
+    verdict: Verdict
+    why: str
+
+
+def successions(
+    new: Statement,
+    candidates: Iterable[Statement],
+    policy: SupersessionPolicy,
+    cosines: Mapping[str, float] | None = None,
+) -> list[Succession]:
+    """Return what `new` replaces among some memories, and what may replace it: one that was said later is the newer.
+
+    `cosines` are those of the candidates' meaning with that of `new`, by id, where a model is in use.
+    """
+    found: list[Succession] = []
+    for candidate in candidates:
+        if candidate.id == new.id or not _same_place(new, candidate):
+            continue
+        old, later = (candidate, new) if candidate.created_at <= new.created_at else (new, candidate)
+        told = verdict_of(old.content, later.content, policy, (cosines or {}).get(candidate.id))
+        if told is None:
+            continue
+        verdict, why = told
+        if TRUST_ORDER.index(later.trust) < TRUST_ORDER.index(old.trust):
+            verdict, why = Verdict.UNSURE, "trust"
+        elif old.created_at == later.created_at:
+            verdict, why = Verdict.UNSURE, "same time"
+        at = max(later.created_at, later.valid_from or later.created_at)
+        found.append(Succession(old=old.id, new=later.id, at=at, verdict=verdict, why=why))
+    return found
+
+
+def _same_place(one: Statement, other: Statement) -> bool:
+    return one.scope is other.scope and one.resource_id == other.resource_id
+
+
+def verdict_of(old: str, new: str, policy: SupersessionPolicy, cosine: float | None = None) -> Told | None:
+    """Return what a later text does to an earlier one, and on what evidence; None where it does nothing.
+
+    >>> verdict_of("The port is 8080.", "The port is 9090.", SupersessionPolicy())[0].value
+    'supersedes'
+    """
+    if max(len(old), len(new)) > policy.max_chars:
+        return None
+    before, after = read(old), read(new)
+    if after.hypothetical or before.hypothetical or (before.core == after.core and before.denied == after.denied):
+        return None
+    told = (
+        _denied(before, after)
+        or _later_value(before, after, policy)
+        or _ended(before, after, policy)
+        or _nearly_denied(before, after, policy)
+        or _about_the_same(before, after, policy, cosine)
+    )
+    if told is None:
+        return None
+    verdict, why = told
+    if verdict is Verdict.SUPERSEDES and (after.planned or (after.bounded and not before.bounded)):
+        return Verdict.UNSURE, "planned" if after.planned else "bounded"
+    if verdict is Verdict.SUPERSEDES and cosine is not None and cosine < policy.unlike_cosine:
+        return Verdict.UNSURE, why
+    return verdict, why
+
+
+def _denied(before: Reading, after: Reading) -> Told | None:
+    """Judge whether one is the other with the other polarity."""
+    opposite = before.denied != after.denied and bool(after.core) and before.core == after.core
+    return (Verdict.SUPERSEDES, "polarity") if opposite else None
+
+
+def _nearly_denied(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    """Judge whether one is nearly the other with the other polarity: a part of it may be what is denied."""
+    if before.denied == after.denied or not (before.core and after.core):
+        return None
+    shared = len(before.core & after.core) / len(before.core | after.core)
+    return (Verdict.UNSURE, "polarity") if shared >= policy.near_polarity else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Two sentences that differ in one run of words: what stands before it and after it, and what each has there."""
+
+    prefix: tuple[str, ...]
+    suffix: tuple[str, ...]
+    olds: tuple[str, ...]
+    news: tuple[str, ...]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether both have the same kind of value, and neither is the other with more words."""
+        return kind_of(self.olds) == kind_of(self.news) and not _one_holds_other(self)
+
+
+def _frame(before: Reading, after: Reading, policy: SupersessionPolicy) -> _Frame | None:
+    a, b = before.words, after.words
+    shorter = min(len(a), len(b))
+    start = next((n for n in range(shorter) if a[n] != b[n]), shorter)
+    end = next((n for n in range(shorter - start) if a[-1 - n] != b[-1 - n]), shorter - start)
+    olds, news = before.shown[start : len(a) - end], after.shown[start : len(b) - end]
+    if not (0 < len(olds) <= policy.value_words and 0 < len(news) <= policy.value_words):
+        return None
+    return _Frame(a[:start], a[len(a) - end :], olds, news)
+
+
+def _later_value(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    """Judge whether one is the other with another value in the place of one that a thing has once."""
+    if before.denied or after.denied:
+        return None
+    frame = _frame(before, after, policy)
+    if frame is None:
+        return None
+    if not frame.prefix:
+        sure: bool | None = _has_one_role(frame, after) or None
+    elif functional(frame.prefix):
+        sure = _value_of_relation(frame, before)
+    elif frame.prefix[-1] in BE_WORDS:
+        sure = _value_of_being(frame, after)
+    elif frame.prefix[-1] in USE_WORDS:
+        sure = _value_of_use(frame, after)
+    else:
+        sure = _value_further_on(frame, after)
+    return None if sure is None else (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "later value")
+
+
+def _has_one_role(frame: _Frame, after: Reading) -> bool:
+    """Say whether the value is all that stands before "is the …": a role that one has at a time."""
+    role = bool(frame.suffix) and frame.suffix[0] in BE_WORDS and bool(telling(" ".join(frame.suffix[1:])))
+    one = role and any(f" {frame.suffix[0]} {word} " in f" {after.text.lower()} " for word in DEFINITE)
+    return one and frame.is_alike and kind_of(frame.news) != "word"
+
+
+# Each of these says whether the value replaces (True), may (False), or both may hold (None).
+
+
+def _value_of_relation(frame: _Frame, before: Reading) -> bool | None:
+    if not (before.subject or frame.suffix):
+        return None
+    return bool(before.subject) and not _one_holds_other(frame)
+
+
+def _value_of_being(frame: _Frame, after: Reading) -> bool | None:
+    if not telling(" ".join(frame.prefix)):
+        return None
+    kind = kind_of(frame.news)
+    if frame.is_alike and (kind == "number" or (kind == "name" and after.definite)):
+        return True
+    if after.now and after.definite and not _one_holds_other(frame):
+        return True
+    return False if (frame.is_alike and kind == "name") or after.now else None
+
+
+def _value_of_use(frame: _Frame, after: Reading) -> bool | None:
+    purpose = bool(telling(" ".join(frame.suffix)))
+    if not (purpose or after.now):
+        return None
+    return purpose and (after.now or frame.suffix[0] == "as")
+
+
+def _value_further_on(frame: _Frame, after: Reading) -> bool | None:
+    numbers = kind_of(frame.news) == kind_of(frame.olds) == "number"
+    if not (numbers and BE_WORDS & set(frame.prefix) and telling(" ".join(frame.prefix))):
+        return None
+    return after.now or after.definite
+
+
+def _one_holds_other(frame: _Frame) -> bool:
+    """Say whether one value holds the other: more of the same is no other value."""
+    one, other = {word.lower() for word in frame.olds}, {word.lower() for word in frame.news}
+    return one <= other or other <= one
+
+
+def _ended(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    """Judge whether something that the earlier statement affirms is said to have ended."""
+    best: Told | None = None
+    for ending in after.endings:
+        told = _ended_by(ending, before, after, policy)
+        if told is not None and (best is None or told[0] is Verdict.SUPERSEDES):
+            best = told
+    return best
+
+
+def _ended_by(ending: Ending, before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    gone = ending.gone - after.subject or ending.gone
+    hit = gone & before.stems
+    if not hit or len(hit) < policy.gone_share * len(gone) or before.denied:
+        return None
+    if any(earlier.gone & hit for earlier in before.endings) or (ending.new and ending.new <= before.stems):
+        return None
+    rest = {stem for stem in before.stems - hit if not stem.isdigit()}
+    shared = rest & (after.stems - ending.new)
+    further = {stem for stem in after.stems - gone - ending.new - before.stems if not stem.isdigit()}
+    stands = bool(telling(" ".join(before.words[before.holder :])) & hit) and before.holder >= 0
+    subject = before.subject - hit
+    same_subject = not subject or bool(subject & after.stems)
+    whole = gone <= before.stems and len(rest - shared) <= policy.short_stems
+    if not ending.sure:
+        sure = whole and stands and bool(subject & after.subject)
+        return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and shared else None
+    if whole and stands and same_subject and (shared or not further):
+        return Verdict.SUPERSEDES, "ended"
+    tied = len(shared) >= policy.tying_stems or (whole and bool(shared))
+    return (Verdict.UNSURE, "ended") if tied or (whole and stands and not further) else None
+
+
+def _about_the_same(before: Reading, after: Reading, policy: SupersessionPolicy, cosine: float | None) -> Told | None:
+    """Judge whether a change is told of one thing: which part of the earlier statement it changes, nobody can say."""
+    if not after.changes and not any(ending.sure for ending in after.endings):
+        return None
+    shared = len(before.stems & after.stems)
+    smaller = min(len(before.stems), len(after.stems))
+    near = shared >= policy.shared_stems and shared >= policy.shared_share * smaller
+    if not near and not (cosine is not None and cosine >= policy.alike_cosine and shared >= policy.shared_stems - 1):
+        return None
+    return Verdict.UNSURE, "change"

@@ -1,0 +1,105 @@
+"""Which earlier statement a later one replaces: cases of general English, and the laws that hold for all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.lifecycle.supersession import Verdict, verdict_of
+from scrubjay.policy import SupersessionPolicy
+
+POLICY = SupersessionPolicy()
+
+REPLACED = [
+    # another value of what a thing has once
+    ("The port is 8080.", "The port is 9090."),
+    ("The port is 8080", "The port is now 9090."),
+    ("port is 8080", "port is 9090"),
+    ("The default branch is master.", "The default branch is now trunk."),
+    ("Postgres 16 is the database.", "MySQL 9 is the database."),
+    ("The deadline is Friday.", "The deadline is Monday."),
+    ("The reviewer is Petra.", "The reviewer is Jonas."),
+    ("The on-call lead is Petra Holm.", "The on-call lead is Jonas Berg."),
+    ("The geofence service is written in Rust.", "The geofence service is written in Go."),
+    ("Fence is written in rust.", "Fence is written in go now."),
+    ("Anna lives in Oslo.", "Anna lives in Bergen."),
+    ("The API listens on 8000.", "The API listens on 8443."),
+    ("We use Postgres as the database.", "We use MySQL as the database."),
+    ("We use Jest for frontend tests.", "We use Vitest for frontend tests now."),
+    ("The retry limit is 3.", "The retry limit is going to be 5."),
+    ("The release is scheduled for May 3.", "The release is scheduled for June 7."),
+    ("Our staging server is hosted in Frankfurt.", "Our staging server is hosted in Dublin."),
+    # named, and ended
+    ("We use Postgres 16 for the events table.", "We moved from Postgres to MySQL 9."),
+    ("We use Postgres 16.", "We moved from Postgres to MySQL 9 because of licences."),
+    ("We use poetry.", "We use uv instead of poetry."),
+    ("We use PagerDuty for alerts.", "We switched alerts from PagerDuty to Opsgenie."),
+    ("We run the build on Jenkins.", "The build moved away from Jenkins."),
+    ("The cache uses Redis.", "We replaced Redis with Memcached for the cache."),
+    ("The queue uses RabbitMQ.", "RabbitMQ was replaced by Kafka in the queue."),
+    ("The login page uses jQuery.", "jQuery is dropped from the login page."),
+    ("We use mocks in repository tests.", "We stopped using mocks in repository tests."),
+    ("The fence service is in Rust.", "No Rust, the fence service is going to be Go."),
+    ("We support Windows.", "We no longer support Windows."),
+    # the other polarity
+    ("We squash commits.", "We don't squash commits any more."),
+    ("Always rebase before merging.", "Never rebase before merging."),
+    ("Telemetry is enabled by default.", "Telemetry is disabled by default."),
+    ("I like tabs.", "I hate tabs."),
+    ("Push to main directly.", "Don't push to main directly."),
+    ("The build is not reproducible.", "The build is reproducible."),
+    ("The port is 8080.", "The port is no longer 8080."),
+]
+
+UNSURE = [
+    ("We use Postgres.", "We want to move from Postgres to MySQL next year."),  # planned
+    ("The port is 8080.", "For now the port is 9090."),  # for a time
+    ("Our API uses Postgres 16.", "We moved from Postgres to MySQL 9."),  # whose database?
+    ("We use Jest for frontend tests.", "We use Vitest for frontend tests."),  # instead, or beside it?
+    ("Petra is Swedish.", "Petra is German."),
+    ("We use tabs.", "We use spaces now."),
+]
+
+APART = [
+    ("The dev port is 8080.", "The test port is 9090."),  # another thing
+    ("Anna lives in Oslo.", "Petra lives in Oslo."),
+    ("Anna lives in Oslo.", "Petra lives in Bergen."),
+    ("I like tea.", "I like coffee."),  # both may hold
+    ("We use ruff.", "We use mypy."),
+    ("We use Redis for sessions.", "We moved the queue from Redis to Kafka."),
+    ("We use pytest.", "We moved from Jenkins to Actions."),
+    ("Jonas is a potter.", "Jonas is a father."),
+    ("The test run took 34 seconds.", "The test run took 21 seconds."),  # both happened
+    ("The port is 8080.", "The port is 8080."),
+    ("The port is 8080.", "the port is 8080"),
+    ("We use Postgres.", "Should we move from Postgres to MySQL?"),  # a question
+    ("We use Postgres.", "Maybe we could use MySQL instead of Postgres."),  # a thought
+    ("We use Postgres.", "If we moved from Postgres to MySQL, it would be slower."),
+    ("We don't use Postgres.", "We moved from Postgres to MySQL."),  # it said so already
+    ("We moved from Postgres to MySQL.", "We use MySQL instead of Postgres."),
+    ("The parser reads dates.", "The printer writes dates."),
+    ("Restart the worker after a deploy.", "Restart the proxy after a deploy."),
+    ("Tests live in tests/unit.", "Docs live in docs/api."),
+    ("The bug was in the parser.", "The bug was in the lexer."),
+    ("Wir nehmen Postgres.", "Wir nehmen MySQL."),  # no English: nothing
+]
+
+
+@pytest.mark.parametrize(("old", "new"), REPLACED)
+def test_a_later_statement_replaces(old: str, new: str) -> None:
+    told = verdict_of(old, new, POLICY)
+
+    assert told is not None
+    assert told[0] is Verdict.SUPERSEDES
+
+
+@pytest.mark.parametrize(("old", "new"), UNSURE)
+def test_a_later_statement_may_replace(old: str, new: str) -> None:
+    told = verdict_of(old, new, POLICY)
+
+    assert told is not None
+    assert told[0] is Verdict.UNSURE
+
+
+@pytest.mark.parametrize(("old", "new"), APART)
+def test_statements_that_stand_beside_each_other(old: str, new: str) -> None:
+    assert verdict_of(old, new, POLICY) is None
