@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.lexicon import any_of, words
 from scrubjay.distill.person import KIN
 
 LEADING_PRONOUN = re.compile(
@@ -104,3 +104,96 @@ def unresolved(low: str, text: str) -> bool:
         if found is None or (match[1] in OBJECTS and not CLAUSE.search(before, found.start())):
             return True
     return False
+
+
+_THING = r"(?:(?:the|our|my|this) (?:[\w./'`-]+ ){0,3}?[\w./'`-]+|`[^`]+`|[\w-]+(?:[./_-][\w-]+)*)"
+STATED = re.compile(
+    rf"(?P<thing>{_THING}) (?:is|was|are|were|lives?|runs?|sits?|stays?|listens?|has|"
+    rf"have) (?P<rest>[^;:]*)",
+    re.IGNORECASE,
+)
+"""A sentence whose subject the next "it" takes up: "the ingest service is written in Rust"."""
+
+INTRODUCED = re.compile(
+    r"(?:we|i)(?:'ve)? (?:now |also |just )?(?:have|run|use|got|built|wrote|added|need|"
+    r"made) an? (?P<thing>(?:[\w./'`-]+ ){0,3}?[\w./'`-]+)"
+    r"(?P<rest>(?: (?:in|on|for|at|called|named) [^;:]*)?)",
+    re.IGNORECASE,
+)
+"""A sentence that brings a thing in, which the next "it" takes up: "we have a staging cluster"."""
+
+TAKES_UP = re.compile(
+    r"(?P<one>It|it|This|this|That|that)(?P<is>'s)? (?=(?:also |now |always |never |still |only )?(?P<verb>\w+))"
+    r"|(?P<its>Its|its) (?=\w)|(?P<many>They|they)(?P<are>'re)? (?=\w)"
+)
+SINGULAR_VERB = re.compile(r"(?:\w+[^s]s|is|was|has|does|can|must|will|should|needs|had|\w+ed)$")
+ANOTHER_THING = re.compile(
+    r"\b(?:the|an?|our|my|its|their|this|that|these|every|each|another|two|three) \w|"
+    r"\w+'s \w",
+    re.IGNORECASE,
+)
+NO_THING = frozenset(
+    (
+        "it",
+        "this",
+        "that",
+        "there",
+        "what",
+        "he",
+        "she",
+        "they",
+        "we",
+        "i",
+        "you",
+        "who",
+        "which",
+        "here",
+        "one",
+        "everything",
+        "nothing",
+    )
+)
+
+
+ABSTRACT = words(
+    """
+    problem problems issue issues goal plan idea reason fix cause question answer point result results error errors key
+    solution trick difference thing things time way case rest part
+    """
+)
+"""Nouns that stand for a whole sentence: an "it" after "the problem is …" means what the problem is about."""
+
+
+def taken_up(text: str, before: str) -> str | None:
+    """Return a tidied sentence with the "it" or "they" that opens it replaced by the subject of the one before it.
+
+    None where that is not certain: where the sentence before names another thing, or has no plain subject.
+
+    >>> taken_up("It runs on port 8080", "The ingest service is written in Rust")
+    'The ingest service runs on port 8080'
+    >>> taken_up("It runs on port 8080", "The ingest service is behind the proxy") is None
+    True
+    """
+    opens = TAKES_UP.match(text)
+    if opens is None:
+        return None
+    introduced = INTRODUCED.fullmatch(before)
+    stated = None if introduced else STATED.fullmatch(before)
+    found = introduced or stated
+    if found is None or ANOTHER_THING.search(re.sub(r"^(?:the|an?|our) ", "", found["rest"], flags=re.IGNORECASE)):
+        return None
+    thing = found["thing"] if stated else f"the {found['thing']}"
+    head = thing.rsplit(" ", 1)[-1].lower()
+    if (
+        thing.lower() in NO_THING
+        or head in ABSTRACT
+        or (stated is not None and " and " in before.partition(found["rest"])[0])
+    ):
+        return None
+    plural = head.endswith("s") and not head.endswith(("ss", "us", "is"))
+    if plural is not (opens["many"] is not None) and not opens["its"]:
+        return None
+    if opens["one"] and not opens["is"] and not SINGULAR_VERB.match(opens["verb"]):
+        return None
+    verb = " is" if opens["is"] else " are" if opens["are"] else "'s" if opens["its"] else ""
+    return f"{thing[0].upper()}{thing[1:]}{verb} {text[opens.end() :]}"

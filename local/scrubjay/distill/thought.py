@@ -12,6 +12,7 @@ from scrubjay.distill.language import is_english
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker, tidied
 from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.reference import TAKES_UP, taken_up
 from scrubjay.distill.scope import is_personal
 from scrubjay.distill.subject import with_subject
 from scrubjay.distill.wording import dated, in_company, is_grammatical, requested, sentence_case, validity, worded
@@ -96,6 +97,7 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
     cut_off = False
     before = ""
     lead: Span | None = None
+    last: Span | None = None
     for sentence in sentences(text, within=None if context.role_agent else own_words(text)):
         if seen >= policy.max_sentences or len(kept) >= policy.max_memories:
             cut_off = True
@@ -103,12 +105,13 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
         seen += 1
         said = text[sentence.start : sentence.end]
         if len(said) <= policy.max_sentence_chars:
-            thought = _Reader(text, before, context, policy).best_part(sentence.start, sentence.end)
+            thought = _Reader(text, before, last, context, policy).best_part(sentence.start, sentence.end)
             if thought is not None and thought.confidence >= policy.min_confidence:
                 kept.append(thought if lead is None else _led(text, thought, lead))
             elif thought is not None:
                 weak += 1
         lead = sentence if len(said.split()) < policy.min_words and LEAD.match(said) else None
+        last = sentence
         before = f"{before} {said[-CONTEXT_CHARS:]}"[-CONTEXT_CHARS:]
     return ParsedText(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
 
@@ -127,6 +130,7 @@ class _Reader:
 
     text: str
     before: str
+    last: Span | None
     context: SpeechContext
     policy: DistillPolicy
 
@@ -138,16 +142,30 @@ class _Reader:
         weak: Thought | None = None
         for begin, stop in parts(self.text, start, end):
             thought = self.thought(past_fillers(self.text, begin, stop, self.context.people), stop)
+            if begin == start and not self.context.named_talk and (thought is None or thought.confidence == 0):
+                thought = self._after_last(begin, stop) or thought
             if thought is not None and thought.confidence >= self.policy.min_confidence:
                 return thought
             weak = weak or thought
         return weak
 
-    def thought(self, start: int, end: int) -> Thought | None:
-        """Return the thought of one clause, None when it says nothing."""
+    def _after_last(self, start: int, end: int) -> Thought | None:
+        """Return the thought of a clause that takes up the subject of the sentence right before it, which it covers."""
+        last = self.last
+        if last is None or "\n\n" in self.text[last.end : start] or not TAKES_UP.match(self.text, start):
+            return None
+        whole = taken_up(self._plain(start, end), self._plain(last.start, last.end))
+        thought = None if whole is None else self.thought(start, end, whole)
+        return None if thought is None else replace(thought, start=last.start)
+
+    def _plain(self, start: int, end: int) -> str:
+        return tidied(plain_words(self.text[start:end], self.context.people)).strip(" .!,;:\u2014-(")
+
+    def thought(self, start: int, end: int, plain: str | None = None) -> Thought | None:
+        """Return the thought of one clause, None when it says nothing. `plain`: its words where they were resolved."""
         end = before_comment(self.text, start, end)
         said = self.text[start:end]
-        plain = tidied(plain_words(said, self.context.people)).strip(" .!,;:\u2014-(")
+        plain = plain or self._plain(start, end)
         speaker = self.context.speaker
         if plain and speaker.name is not None and not self.context.role_agent:
             plain = with_subject(plain, opening=not self.before, known=speaker.name not in ROLES)
