@@ -168,14 +168,17 @@ def test_no_hits_answer_nothing_and_words_alone_can() -> None:
 @pytest.mark.parametrize(
     ("turns", "read"),
     [
-        ([TurnKind.STATEMENT, TurnKind.QUESTION, TurnKind.FINDING], (0, 1, 2, 3, 4)),  # people talk: all are read
-        ([TurnKind.FINDING, TurnKind.OUTPUT, TurnKind.STATEMENT], (0, 1)),  # work: only the memories
+        ([TurnKind.STATEMENT, TurnKind.QUESTION, TurnKind.FINDING], (0, 1, 2, 3, 4, 5)),  # people talk: all are read
+        (
+            [TurnKind.FINDING, TurnKind.OUTPUT, TurnKind.STATEMENT],
+            (0, 1),
+        ),  # work: only the memories, and no more than are near the first
     ],
 )
 def test_a_model_reads_turns_where_people_talk_and_only_memories_where_an_agent_works(
     turns: list[TurnKind], read: tuple[int, ...]
 ) -> None:
-    hits = [memory("m1", 3.0), memory("m2", 2.9), *(hit(f"e{n}", 2.0) for n in range(3))]
+    hits = [memory("m1", 3.0), memory("m2", 2.9), memory("m3", 0.9), *(hit(f"e{n}", 2.0) for n in range(3))]
     known = {f"e{n}": Known(turn=turn) for n, turn in enumerate(turns)}
 
     assert read_by_model(hits, known, POLICY) == read

@@ -12,7 +12,7 @@ from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
 from scrubjay_shared.errors import InvalidError, ScrubjayError, TooLargeError
-from scrubjay_shared.records import EventDraft, MemoryDraft
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 from scrubjay_shared.text import estimate_tokens
 from service_calls import Opener, get, ingest, listed, recalled, said
 
@@ -177,3 +177,92 @@ async def test_counts_of_recalls_survive_a_write_that_fails(service: Application
     await service.recall_counts.run()
 
     assert (await service.store.read(lambda q: q.memories.get(entry.memory.id))).access_count == 2
+
+
+@pytest.mark.parametrize("mode", [api.Mode.HYBRID, api.Mode.KEYWORD])
+async def test_an_exact_name_or_alias_comes_first_in_every_mode_that_goes_by_words(
+    mode: api.Mode, service: Application
+) -> None:
+    await service.call(PERSON, "add", MemoryDraft(content="pg pg pg: run pg_dump before every release"))
+    draft = MemoryDraft(content="We use PostgreSQL 16", name="database", aliases=("pg",))
+    await service.call(PERSON, "add", draft)
+
+    assert (await recalled(service, "pg", mode=mode))[0] == "We use PostgreSQL 16"
+    assert (await recalled(service, "database", mode=mode))[0] == "We use PostgreSQL 16"
+
+
+async def test_an_alias_within_a_question_counts(service: Application) -> None:
+    for n in range(12):
+        await service.call(PERSON, "add", MemoryDraft(content=f"The backup number {n} of the night is kept"))
+    draft = MemoryDraft(content="We use PostgreSQL 16", name="database", aliases=("big blue",))
+    await service.call(PERSON, "add", draft)
+
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query="what about big blue, and its backup?"))
+
+    assert answer.hits[0].text == "We use PostgreSQL 16"
+    assert answer.hits[0].parts["mentioned"] > 0
+
+
+async def test_a_topic_leaves_its_memories_alone_and_an_unknown_one_leaves_nothing(service: Application) -> None:
+    await ingest(service, said("the deploy is on tuesday"), learn=False)
+    await service.call(PERSON, "add", MemoryDraft(content="We deploy on Tuesdays", topic="release train"))
+    await service.call(PERSON, "add", MemoryDraft(content="We deploy with care"))
+
+    assert await recalled(service, "deploy", topic="release train") == ["We deploy on Tuesdays"]
+    assert await recalled(service, "deploy", topic="unheard of") == []
+    assert len(await recalled(service, "deploy")) == 3
+
+
+async def test_a_topic_that_the_question_names_settles_near_ties(service: Application) -> None:
+    await service.call(PERSON, "add", MemoryDraft(content="Vera signs the builds"))
+    await service.call(PERSON, "add", MemoryDraft(content="Emil signs the builds", topic="windows"))
+
+    assert (await recalled(service, "who signs the windows builds?"))[0] == "Emil signs the builds"
+
+
+async def test_of_a_long_turn_the_passage_that_answers_is_returned_and_ten_hits_fit_the_usual_budget(
+    service: Application,
+) -> None:
+    filler = "Nothing of note happened in this part of the log. " * 60
+    texts = [f"{filler}The zebra {n} sleeps in stable {n}. {filler}" for n in range(10)]
+    await ingest(service, *(said(text, session=f"s{n}") for n, text in enumerate(texts)), learn=False)
+
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query="where does the zebra sleep?"))
+    whole = await service.call(
+        PERSON, "recall", api.RecallRequest(query="where does the zebra sleep?", max_tokens=1_000_000)
+    )
+
+    assert len(answer.hits) == 10
+    assert answer.tokens <= DEFAULT.limits.recall_tokens
+    for hit in answer.hits:
+        assert hit.truncated
+        assert "sleeps in stable" in hit.text
+        assert hit.span is not None
+        assert hit.text in {text[hit.span[0] : hit.span[1]] for text in texts}
+    assert {hit.text for hit in whole.hits} == set(texts)
+    assert {(hit.truncated, hit.span) for hit in whole.hits} == {(False, None)}
+
+
+async def test_what_nothing_in_the_store_speaks_of_is_not_known(service: Application) -> None:
+    await ingest(service, said("we moved the deploy to tuesday"), said("the harbour has 140 berths"), learn=False)
+
+    known = await service.call(PERSON, "recall", api.RecallRequest(query="when is the deploy?"))
+    unknown = await service.call(
+        PERSON, "recall", api.RecallRequest(query="moved quantum chromodynamics lagrangian hypercharge isospin gluons")
+    )
+
+    assert known.known
+    assert 0 <= unknown.confidence < known.confidence <= 1
+    assert all(0 <= hit.confidence <= 1 for hit in (*known.hits, *unknown.hits))
+
+
+async def test_an_agents_announcement_stands_below_what_was_found(service: Application) -> None:
+    agent = {"type": EventType.ASSISTANT_MESSAGE}
+    await ingest(
+        service,
+        said("Let me look at why the ingest service loses messages.", **agent),
+        said("The ingest service loses messages when it acknowledges them early.", **agent, session="s2"),
+        learn=False,
+    )
+
+    assert (await recalled(service, "why does the ingest service lose messages"))[0].startswith("The ingest service")

@@ -23,6 +23,7 @@ class RecallRequest:
 
     `since`/`until` bound the time of the candidates; dates in the question itself only favour candidates near them.
     `kinds` is any of "memory" and "event". `neighbours` asks for that many events on either side of each hit.
+    `topic` leaves only memories of that topic.
     `max_tokens` bounds the whole answer's texts and is never exceeded. `min_salience` applies to memories.
     `scope` narrows; a scope wider than the caller's, or another project's `resource_id`, is refused. `rerank` false
     leaves the reranking model out of mode hybrid; true or not, it takes part only where it is installed and in use.
@@ -39,6 +40,7 @@ class RecallRequest:
     since: Millis | None = None
     until: Millis | None = None
     types: tuple[MemoryType, ...] = ()
+    topic: str | None = None
     kinds: tuple[str, ...] = ("memory", "event")
     min_salience: float = 0.0
     max_tokens: int | None = None

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from scrubjay.index.documents import MEMORY
+from scrubjay.index.index import Index
 from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Rows
 from scrubjay.retrieval.query import Query
+from scrubjay_shared.text import analyse
 
 
-def promote(candidates: Candidates, query: Query, policy: RecallPolicy) -> None:
-    """Add the parts that do not come from likeness: dates that the query speaks of, and memories called by name."""
+def promote(index: Index, candidates: Candidates, query: Query, policy: RecallPolicy) -> None:
+    """Add the parts that do not come from likeness: dates, names and topics that the query speaks of."""
     if query.dates:
         for each in candidates.values():
             dated = np.zeros(len(each.rows), np.bool_)
@@ -23,16 +25,47 @@ def promote(candidates: Candidates, query: Query, policy: RecallPolicy) -> None:
             each.parts["date"] = np.where(dated, np.float32(policy.date), np.float32(0))
             each.found |= dated
     memories = candidates[MEMORY.name]
+    _mention(memories, query, policy)
+    _of_topic(index, memories, query, policy)
+    promote_named(candidates, query, policy)
+
+
+def promote_named(candidates: Candidates, query: Query, policy: RecallPolicy) -> None:
+    """Put the memories that the query is the name or an alias of above all others."""
+    memories = candidates[MEMORY.name]
     named = _named_rows(memories, query.named)
     if len(named):
         memories.consider(named)
         places = np.searchsorted(memories.rows, named)
         memories.found[places] = True
         totals = [each.total()[each.shown] for each in candidates.values()]
-        top = max(float(total.max()) for total in totals if len(total))
+        top = max((float(total.max()) for total in totals if len(total)), default=0.0)
         gap = top - float(memories.total()[places].min())
         memories.parts["name"] = np.zeros(len(memories.rows), np.float32)
         memories.parts["name"][places] = gap + policy.named
+
+
+def _mention(memories: CandidateSet, query: Query, policy: RecallPolicy) -> None:
+    rows = _named_rows(memories, query.mentioned)
+    if len(rows):
+        memories.consider(rows)
+        places = np.searchsorted(memories.rows, rows)
+        memories.found[places] = True
+        memories.parts["mentioned"] = np.zeros(len(memories.rows), np.float32)
+        memories.parts["mentioned"][places] = policy.mentioned
+
+
+def _of_topic(index: Index, memories: CandidateSet, query: Query, policy: RecallPolicy) -> None:
+    """Favour the memories of a topic all of whose words are in the query."""
+    asked = frozenset(query.tokens)
+    topics = [
+        number
+        for number, label in enumerate(index.names.topics.strings)
+        if (tokens := frozenset(analyse(label))) and tokens <= asked
+    ]
+    if topics:
+        of_topic = np.isin(memories.table["topic"][memories.rows], topics)
+        memories.parts["topic"] = np.where(of_topic, np.float32(policy.topic), np.float32(0))
 
 
 def _named_rows(memories: CandidateSet, ids: Sequence[str]) -> Rows:

@@ -24,7 +24,8 @@ class Filters:
     A caller with a project sees what is for the person, for its project, and for its session; and events of its
     project, of its session, or of none. A caller without one (the person at the terminal) sees all.
 
-    `scope` and `resource_id` narrow memories further; naming a scope leaves no events, which have none.
+    `scope`, `resource_id` and `topic` narrow memories further; naming a scope or topic leaves no events, which have
+    none.
 
     `types` are event or memory types: naming only memory types leaves no events. `min_salience` above 0 leaves no
     events either, which have none. `since` ≤ time < `until`, in UTC milliseconds: an event's time; a memory's validity
@@ -41,6 +42,7 @@ class Filters:
     project: str | None = None
     scope: str | None = None
     resource_id: str | None = None
+    topic: str | None = None
     since: int | None = None
     until: int | None = None
     superseded: bool = True
@@ -81,7 +83,12 @@ def visible_memories(index: Index, filters: Filters) -> Mask | None:
 def wanted_events(index: Index, filters: Filters) -> Mask | None:
     """Return which events are asked for, None for every living one."""
     events = index.events
-    if EVENT.name not in filters.kinds or filters.min_salience > 0 or filters.scope is not None:
+    if (
+        EVENT.name not in filters.kinds
+        or filters.min_salience > 0
+        or filters.scope is not None
+        or filters.topic is not None
+    ):
         return np.zeros(len(events), np.bool_)
     masks = _wanted(index, events, filters)
     if filters.since is not None:
@@ -101,6 +108,8 @@ def wanted_memories(index: Index, filters: Filters) -> Mask | None:
         masks.append(memories["scope"] == index.names.scopes.find(filters.scope))
     if filters.resource_id is not None:
         masks.append(memories["resource"] == index.names.resources.find(filters.resource_id))
+    if filters.topic is not None:
+        masks.append(memories["topic"] == index.names.topics.find(filters.topic))
     if filters.min_salience > 0:
         masks.append(memories["salience"] >= np.float32(filters.min_salience))
     if not filters.superseded:

@@ -107,7 +107,9 @@ def rank(
             plain = plain_modes.keyword if mode == KEYWORD else plain_modes.weighted
             notes = plain(index, candidates, query, policy)
         if mode != KEYWORD:
-            adjustments.promote(candidates, query, policy)
+            adjustments.promote(index, candidates, query, policy)
+        else:  # nothing but its tokens counts, but for what is called exactly so
+            adjustments.promote_named(candidates, query, policy)
         adjustments.demote(candidates, query)
         hits = assembled(index, candidates, policy, limit=limit, neighbours=neighbours, before=before, apart=apart)
         tokens = dict.fromkeys(query.tokens)

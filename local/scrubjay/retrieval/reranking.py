@@ -17,23 +17,27 @@ from scrubjay.retrieval.turns import TurnKind
 
 
 def read_by_model(hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolicy) -> tuple[int, ...]:
-    """Return the places of the hits that are worth their time before a reranking model.
+    """Return the places of the hits that are worth their time before a reranking model; none where nothing can change.
 
-    Those are the first `rerank_hits`, where people talk. Of work with an agent, which is where at least half of the
-    events are an agent's or a tool's, they are the first `rerank_memories` memories: turns there are long, which costs
-    ten times the time, and reading them changed nothing. None where a single one is left, or where the one after the
-    first trails it by more than a model ever says.
+    Where people talk those are the first `rerank_hits`, unless the first leads by more than a model ever takes back.
+    Of work with an agent, which is where at least half of the events are an agent's or a tool's, they are the first
+    `rerank_memories` memories as far as they are near the first: turns there are long, which costs ten times the time,
+    and reading them changed nothing.
     """
     turns = [known[hit.id].turn for hit in hits if hit.kind == EVENT.name and hit.id in known]
     first = range(min(len(hits), policy.rerank_hits))
-    if 2 * sum(turn in _WORK for turn in turns) >= max(len(turns), 1):
-        memories = [at for at in first if hits[at].kind != EVENT.name]
-        read = tuple(memories[: policy.rerank_memories])
+    lead = [_own(hit) for hit in hits[:2]]
+    if turns and 2 * sum(turn in _WORK for turn in turns) >= len(turns):
+        memories = [at for at in first if hits[at].kind != EVENT.name][: policy.rerank_memories]
+        read = [at for at in memories if _own(hits[memories[0]]) - _own(hits[at]) <= policy.rerank_near]
     else:
-        read = tuple(first)
-    if len(read) < 2 or hits[read[0]].score - hits[read[1]].score > policy.rerank_reach:
-        return ()
-    return read
+        read = list(first) if len(lead) > 1 and lead[0] - lead[1] <= policy.rerank_reach else []
+    return tuple(read) if len(read) > 1 else ()
+
+
+def _own(hit: Hit) -> float:
+    """Return the score of a hit without what it lost to those above it."""
+    return hit.score - hit.parts.get("below", 0.0)
 
 
 _WORK = frozenset({TurnKind.FINDING, TurnKind.NARRATION, TurnKind.OUTPUT})

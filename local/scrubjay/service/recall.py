@@ -48,6 +48,7 @@ class _Gathered:
 
     plan: Plan
     named: Sequence[str] = ()
+    mentioned: Sequence[str] = ()
     asked: Asked | None = None
     reranker: Reranker | None = None
     query: Query | None = None
@@ -147,8 +148,9 @@ class Recall:
 
         async def named() -> None:
             if plan.name:
-                found = await self._store.read(lambda q: q.names.holders([plan.name]))
-                gathered.named = list(found.values())
+                found = await self._store.read(lambda q: q.names.holders([plan.name, *plan.mentions]))
+                gathered.named = [id_ for name, id_ in found.items() if name == plan.name]
+                gathered.mentioned = list(dict.fromkeys(id_ for id_ in found.values() if id_ not in gathered.named))
 
         async def load() -> None:
             if plan.reranks:
@@ -166,7 +168,7 @@ class Recall:
         plan, asked, policy = gathered.plan, gathered.asked, self._policy().recall
         if plan.mode == api.Mode.WEIGHTED.value:
             await self._place_topics()
-        query = replace(plan.query, named=tuple(gathered.named))
+        query = replace(plan.query, named=tuple(gathered.named), mentioned=tuple(gathered.mentioned))
         if asked is not None:
             query = replace(query, vector=asked.vector, cosine_baseline=asked.spread)
         gathered.query = query

@@ -12,7 +12,7 @@ from scrubjay.index.documents import KINDS
 from scrubjay.ingest import intake
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval.filters import Filters
-from scrubjay.retrieval.query import Query
+from scrubjay.retrieval.query import Query, mentions
 from scrubjay.service.paging import check_times
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
@@ -21,14 +21,16 @@ from scrubjay_shared.text import query_tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How one request is answered. `query` has no vector yet; `name` is what a memory of that name is called.
+    """How one request is answered. `query` has no vector yet.
 
+    `name` is what a memory that the question names is called, `mentions` what others may be called that it speaks of.
     `embeds`, `reranks` and `hybrid` say which stages it goes through, `fuses` whether it asks for several kinds, which
     are ranked apart and become one order. `passage_chars` is how much of a long text a hit may have.
     """
 
     query: Query
     name: str
+    mentions: tuple[str, ...]
     filters: Filters
     mode: str
     limit: int
@@ -56,6 +58,7 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
             dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
         ),
         name=name if len(name) <= policy.limits.max_name_chars else "",
+        mentions=mentions(name),
         filters=Filters(
             caller_project=seen.project,
             caller_session=seen.session_id,
@@ -65,6 +68,7 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
             agent=request.agent,
             scope=None if request.scope is None else request.scope.value,
             resource_id=request.resource_id,
+            topic=request.topic,
             since=request.since,
             until=request.until,
         ),

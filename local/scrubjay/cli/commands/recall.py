@@ -37,6 +37,7 @@ def configure(parser: Parser) -> None:
         metavar="TYPE",
         help="only memories of this type; can be repeated",
     )
+    parser.add_argument("--topic", type=text, help="only memories of this topic")
     parser.add_argument(
         "--kind",
         dest="kinds",
@@ -59,6 +60,9 @@ def configure(parser: Parser) -> None:
         action="store_false",
         help="leave out the reranking model: about six times as fast",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="show what comes nearest even where nothing is known (JSON always has it)"
+    )
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
     parser.add_argument("--agent", type=text, help="only what this agent said or learned")
@@ -73,7 +77,7 @@ def run(line: Namespace) -> None:
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
     with invocation.store(line) as store:
         answer: api.RecallResponse = store.call("recall", request)
-    out.answer(answer, lambda: hits.recall(answer, why=line.why))
+    out.answer(answer, lambda: hits.recall(answer, why=line.why, unknown=line.all))
     if not out.json:
         out.remark(hits.recalled(answer))
 
@@ -95,6 +99,7 @@ def fields(line: Namespace, query: str) -> dict[str, Any]:
         since=since,
         until=until,
         types=line.types,
+        topic=line.topic,
         kinds=list(dict.fromkeys(line.kinds)) or ["memory", "event"],
         min_salience=line.min_salience,
         max_tokens=line.max_tokens,

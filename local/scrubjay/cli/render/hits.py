@@ -47,6 +47,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",
         short(found.id),
         f"{found.score:.3f}",
+        "" if found.confidence is None else f"{found.confidence:.0%} sure",
     )
     if note:
         about.append(f"  {note}", style="not dim green")
@@ -79,16 +80,21 @@ def score(parts: Mapping[str, float], total: float) -> RenderableType:
     return table
 
 
-def recall(answer: RecallResponse, *, why: bool = False) -> RenderableType:
-    """Return the hits, best first."""
+def recall(answer: RecallResponse, *, why: bool = False, unknown: bool = False) -> RenderableType:
+    """Return the hits, best first. Where nothing is known it says so, and shows them only with `unknown`."""
     if not answer.hits:
         return Text("nothing found")
+    if not answer.known and not unknown:
+        nearest = counted(len(answer.hits), "hit")
+        return Text(f"nothing is known about that ({nearest} below the floor: --all shows what comes nearest)")
     return spaced(hit(found, rank, why=why) for rank, found in enumerate(answer.hits, 1))
 
 
 def recalled(answer: RecallResponse) -> str:
     """Return what is to be said about an answer, beside it."""
     parts = [counted(len(answer.hits), "hit"), answer.mode, f"{answer.elapsed_ms:.0f} ms"]
+    if answer.confidence is not None:
+        parts.append(f"{answer.confidence:.0%} sure that it is answered")
     if answer.left_out:
         parts.append(f"{answer.left_out} more did not fit")
     return " · ".join([*parts, *answer.notes])
