@@ -317,7 +317,9 @@ def test_what_is_learned_has_its_turns_and_the_same_run_gives_the_same_figures(t
         turns = {turn.id: turn.text for turn in one.project.turns}
         assert one.learned, one.project.name
         assert all(memory.turns <= turns.keys() for memory in one.learned)
-        assert all(any(memory.excerpt in turns[turn] for turn in memory.turns) for memory in one.learned)
+        for memory in one.learned:  # of several turns where one agrees to what another proposes
+            said = " ".join(turns[turn] for turn in memory.turns)
+            assert all(word in said for word in memory.excerpt.split())
         assert one.learned == other.learned
         assert one.values.shares == other.values.shares
     assert sum(len(one.matches.best) for one in first) >= 10
@@ -334,6 +336,12 @@ def test_labelled_memories_are_added_beside_the_turns_and_nothing_is_learned(tmp
     assert every["precision"] is None
     assert every["learned_questions"] == every["questions"] == 23
     assert 0 < every["memory_among_three"] <= every["among_three"]
+
+
+def test_what_an_answer_says_of_its_confidence_is_what_orders_answers(tmp_path: Path) -> None:
+    for one in seen(Memories.LEARNED, tmp_path):
+        assert all(0 <= answer.confidence <= 1 for answer in one.asked)
+        assert len({answer.confidence for answer in one.asked}) > 1
 
 
 def run(tmp_path: Path, *more: str) -> tuple[int, dict[str, Any]]:

@@ -229,7 +229,7 @@ async def _learned(service: Application, turn_of: dict[str, str]) -> AsyncIterat
                 trust=memory.trust.value,
                 turns=frozenset(turn for turn in turns if turn is not None),
                 excerpt=" ".join(source.grip.excerpt for source in why.sources),
-                confidence=getattr(memory, "confidence", None),
+                confidence=memory.confidence,
             )
         cursor = page.next
         if cursor is None:
@@ -269,7 +269,6 @@ async def _asked(
 
 def _confidence(answer: api.RecallResponse) -> float:
     """Return how sure an answer is: what it says itself, else the score of its best hit."""
-    said: float | None = getattr(answer, "confidence", None)
-    if said is not None:
-        return said
+    if answer.confidence is not None:
+        return answer.confidence
     return answer.hits[0].score if answer.hits else -math.inf

@@ -44,7 +44,7 @@ class Learned:
     trust: str
     turns: frozenset[str]
     excerpt: str
-    confidence: float | None = None
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
