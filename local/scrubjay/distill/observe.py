@@ -19,7 +19,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash
 
-SOURCE = "patterns/1"
+SOURCE = "patterns/2"
 """The extractor's name and version, for `Grip.source`. Raised when the patterns change what they say."""
 
 

@@ -158,9 +158,15 @@ LEAD_IN = re.compile(
     r"[^\n:]{0,160}\b(?:he|she|they|it|customer|client|boss|colleague|docs?|vendor|support|reviewer|someone|team|"
     r"[a-z]+)"
     r" (?:wrote|writes|said|says|replied|answered|sent|posted|reported)(?: (?:me|us|this|that|back|in \w+)){0,3}:$|"
+    r"[^\n:]{0,60}\b(?:got|received|forwarding|this|here's|here is|came|arrived)\b[^\n:]{0,40}\bfrom [^\n:]{2,40}:$|"
+    r"[^\n:]{0,60}\bhere(?:'s| is) (?:the|a|their|his|her) (?:\w+ )?(?:ticket|user story|bug report|issue|card|"
+    r"comment):$|"
     r"[^\n:]{0,120}\b(?:pasted?|quoting|quoted|copied|forwarded|verbatim)\b[^:\n]{0,60}:$"
 )
 """A line that hands over what somebody or something else wrote. "The output should be:" does not: that is a wish."""
+
+FILE_NAME = re.compile(r"(?:[\w-]{1,60}/){0,8}[\w.-]{1,60}\.(?:md|rst|txt|html?|log|csv|eml|adoc)\s?:?$")
+"""The name of a document on a line of its own, right above its text."""
 
 INLINE_LEAD_IN = re.compile(
     rf"(?i)(?:[^\n:]{{0,80}}\b{_PRESENTS} (?:\S+ ){{0,4}}|(?:the |my |our )?(?:[\w.-]+ )?){_ARTIFACT}"
@@ -443,13 +449,18 @@ class _Turn:
         for n, bare in enumerate(self.bare):
             if self.kinds[n] is not LineKind.OWN:
                 continue
-            if INLINE_LEAD_IN.match(bare):
+            if INLINE_LEAD_IN.match(bare) or (FILE_NAME.match(bare) and self._goes_on(n)):
                 return n
             if LEAD_IN.match(bare):
                 below = next((m for m in range(n + 1, len(self.kinds)) if self.kinds[m] is not LineKind.BLANK), None)
                 if below is not None and self.kinds[below] is LineKind.OWN:
                     return below
         return len(self.kinds)
+
+    def _goes_on(self, n: int) -> bool:
+        """Say whether something that asks nothing stands right below a line."""
+        below = n + 1
+        return below < len(self.kinds) and self.kinds[below] is LineKind.OWN and not self._requests(below)
 
     def _first(self, pattern: re.Pattern[str]) -> int | None:
         found = (n for n, bare in enumerate(self.bare) if self.kinds[n] is LineKind.OWN and pattern.match(bare))

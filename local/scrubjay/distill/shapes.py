@@ -58,7 +58,8 @@ LOG = any_of(
     r"(?:On branch \S+$|Your branch is|Changes (?:not staged|to be committed)|Untracked files:|nothing to commit|"
     r"\(use \"git|"
     r"(?:modified|new file|deleted|renamed): {2,}|commit [0-9a-f]{7,40}\b|Author: .{1,60}<|Merge: [0-9a-f]{7})",
-    r"(?:Compiling \S+ v\d|Downloading \S|Downloaded \S|Collecting \S+$|Requirement already|Successfully installed|"
+    r"(?:The following (?:NEW |additional )?packages |After this operation|Reading package lists|Compiling \S+ v\d|"
+    r"Downloading \S|Downloaded \S|Collecting \S+$|Requirement already|Successfully installed|"
     r"Step \d+/\d+|Sending build context|Pulling from|Digest: sha256)",
     r"\S{1,80}(?: {2,30}|\t+)\S{1,80}(?: {2,30}|\t+)\S{1,80}(?: {2,30}|\t+)\S",
 )
