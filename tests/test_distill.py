@@ -400,6 +400,9 @@ def memory(content: str, scope: Scope = Scope.USER) -> Observation:
         ),
         ("Ann won a chess match for the old library.", "Ann just won chess matches for the old library."),
         ("We'll use Postgres for the events table.", "We will use Postgres for events tables."),
+        ("The port is 8080", "the port is 8080."),
+        ("On Fridays, we deploy nothing.", "We deploy nothing on Fridays."),
+        ("Petra is the reviewer.", "The reviewer is Petra"),
     ],
 )
 def test_the_same_thing_in_nearly_the_same_words_is_one_memory(said: str, known: str) -> None:
@@ -418,6 +421,8 @@ def test_the_same_thing_in_nearly_the_same_words_is_one_memory(said: str, known:
         ("Ann eats meat and drinks milk.", "Ann never eats meat and drinks milk."),
         ("The job runs before the nightly backup.", "The job runs after the nightly backup."),
         ("Ann told Ben about the flat in Oslo.", "Ben told Ann about the flat in Oslo."),
+        ("We write the parser in C.", "We write the parser in C++."),
+        ("Is the parser in Rust?", "The parser is in Rust."),
         (
             "Ann likes long walks in the green forest with Rufus.",
             "Ann likes long walks in the green forest with Bella.",

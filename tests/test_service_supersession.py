@@ -195,6 +195,33 @@ async def test_an_agent_supersedes_its_own_and_nothing_of_the_persons(service: A
         await service.call(AGENT, "supersede", api.SupersedeRequest(ref=person.id, content="another finding"))
 
 
+async def test_what_says_the_same_in_another_order_is_one_memory(service: Application) -> None:
+    first = await add(service, "We ship on 7 May.")
+    entry = await service.call(PERSON, "add", MemoryDraft(content="on 7 May we ship", name="release"))
+
+    assert (entry.created, entry.memory.id, entry.memory.name) == (False, first.id, "release")
+    assert await listed(service) == ["We ship on 7 May."]
+
+
+async def test_two_who_say_the_same_are_two_sources_of_one_memory(service: Application) -> None:
+    await ingest(service, said("We use Postgres 16 for the events table.", ts=NOW))
+    await ingest(service, said("we use Postgres 16 for the events table", session="s2", ts=Millis(NOW + DAY)))
+    await service.distill.run()
+
+    (entry,) = (await service.call(PERSON, "list", api.ListRequest())).entries
+    assert len((await service.call(PERSON, "why", api.RefRequest(ref=entry.memory.id))).sources) == 2
+
+
+async def test_a_time_before_the_change_finds_what_held_then(service: Application) -> None:
+    await add(service, "The port is 8080.", created_at=NOW)
+    await add(service, "The port is 9090.", created_at=Millis(NOW + 10 * DAY))
+
+    then: dict[str, Any] = {"since": Millis(NOW + 4 * DAY), "until": Millis(NOW + 5 * DAY), "kinds": ("memory",)}
+    assert await recalled(service, "which port", **then) == ["The port is 8080."]
+    before = {"since": Millis(NOW - 5 * DAY), "until": Millis(NOW - 4 * DAY), "kinds": ("memory",)}
+    assert await recalled(service, "which port", **before) == []
+
+
 async def test_what_was_forgotten_stays_forgotten(service: Application) -> None:
     old = await add(service, "The port is 8080.")
     new = await add(service, "The port is 9090.")

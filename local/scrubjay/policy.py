@@ -212,8 +212,6 @@ class SupersessionPolicy:
     tying_stems: int = 2  # shared beside what ended, from which a part of the earlier statement may have ended
     shared_stems: int = 3  # in common, from which two statements are about one thing …
     shared_share: float = 0.5  # … where these are half of the shorter one
-    alike_cosine: float = 0.75  # about one thing: paraphrases of the shipped model lie above, one field's talk below
-    unlike_cosine: float = 0.35  # the shipped model's texts without relation lie below: words alone do not replace then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

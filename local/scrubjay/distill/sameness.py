@@ -14,6 +14,8 @@ from scrubjay_shared.records import Scope, content_hash
 from scrubjay_shared.text import analyse
 
 WORDS = re.compile(r"[^\W_]+(?:['.:/-][^\W_]+)*")
+MARKED = re.compile(r"[^\W_]+[+#]+|\?$")
+"""What is another word by a mark behind it (C++, C#), and the end of a question."""
 CALENDAR = frozenset((*MONTH_OF, *WEEKDAYS)) - {"mar", "sun", "sat", "jan"}
 COUNTED = frozenset(COUNT_OF) - {"a", "an", "one"}
 CONTRASTS = words(
@@ -25,6 +27,12 @@ CONTRASTS = words(
     """
 )
 """Words of which one changes the meaning while the rest stays: two memories that differ in these are two."""
+
+EDGES = ".,;:!\"'()“”‘’"
+"""What stands at the edge of a word and is no part of it. A question mark is: it makes another sentence."""
+DEFINITE = frozenset({"the", "our", "my", "your"})
+MAX_SAME_CHARS = 1_000
+"""Longer texts are the same only word by word: turning one around tries each of its places."""
 
 
 class Statement(Protocol):
@@ -56,12 +64,41 @@ def same_memory(candidate: Statement, existing: Sequence[StatementT], policy: Di
     near = [e for e in existing if e.scope is candidate.scope and e.resource_id == candidate.resource_id]
     hash_ = content_hash(candidate.content)
     for said in near:
-        if content_hash(said.content) == hash_:
+        if content_hash(said.content) == hash_ or same_words(candidate.content, said.content):
             return said
     essence = _essence(candidate.content)
     if not essence.detail:
         return None
     return next((said for said in near if _covers(_essence(said.content), essence, policy.near_overlap)), None)
+
+
+def same_words(one: str, other: str) -> bool:
+    """Say whether two texts are the same words but for case, punctuation and which part of the sentence leads.
+
+    >>> same_words("We ship on 7 May.", "on 7 May we ship")
+    True
+    >>> same_words("Petra is the reviewer.", "The reviewer is Petra")
+    True
+    >>> same_words("Ann told Ben.", "Ben told Ann.")
+    False
+    """
+    if max(len(one), len(other)) > MAX_SAME_CHARS:
+        return False
+    ours, theirs = _bare(one), _bare(other)
+    if ours == theirs:
+        return bool(ours)
+    if sorted(ours) != sorted(theirs):
+        return False
+    turned = any(ours[at:] + ours[:at] == theirs for at in range(1, len(ours)))
+    return turned or any(
+        [*ours[at + 1 :], word, *ours[:at]] == theirs and DEFINITE & {*ours[:1], *ours[at + 1 : at + 2]}
+        for at, word in enumerate(ours)
+        if word in {"is", "are"}
+    )
+
+
+def _bare(text: str) -> list[str]:
+    return [bare for word in text.casefold().split() if (bare := word.strip(EDGES))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +119,7 @@ def _essence(content: str) -> _Essence:
         detail=tuple(stem for w in low if w not in CALENDAR and not w.isdigit() for stem in analyse(w)),
         words=frozenset(low),
         names=frozenset(w.lower() for n, w in enumerate(said) if n and w[0].isupper()) - CALENDAR,
-        fixed=tuple(sorted(fixed)),
+        fixed=tuple(sorted([*fixed, *MARKED.findall(content.lower())])),
     )
 
 

@@ -76,12 +76,9 @@ class SessionDistiller:
                 memory_id = _observation_id(observation, by_id)
                 pending[memory_id] = (observation, [_grip(memory_id, observation, by_id)])
 
-        replaced = await successions.find(
-            self._store,
-            [_statement(memory_id, kept, by_id) for memory_id, (kept, _) in pending.items()],
-            self._policy,
-            also_each_other=True,
-        )
+        statements = [_statement(memory_id, kept, by_id) for memory_id, (kept, _) in pending.items()]
+        alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
+        replaced = await successions.find(statements, alike, self._policy, also_each_other=True)
 
         def work(tx: Transaction) -> int | None:
             wanted = {(content_hash(kept.content), kept.scope, kept.resource_id) for kept, _ in pending.values()}

@@ -25,13 +25,16 @@ MAY_SUPERSEDE = "may_supersede"
 
 
 async def find(
-    store: Store, new: Sequence[NewStatement], policy: MemoryPolicy, *, also_each_other: bool = False
+    new: Sequence[NewStatement],
+    candidates: Sequence[Sequence[Memory]],
+    policy: MemoryPolicy,
+    *,
+    also_each_other: bool = False,
 ) -> list[Succession]:
-    """Return what statements that are about to be stored replace, and what replaces them, of what is stored.
+    """Return what statements that are about to be stored replace, and what replaces them, of the candidates of each.
 
     With `also_each_other`, of one another too, where they were said at different times.
     """
-    candidates = [await _candidates(store, statement.content, policy) for statement in new]
 
     def decide() -> list[Succession]:
         found: list[Succession] = []
@@ -45,7 +48,7 @@ async def find(
     return await asyncio.to_thread(decide)
 
 
-async def _candidates(store: Store, content: str, policy: MemoryPolicy) -> list[Memory]:
+async def candidates_of(store: Store, content: str, policy: MemoryPolicy) -> list[Memory]:
     """Return the memories that share most words with a text, of those that something can take the place of."""
     longest = policy.supersession.max_chars
     tokens = list(dict.fromkeys(analyse(content[: longest + 1])))[: policy.work.near_tokens]

@@ -6,7 +6,7 @@ what is trusted more than itself, and nothing reaches beyond its own scope and r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -98,18 +98,14 @@ def successions(
     new: Statement,
     candidates: Iterable[Statement],
     policy: SupersessionPolicy,
-    cosines: Mapping[str, float] | None = None,
 ) -> list[Succession]:
-    """Return what `new` replaces among some memories, and what may replace it: one that was said later is the newer.
-
-    `cosines` are those of the candidates' meaning with that of `new`, by id, where a model is in use.
-    """
+    """Return what `new` replaces among some memories, and what may replace it: one that was said later is the newer."""
     found: list[Succession] = []
     for candidate in candidates:
         if candidate.id == new.id or not _same_place(new, candidate):
             continue
         old, later = (candidate, new) if candidate.created_at <= new.created_at else (new, candidate)
-        told = verdict_of(old.content, later.content, policy, (cosines or {}).get(candidate.id))
+        told = verdict_of(old.content, later.content, policy)
         if told is None:
             continue
         verdict, why = told
@@ -126,7 +122,7 @@ def _same_place(one: Statement, other: Statement) -> bool:
     return one.scope is other.scope and one.resource_id == other.resource_id
 
 
-def verdict_of(old: str, new: str, policy: SupersessionPolicy, cosine: float | None = None) -> Told | None:
+def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
     """Return what a later text does to an earlier one, and on what evidence; None where it does nothing.
 
     >>> verdict_of("The port is 8080.", "The port is 9090.", SupersessionPolicy())[0].value
@@ -142,15 +138,13 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy, cosine: float | N
         or _later_value(before, after, policy)
         or _ended(before, after, policy)
         or _nearly_denied(before, after, policy)
-        or _about_the_same(before, after, policy, cosine)
+        or _about_the_same(before, after, policy)
     )
     if told is None:
         return None
     verdict, why = told
     if verdict is Verdict.SUPERSEDES and (after.planned or (after.bounded and not before.bounded)):
         return Verdict.UNSURE, "planned" if after.planned else "bounded"
-    if verdict is Verdict.SUPERSEDES and cosine is not None and cosine < policy.unlike_cosine:
-        return Verdict.UNSURE, why
     return verdict, why
 
 
@@ -294,13 +288,11 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
     return (Verdict.UNSURE, "ended") if tied or (whole and stands and not further) else None
 
 
-def _about_the_same(before: Reading, after: Reading, policy: SupersessionPolicy, cosine: float | None) -> Told | None:
+def _about_the_same(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
     """Judge whether a change is told of one thing: which part of the earlier statement it changes, nobody can say."""
     if not after.changes and not any(ending.sure for ending in after.endings):
         return None
     shared = len(before.stems & after.stems)
     smaller = min(len(before.stems), len(after.stems))
     near = shared >= policy.shared_stems and shared >= policy.shared_share * smaller
-    if not near and not (cosine is not None and cosine >= policy.alike_cosine and shared >= policy.shared_stems - 1):
-        return None
-    return Verdict.UNSURE, "change"
+    return (Verdict.UNSURE, "change") if near else None

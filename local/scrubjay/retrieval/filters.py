@@ -145,9 +145,13 @@ def happened(events: Table, rows: Rows | None, start: int, end: int) -> Mask:
 
 
 def held(memories: Table, rows: Rows | None, start: int, end: int) -> Mask:
-    """Return which memories held at some time in [start, end), by their validity if a bound is known, else creation."""
-    columns = (memories[name] for name in ("valid_from", "valid_to", "created"))
-    first, last, created = columns if rows is None else (column[rows] for column in columns)
+    """Return which memories held at some time in [start, end), by their validity if a bound is known, else creation.
+
+    One that another took the place of, of which no words say when it began, held from when it was said.
+    """
+    columns = (memories[name] for name in ("valid_from", "valid_to", "created", "superseded"))
+    first, last, created, superseded = columns if rows is None else (column[rows] for column in columns)
+    first = np.where(superseded & (first == -FOREVER) & (last != FOREVER), created, first)
     bounded = (first != -FOREVER) | (last != FOREVER)
     overlapping = (first < end) & (last >= start)
     return np.asarray(np.where(bounded, overlapping, (created >= start) & (created < end)), np.bool_)

@@ -10,6 +10,7 @@ from typing import Any
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
+from scrubjay.distill.sameness import same_words
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.replacement import check_period, check_successor
@@ -24,7 +25,7 @@ from scrubjay.store import Cause, MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import MemoryDraft, content_hash
+from scrubjay_shared.records import Memory, MemoryDraft, content_hash
 
 CLEARED = {
     "topic": Field.TOPIC,
@@ -70,7 +71,9 @@ class Memories:
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
         statements = [_statement(place, draft, self._now()) for place, draft in enumerate(drafts)]
-        replaced = await successions.find(self._store, statements, self._policy)
+        alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
+        replaced = await successions.find(statements, alike, self._policy)
+        same = [_same(draft, found) for draft, found in zip(drafts, alike, strict=True)]
 
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]
@@ -78,12 +81,16 @@ class Memories:
                 (said, scope, resource): found
                 for said, scope, resource, found in tx.queries.memories.duplicates(hashes)
             }
+            unchanged = tx.queries.memories.content_hashes([memory.id for memory in same if memory is not None])
             answers: list[tuple[str, bool]] = []
             writes: dict[str, MemoryWrite] = {}
             placed: list[tuple[str, str, bytes]] = []
             for place, (draft, said) in enumerate(zip(drafts, hashes, strict=True)):
                 key = (said, draft.scope.value, draft.resource_id)
                 found = known.get(key)
+                twin = same[place]
+                if found is None and twin is not None and unchanged.get(twin.id) == twin.content_hash:
+                    found = known[key] = twin.id
                 names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
                 if found is None:
                     found = known[key] = tx.new_id(draft.created_at)
@@ -246,6 +253,19 @@ class Memories:
         """Return the id of the memory that a request names. Whether the caller may change it is asked in the write."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         return await self._references.resolve(request.ref, seen)
+
+
+def _same(draft: MemoryDraft, candidates: Sequence[Memory]) -> Memory | None:
+    """Return the memory that says the same in the same scope, but for punctuation and the order of its parts."""
+    return next(
+        (
+            memory
+            for memory in candidates
+            if (memory.scope, memory.resource_id) == (draft.scope, draft.resource_id)
+            and same_words(memory.content, draft.content)
+        ),
+        None,
+    )
 
 
 def _statement(place: int, draft: MemoryDraft, now: Millis) -> NewStatement:
