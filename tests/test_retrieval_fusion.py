@@ -155,6 +155,14 @@ def test_more_likeness_or_words_never_make_an_answer_less_sure(
     assert 0 <= less <= more <= 1
 
 
+def test_an_answer_is_at_least_as_sure_as_its_best_hit() -> None:
+    far = [hit(str(n), cosine=0.4, confidence=0.01) for n in range(9)]
+    best = memory("m", cosine=0.9, confidence=0.7)
+
+    assert relevance.of_answer(far, RELEVANCE, cosine_baseline=BASELINE) < RELEVANCE.floor
+    assert relevance.of_answer([*far, best], RELEVANCE, cosine_baseline=BASELINE) >= 0.7
+
+
 def test_no_hits_answer_nothing_and_words_alone_can() -> None:
     assert relevance.of_answer([], RELEVANCE, cosine_baseline=BASELINE) == 0
     alone = [

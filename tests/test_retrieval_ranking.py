@@ -285,3 +285,25 @@ def test_fitted_weights_take_the_place_of_the_default_ones() -> None:
 def test_what_is_no_weight_is_refused(weights: dict[str, float]) -> None:
     with pytest.raises(InvalidError, match=r"is not the name of a weight of recall|must be a finite number"):
         weighted(POLICY, weights)
+
+
+def test_a_question_about_now_prefers_the_newer_of_two_that_say_the_same_and_another_does_not() -> None:
+    docs = [
+        memory("old", "The header is navy blue blue", created_at=Millis(1), updated_at=Millis(1)),
+        memory("new", "The header is sky blue", created_at=Millis(2), updated_at=Millis(2)),
+        memory("other", "The footer is blue", created_at=Millis(3), updated_at=Millis(3)),
+    ]
+    near, apart = unit(1, 0.1), unit(0, 1)
+    vectors = {"old": near, "new": unit(1, 0.15), "other": apart}
+    index = index_of(*docs, vectors=vectors)
+    vector = np.array(near, np.float32)
+
+    def first(text: str) -> str:
+        return ask(index, text, vector=vector).hits[0].id
+
+    assert first("which blue is the header?") == "old"
+    assert first("which blue is the header now?") == "new"
+    hits = {hit.id: hit.parts for hit in ask(index, "which blue is the header now?", vector=vector).hits}
+    assert hits["old"]["outdated"] < 0
+    assert "outdated" not in hits["new"]
+    assert "outdated" not in hits["other"]

@@ -38,6 +38,7 @@ FEATURES: dict[str, dict[str, float]] = {  # a feature of the default, and what 
     "how many": {"event_count": 0},
     "grips": {"event_credit": 0, "memory_source": 0, "memory_sourced": 1},
     "dates": {"date": 0},
+    "asks for now": {"outdated": 0},
     "kinds of turns": {"narration": 0, "output": 0},
 }
 PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no part in mode hybrid
@@ -50,6 +51,7 @@ PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no par
         "rerank", "rerank_hits", "rerank_words", "rerank_before",  # the row with the reranker beside the one without
         # `scrubjay bench run scale` compares these with an exhaustive search:
         "exhaustive", "candidates", "seeds", "seeds_share",
+        "outdated_cosine", "outdated_among",
         "mentioned", "topic",  # likewise
         "named",  # a question that is a memory's name; no data set asks one
         "keyword_k1", "keyword_b", "cosine_weight", "token_weight", "topic_threshold", "min_topic_filter_size",

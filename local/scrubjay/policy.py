@@ -50,10 +50,9 @@ class RelevancePolicy:
     question: float = -0.7
     narration: float = -2.9  # "Let me look at …": one in 160 answered something
     output: float = -2.7  # of a tool: one in 470
-    answer_bias: float = -4.45
-    answer_cosine: float = 1.43  # mean deviation of the nearest
-    answer_words: float = 0.9  # most of the question's words in one hit
-    answer_hits: int = 3
+    answer_bias: float = -3.5
+    answer_cosine: float = 1.47  # mean deviation of the nearest
+    answer_hits: int = 10  # 3 tell other matters from one's own a little better, known from unsaid details worse
     words_bias: float = -2.0  # without vectors: the share of words alone
     words_matched: float = 4.0
     # Below, nothing is known: 1 in 100 questions that have an answer fall below, and 8 in 10 of another store's.
@@ -122,6 +121,10 @@ class RecallPolicy:
     keyword_b: float = 0.75
     merged_sources: int = 4  # a memory of more events than this is a summary: it does not stand for one of them
     named: float = 1.0  # how far a memory asked for by its name stands above all others
+    # Where a question asks how things are now: two of 60 such questions more had the current answer first.
+    outdated: float = 2.0  # off a memory that a newer one of the same words would say; from 1 to 3 hardly matters
+    outdated_cosine: float = 0.7  # of two memories, from where they are of one subject; from .6 to .8 likewise
+    outdated_among: int = 10  # first memories that are compared
     mentioned: float = 1.5  # its name or an alias stands in the question: some four words' worth of being meant
     topic: float = 0.5  # the question names its topic: to settle near ties, for topics are wide
     date: float = 3.0  # within a date that the question speaks of: who names a day mostly means it

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scrubjay.index.documents import MEMORY
 from scrubjay.index.index import Index
 from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval import adjustments, plain_modes
@@ -20,6 +21,7 @@ from scrubjay.retrieval.filters import Filters
 from scrubjay.retrieval.hybrid import Words, by_words, hybrid
 from scrubjay.retrieval.kinds import KINDS
 from scrubjay.retrieval.query import Query
+from scrubjay.retrieval.recency import asks_now, prefer_newer
 from scrubjay_shared.errors import InvalidError
 
 HYBRID, KEYWORD, WEIGHTED = "hybrid", "keyword", "weighted"
@@ -108,6 +110,8 @@ def rank(
             notes = plain(index, candidates, query, policy)
         if mode != KEYWORD:
             adjustments.promote(index, candidates, query, policy)
+            if mode == HYBRID and asks_now(query.text):
+                prefer_newer(candidates[MEMORY.name], policy)
         else:  # nothing but its tokens counts, but for what is called exactly so
             adjustments.promote_named(candidates, query, policy)
         adjustments.demote(candidates, query)

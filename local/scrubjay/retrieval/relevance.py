@@ -47,23 +47,22 @@ def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy) -> f
 
 
 def of_answer(hits: Sequence[Hit], policy: RelevancePolicy, *, cosine_baseline: tuple[float, float]) -> float:
-    """Return how likely some hits of any kinds answer at all: whether what is asked is known.
+    """Return how likely some judged hits answer at all: whether what is asked is known.
 
-    The mean likeness of the nearest `policy.answer_hits` tells it better than the nearest alone, which may be chance;
-    beside it counts the share of the question's words in the hit that holds most of them. Without vectors that share is
-    all there is. No hits answer nothing, and a memory called by its name answers for certain.
+    What is talked of in a store has much that is near: the mean likeness of the nearest `policy.answer_hits` tells
+    known from unknown better than the nearest alone, which may be chance. Without vectors the share of the question's
+    words in the hit that holds most of them has to do. A store of few documents may hold the answer once, so an answer
+    is at least as sure as its best hit. No hits answer nothing.
     """
     if not hits:
         return 0.0
-    if any(hit.parts.get("name") for hit in hits):
-        return 1.0
-    matched = max(hit.matched for hit in hits)
     near = sorted((_deviations(hit, cosine_baseline) for hit in hits if hit.cosine is not None), reverse=True)
-    if not near:
-        return _logistic(policy.words_bias + policy.words_matched * matched)
     nearest = near[: policy.answer_hits]
-    likeness = sum(nearest) / len(nearest)
-    return _logistic(policy.answer_bias + policy.answer_cosine * likeness + policy.answer_words * matched)
+    if nearest:
+        known = _logistic(policy.answer_bias + policy.answer_cosine * sum(nearest) / len(nearest))
+    else:
+        known = _logistic(policy.words_bias + policy.words_matched * max(hit.matched for hit in hits))
+    return max(known, *(hit.confidence or 0.0 for hit in hits))
 
 
 def _deviations(hit: Hit, cosine_baseline: tuple[float, float]) -> float:
