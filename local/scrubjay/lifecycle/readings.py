@@ -117,6 +117,14 @@ DENIALS = tuple(
 )
 """Ways to deny something in passing, which only tells what ended beside an earlier statement about the same thing."""
 
+_HINT = re.compile(
+    r"from |off |instead|rather|place|replac|supersed|drop|abandon|scrap|retir|deprecat|remov|ditch|discontinu| rid of"
+    r"|up on|stop|quit|longer|any ?more|forget|ignore|scratch|cancel|withdraw|delete|outdated|obsolete|gone|phased"
+    r"|\bno |\bnot |→|->|=>",
+    re.IGNORECASE,
+)
+"""One of these stands in every text in which something ends: looking for them first takes a tenth of the time."""
+
 _NOW_HOLDS = (
     r"(?:no longer|any ?more|instead|from now on|as of|going forward|is going to be|are going to be|is now|are now"
     r"|now (?:use|uses|is|are|runs?)|rather than|turns out|changed my mind|after all|scratch that|correction)"
@@ -213,7 +221,7 @@ def telling(text: str) -> frozenset[str]:
     return frozenset(analyse(text.replace("_", " "))) - _LIGHT
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def read(text: str) -> Reading:
     """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
     head = _CLAUSE.sub("", text).strip() or text
@@ -260,6 +268,8 @@ def functional(words: tuple[str, ...]) -> bool:
 
 def _endings(text: str) -> list[Ending]:
     found: list[Ending] = []
+    if _HINT.search(text) is None:
+        return found
     for patterns, sure in ((ENDINGS, True), (DENIALS, False)):
         for pattern in patterns:
             for match in pattern.finditer(text):
