@@ -9,11 +9,11 @@ from scrubjay.distill.reference import taken_up
 from scrubjay_shared.records import Event, EventType, Role
 
 
-def learned(text: str, role: Role = Role.USER) -> list[tuple[str, str]]:
+def learned(text: str, role: Role = Role.USER, project: str | None = "proj_a") -> list[tuple[str, str]]:
     kind = EventType.USER_MESSAGE if role is Role.USER else EventType.ASSISTANT_MESSAGE
     event = Event(
         id="e0001", device="d", agent="test", session_id="s1", type=kind, role=role, text=text,
-        ts=1_700_000_000_000, dedupe_key="1", project="proj_a",
+        ts=1_700_000_000_000, dedupe_key="1", project=project,
     )  # fmt: skip
     return [(o.content, o.excerpt) for o in distill([event], user_id="user_1").observations]
 
@@ -55,11 +55,11 @@ def test_a_pronoun_of_more_than_one_reading_is_left_alone(before: str, text: str
     assert taken_up(text, before) is None
 
 
-@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
-def test_the_grip_of_a_resolved_sentence_covers_what_it_points_at(role: Role) -> None:
+@pytest.mark.parametrize(("role", "project"), [(Role.USER, "proj_a"), (Role.ASSISTANT, None)])
+def test_the_grip_of_a_resolved_sentence_covers_what_it_points_at(role: Role, project: str | None) -> None:
     text = "The ingest service is written in Rust. It runs on port 8080."
 
-    assert ("The ingest service runs on port 8080.", text.rstrip()) in learned(text, role)
+    assert ("The ingest service runs on port 8080.", text.rstrip()) in learned(text, role, project)
 
 
 def test_another_paragraph_is_not_pointed_at() -> None:

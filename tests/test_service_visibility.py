@@ -105,6 +105,9 @@ REFS: dict[str, Callable[[Application, str, dict[str, str]], Any]] = {
     "alias": lambda service, ref, who: service.call(
         PERSON, "alias", api.AliasRequest(ref=ref, alias=f"more {ref}", **who)
     ),
+    "supersede": lambda service, ref, who: service.call(
+        PERSON, "supersede", api.SupersedeRequest(ref=ref, content=f"Later words of {ref}.", **who)
+    ),
     "resolve": lambda service, ref, who: service.call(
         PERSON, "resolve", api.ResolveRequest(ref=ref, field="content", **who)
     ),

@@ -22,6 +22,7 @@ from scrubjay_bench import (
     daemons,
     devmem_cli,
     event_loop,
+    fit_selector,
     footprint,
     gate,
     importing,
@@ -119,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(act=_gate)
     retrieval_cli.add(commands)
     devmem_cli.add(commands)
+    fit_selector.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
         command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")

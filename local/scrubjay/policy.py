@@ -200,6 +200,10 @@ class DistillPolicy:
         64  # of one event: more than anyone learns from one message is a document, and belongs in import
     )
     near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two are the same: one word in seven
+    # Of turns of work with an agent: the chance, by the selector, that a careful reader would keep a sentence.
+    # Fitted to other people, two sentences in five from here up match a label, and hold three labels in ten.
+    min_chance: float = 0.25
+    min_chance_of_fact: float = 0.1  # of what a pattern reads as a person's fact about things: one in three is right
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
 
 

@@ -290,7 +290,7 @@ def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: 
         return None
     committed = _committed(low, policy, named_talk=named_talk)
     if committed is None and not named_talk:
-        committed = _at_work(low, text, policy)
+        committed = at_work(low, text, policy)
     return committed or _statement(low, text, policy, role_agent=role_agent, named_talk=named_talk)
 
 
@@ -302,7 +302,7 @@ def _of_the_project(low: str) -> bool:
     return bool(told or INSIGHT.search(low) or DECISION.search(low) or WORK_INSIGHT.search(low))
 
 
-def _at_work(low: str, text: str, policy: DistillPolicy) -> Classification | None:
+def at_work(low: str, text: str, policy: DistillPolicy) -> Classification | None:
     """Read what people and agents say of their work: findings, replacements, rotas, dates, who looks after what."""
     if WORK_INSIGHT.search(low):
         return Classification(MemoryType.INSIGHT, policy.family_confidence)

@@ -50,6 +50,9 @@ LATIN_SHARE = 0.7
 CHARS = 600
 """Characters that are looked at: a language shows in two lines."""
 
+SEVERAL = 2
+"""Words with accents and without a capital, from which "on" and "a" beside them may be French: one may be borrowed."""
+
 
 def is_english(text: str) -> bool:
     """Say whether a sentence may be English. What has no small words of any language, as a list of names, may be.
@@ -64,5 +67,7 @@ def is_english(text: str) -> bool:
     said = [word.lower().replace("\u2019", "'") for word in _WORD.findall(text)]
     english = sum(word in ENGLISH for word in said)
     foreign = sum(word in FOREIGN for word in said)
-    accented = sum(bool(_ACCENTED.search(word)) for word in said)
-    return foreign <= english and (accented < 2 or english > 0)
+    accented = sum(bool(_ACCENTED.search(word)) and word[0].islower() for word in _WORD.findall(text))
+    if accented >= SEVERAL:
+        foreign += accented
+    return foreign <= english

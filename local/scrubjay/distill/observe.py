@@ -12,6 +12,7 @@ from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
+from scrubjay.distill.selection import selected
 from scrubjay.distill.thought import SpeechContext, Thought, read
 from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
@@ -203,7 +204,10 @@ def _observed(
     counted["sentences"] += parsed.sentences
     counted["texts_cut_off"] += parsed.cut_off
     counted["below_confidence"] += parsed.below_confidence
-    return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in parsed.thoughts]
+    thoughts = parsed.thoughts
+    if event.project is not None and not context.named_talk and not _is_named(event):
+        thoughts = tuple(selected(event.text, thoughts, context, policy))
+    return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
 
 
 def _agreed(

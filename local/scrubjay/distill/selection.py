@@ -1,0 +1,123 @@
+"""What is kept of a turn of work with an agent: what the selector chooses, as a pattern words it or as it was said.
+
+The patterns were made for talk: of a person's wishes, decisions and goals they are right there too, of facts they are
+not ("I ran the tests" is one). So a fact that a pattern reads is kept where the selector agrees; and what the selector
+chooses without a pattern stands in its own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from scrubjay.dates import find_dates
+from scrubjay.distill.clauses import past_fillers, plain_words
+from scrubjay.distill.families import at_work
+from scrubjay.distill.features import CUES
+from scrubjay.distill.language import is_english
+from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.pasted import own_words
+from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.selector import probabilities
+from scrubjay.distill.thought import SpeechContext, Thought
+from scrubjay.distill.wording import dated, sentence_case, validity
+from scrubjay.policy import DistillPolicy
+from scrubjay_shared.records import MemoryType
+
+OF_WILL = frozenset((MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.GOAL))
+_OF_ONESELF = re.compile(r"(?i)\b(?:i|i'm|i've|me|my)\b")
+_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
+_EXPLAINS = re.compile(
+    r"(?i)\b(?:because|since|due to|caused?|root cause|turns out|found|problem|issue|bug|fail\w*|error)\b"
+)
+_VERIFIED = re.compile(
+    r"(?i)\b(?:root cause (?:was|is)\b|(?:the )?(?:fix|culprit|cause|reason) was\b|turn(?:s|ed) out\b|caused by\b)"
+    r"|\broot cause:"
+)
+"""What an agent says when it has found something out, and not while it still looks."""
+
+_COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
+_FOR_NOW = re.compile(
+    r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b"
+    r"|\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)"
+)
+_ASKS_FOR = any_of(*(CUES[name] for name in ("demands", "i_want", "imperative", "durable", "instead")))
+
+
+def selected(text: str, read: tuple[Thought, ...], context: SpeechContext, policy: DistillPolicy) -> list[Thought]:
+    """Return the thoughts of a turn that are worth keeping, in order; `read` are those that the patterns found."""
+    within = None if context.role_agent else own_words(text)
+    found = list(islice(sentences(text, within), policy.max_sentences))
+    chances = probabilities(text, found, by_person=not context.role_agent)
+    by_sentence = {_place(found, thought.start): thought for thought in read}
+    kept: list[Thought] = []
+    for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
+        thought = by_sentence.get(n)
+        chosen = (
+            chance >= policy.min_chance
+            and one.end - one.start <= policy.max_sentence_chars
+            and not _passes(text[one.start : one.end].lower(), context)
+        )
+        if thought is not None and (chosen or _stands(thought, text, chance, context, policy)):
+            kept.append(thought if not chosen else _weighed(thought, chance))
+        elif chosen:
+            kept.extend(_as_said(text, one, chance, context, policy))
+    return kept[: policy.max_memories]
+
+
+def _passes(low: str, context: SpeechContext) -> bool:
+    """Say whether what a person says is over soon: a failure that they report, a step for now, a thought aloud."""
+    if context.role_agent:
+        return False
+    return bool(_FOR_NOW.search(low)) or (bool(_COMPLAINS.search(low)) and not _ASKS_FOR.search(low))
+
+
+def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, policy: DistillPolicy) -> bool:
+    """Say whether a pattern's reading is kept where the selector is less sure."""
+    if context.role_agent:
+        return thought.type is MemoryType.INSIGHT and bool(_VERIFIED.search(thought.content))
+    if thought.type is not MemoryType.FACT:
+        return True
+    said = text[thought.start : thought.end]
+    of_things = not _OF_ONESELF.search(said)
+    return at_work(said.lower(), said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
+
+
+def _place(found: list[Span], start: int) -> int:
+    """Return which sentence a position lies in, -1 for none."""
+    return next((n for n, one in enumerate(found) if one.start <= start < one.end), -1)
+
+
+def _weighed(thought: Thought, chance: float) -> Thought:
+    """Return what both read, as sure as the surer; of facts the patterns are too sure in work with agents."""
+    sure = max(thought.confidence, chance) if thought.type in OF_WILL else chance
+    return replace(thought, confidence=round(sure, 3))
+
+
+def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> Iterator[Thought]:
+    """Yield a sentence in its own words, without fillers and emphasis, its relative dates made absolute."""
+    start = past_fillers(text, one.start, one.end, context.people)
+    said = _BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)).strip(" -\u2014:;,")
+    if len(said.split()) < policy.min_words or not is_english(text[one.start : one.end]):
+        return
+    dates = () if context.anchor is None else find_dates(said, context.anchor, context.utc_offset)
+    valid_from, valid_to = validity(said, dates)
+    yield Thought(
+        content=sentence_case(dated(said, dates)),
+        type=_type(said, context),
+        confidence=round(chance, 3),
+        start=start,
+        end=one.end,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        personal=False,
+    )
+
+
+def _type(said: str, context: SpeechContext) -> MemoryType:
+    """Return the type of a chosen sentence that no pattern knows: a person decides, an agent finds out or reports."""
+    if not context.role_agent:
+        return MemoryType.DECISION
+    return MemoryType.INSIGHT if _EXPLAINS.search(said) else MemoryType.FACT

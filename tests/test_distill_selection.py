@@ -1,0 +1,159 @@
+"""What the distiller keeps of work with an agent, by its selector and its patterns together."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import replace
+from importlib import resources
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.distill import Observation, distill, selector
+from scrubjay.distill.features import FEATURES, features
+from scrubjay.distill.forest import Forest, parse
+from scrubjay.distill.prose import sentences
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import CorruptError
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Trust
+
+NOON = Millis(1_780_000_000_000)
+
+
+def turn(text: str, *, by_person: bool = True, project: str | None = "crow") -> Event:
+    return Event(
+        id="01K0000000000000000000000A",
+        session_id="s",
+        ts=NOON,
+        agent="claude-code",
+        type=EventType.USER_MESSAGE if by_person else EventType.ASSISTANT_MESSAGE,
+        role=Role.USER if by_person else Role.ASSISTANT,
+        text=text,
+        project=project,
+        device="d",
+        dedupe_key="k",
+        trust=Trust.USER if by_person else Trust.AGENT,
+    )
+
+
+def learned(text: str, *, by_person: bool = True, project: str | None = "crow") -> tuple[Observation, ...]:
+    return distill([turn(text, by_person=by_person, project=project)]).observations
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let's keep the retry queue in services/ingest, it must never block the request.",
+        "We should always write the migration before the model that needs it.",
+        "I want the export to be sorted by date and not by name.",
+        "Instead of polling we use a webhook for the payments.",
+    ],
+)
+def test_what_a_person_wants_of_the_project_is_kept(said: str) -> None:
+    assert [one.excerpt for one in learned(said)] == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Can you look at the failing test?",
+        "I get an error when I run the tests.",
+        "now the button does not work again",
+        "ok thanks",
+        "What does this function do?",
+        "yes please go ahead",
+        "I ran the build and pushed it.",
+    ],
+)
+def test_what_is_asked_reported_or_said_in_passing_is_not_kept(said: str) -> None:
+    assert learned(said) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Let me check the configuration first.", "Now I'll update the tests.", "I'll start by reading the file.", "Done."],
+)
+def test_what_an_agent_narrates_is_not_kept(said: str) -> None:
+    assert learned(said, by_person=False) == ()
+
+
+def test_what_an_agent_has_found_out_is_kept_and_trusted_as_an_agents() -> None:
+    [found] = learned("The root cause was a stale lock file in the cache folder.", by_person=False)
+
+    assert (found.type, found.trust) == (MemoryType.INSIGHT, Trust.AGENT)
+
+
+def test_a_chosen_sentence_stands_in_its_own_words_with_its_date_made_absolute() -> None:
+    [kept] = learned("We should always publish the nightly build before tomorrow.")
+
+    assert kept.content.startswith("We should always publish the nightly build before 29 May 2026")
+    assert kept.valid_to is not None
+
+
+def test_talk_outside_of_a_project_is_read_by_the_patterns_alone() -> None:
+    [told] = learned("I moved to Lisbon in May 2024 to work at the aquarium.", project=None)
+
+    assert told.type is MemoryType.FACT
+
+
+def test_a_selectors_confidence_is_its_chance() -> None:
+    said = "Instead of polling we use a webhook for the payments."
+    [kept] = learned(said)
+
+    [chance] = selector.probabilities(said, list(sentences(said)), by_person=True)
+    assert kept.confidence == pytest.approx(chance, abs=0.001)
+
+
+@given(st.text(max_size=400), st.booleans())
+def test_every_sentence_has_a_chance_whatever_it_holds(text: str, by_person: bool) -> None:  # noqa: FBT001
+    found = list(sentences(text))
+
+    chances = selector.probabilities(text, found, by_person=by_person)
+
+    assert len(chances) == len(found)
+    assert all(0 <= chance <= 1 for chance in chances)
+    assert np.isfinite(features(text, found, by_person=by_person)).all()
+
+
+def test_weights_that_are_damaged_are_not_used() -> None:
+    data = bytearray(resources.files("scrubjay.distill").joinpath(selector.WEIGHTS).read_bytes())
+    data[len(data) // 2] ^= 1
+
+    with pytest.raises(CorruptError, match="sha256"):
+        parse(bytes(data), selector.SHA256)
+
+
+def test_a_forest_adds_up_its_trees() -> None:
+    stump = Forest(
+        names=("length",),
+        roots=np.array([0, 3], np.int32),
+        feature=np.zeros(6, np.int16),
+        threshold=np.array([1, 0, 0, 5, 0, 0], np.float32),
+        left=np.array([1, 1, 2, 4, 4, 5], np.int32),
+        right=np.array([2, 1, 2, 5, 4, 5], np.int32),
+        value=np.array([0, -1, 1, 0, 10, 20], np.float32),
+        depth=1,
+        slope=0.1,
+        offset=-1.0,
+    )
+    rows = np.array([[1.0], [2.0], [6.0]], np.float32)
+
+    expected = [1 / (1 + math.exp(-(0.1 * total - 1))) for total in (9, 11, 21)]
+
+    assert stump.probabilities(rows) == pytest.approx(expected)
+    again = parse(stump.dump(), _sha256(stump.dump()))
+    assert again.probabilities(rows) == pytest.approx(expected)
+    assert replace(again, slope=0.0).probabilities(rows)[0] == replace(again, slope=0.0).probabilities(rows)[2]
+
+
+def test_the_weights_were_fitted_to_the_features_of_today() -> None:
+    data = resources.files("scrubjay.distill").joinpath(selector.WEIGHTS).read_bytes()
+
+    assert parse(data, selector.SHA256).names == FEATURES
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
