@@ -40,7 +40,7 @@ class RelevancePolicy:
     )  # fitted -3.9: a quarter likelier, since a memory says it in a sentence that stands alone
     memory_cosine: float = 0.35  # a deviation of its cosine
     memory_words: float = 2.4  # all of the question's words instead of none
-    memory_confidence: float = 1.5  # power of its own confidence; 1 for a calibrated one, 2 for patterns that boast
+    memory_confidence: float = 2.0  # power of its own confidence: between calibrated (1) and what patterns claim (3)
     superseded: float = 0.2  # share that is left of what another memory has taken the place of
     event_bias: float = -3.7
     event_score: float = 0.37  # its score, which includes what stands around it
@@ -99,6 +99,7 @@ class RecallPolicy:
     memory_source: float = 1.0  # score of the event it was read from
     memory_sourced: float = 0.75  # factor on a memory with a source: two scores added, back on the scale of one
     memory_when: float = 0.5  # the question asks when and the memory says when: to settle near ties
+    judged_hits: int = 20  # of each kind, whose confidence says whether anything is known: of 10 that was .01 worse
     narration: float = 1.0  # off an agent's turn that says only what it will do: not one in 169 answered
     output: float = 1.0  # off a tool's output: two of 932 did
     rerank: float = 0.3  # on the logit of the reranking model, whose deviation over the first hits is 4 to 5

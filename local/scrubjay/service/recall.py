@@ -179,7 +179,7 @@ class Recall:
             query,
             plan.filters,
             policy,
-            limit=max(plan.limit, policy.rerank_hits),
+            limit=max(plan.limit, policy.judged_hits) if plan.hybrid and plan.embeds else plan.limit,
             mode=plan.mode,
             neighbours=plan.neighbours,
             before=policy.window_turns if reads else 0,
