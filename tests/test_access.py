@@ -377,7 +377,7 @@ def test_what_an_agent_adds_is_trusted_as_an_agents_whatever_it_claims(calls: Ca
 def test_what_the_job_distils_is_trusted_as_the_event_that_it_was_read_from(
     calls: Calls, who: str, spoken: EventType, trust: Trust
 ) -> None:
-    words = anew("Remember that we decided to paint the kitchen in cobalt blue on floor")
+    words = anew("The root cause was a stale lock file in the cache folder of floor")
     said = replace(event(words, None, "own session"), type=spoken)
     calls.call(CALLERS[who], "ingest", api.IngestRequest(events=(said,)))
 
