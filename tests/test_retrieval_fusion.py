@@ -30,7 +30,7 @@ def memory(id_: str, score: float = 1.0, **more: object) -> Hit:
 
 def order(*hits: Hit, known: dict[str, Known]) -> list[str]:
     found = judged(hits, known, POLICY, cosine_baseline=BASELINE)
-    return [one.id for one in merged(found, limit=10)]
+    return [one.id for one in merged(found, RELEVANCE, limit=10)]
 
 
 def test_a_sure_memory_that_fits_stands_above_the_turns_and_an_unsure_one_below() -> None:
@@ -46,6 +46,18 @@ def test_a_turn_that_a_memory_above_it_was_read_from_is_left_out_and_one_more_so
     known = {"m": Known(), "e1": Known(), "e2": Known()}
 
     assert order(memory("m", also=("e1",), **near), hit("e1"), hit("e2"), known=known) == ["m", "e2"]
+
+
+def test_a_memory_that_may_answer_stands_in_place_of_the_likelier_turn_it_was_read_from() -> None:
+    known = {
+        "m": Known(confidence=0.15),
+        "n": Known(confidence=0.05),
+        "turn": Known(chars=200),
+        "other": Known(chars=200),
+    }
+    read = memory("m", also=("turn",), cosine=0.85, matched=0.5), memory("n", also=("turn",), cosine=0.8, matched=0.5)
+
+    assert order(*read, hit("turn", 4.0), hit("other", 3.0), known=known) == ["m", "other", "n"]
 
 
 def test_a_memory_below_its_only_turn_is_left_out_and_one_with_another_source_stays() -> None:
@@ -106,7 +118,9 @@ def test_merging_keeps_the_order_within_a_kind_and_loses_nothing_but_repetitions
         {f"{n}": Known() for n in range(len(drawn))},
         POLICY,
     )
-    found = merged(judged(hits, {one.id: Known() for one in hits}, POLICY, cosine_baseline=BASELINE), limit=limit)
+    found = merged(
+        judged(hits, {one.id: Known() for one in hits}, POLICY, cosine_baseline=BASELINE), RELEVANCE, limit=limit
+    )
 
     assert len(found) == min(limit, len(hits))
     for kind in ("memory", "event"):

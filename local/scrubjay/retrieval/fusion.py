@@ -3,7 +3,8 @@
 Theory of operation. Each kind has an order of its own. Both are merged by how likely each hit answers (`relevance`),
 made non-increasing along each order, so that no order within a kind changes: sure and fitting memories come first, weak
 ones behind the turn that says more, by what they are worth and not by a number of places. What only repeats a hit above
-it, the turn that a memory was read from or the other way about, is left out.
+it, the turn that a memory was read from or the other way about, is left out:
+where a memory may well be what answers it stands in place of its turn, which it quotes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay.index.documents import EVENT
-from scrubjay.policy import RecallPolicy
+from scrubjay.policy import RecallPolicy, RelevancePolicy
 from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.turns import TurnKind
@@ -54,7 +55,7 @@ def judged(
     return tuple(replace(hit, confidence=confidence(hit)) for hit in hits)
 
 
-def merged(hits: Sequence[Hit], *, limit: int) -> tuple[Hit, ...]:
+def merged(hits: Sequence[Hit], policy: RelevancePolicy, *, limit: int) -> tuple[Hit, ...]:
     """Return the best `limit` of judged hits, which are in order within each kind, as one order; repetitions left out.
 
     Scores fall along it: where a hit stands above one that scores more, that one has lost the difference as its part
@@ -66,16 +67,33 @@ def merged(hits: Sequence[Hit], *, limit: int) -> tuple[Hit, ...]:
         least[hit.kind] = min(least.get(hit.kind, 1.0), hit.confidence or 0.0)
         places.append((-least[hit.kind], hit.kind == EVENT.name, at, hit))
     places.sort(key=lambda place: place[:3])
+    read_from: dict[str, Hit] = {}
+    for *_, hit in places:
+        for source in hit.also if hit.kind != EVENT.name else ():
+            read_from.setdefault(source, hit)
+    standing: set[str] = set()
     covered: set[str] = set()
     found: list[Hit] = []
-    for *_, hit in places:
+    for *_, placed in places:
         if len(found) == limit:
             break
-        stands_for = frozenset(hit.also or (hit.id,)) if hit.kind != EVENT.name else frozenset({hit.id})
-        if not stands_for <= covered:
-            covered |= stands_for
-            found.append(hit)
+        hit = _known_instead(placed, read_from, policy)
+        if hit.id in standing or (hit.kind != EVENT.name and hit.also and standing.issuperset(hit.also)):
+            continue
+        if hit.kind == EVENT.name and hit.id in covered:
+            continue
+        standing.add(hit.id)
+        covered.update(hit.also)
+        found.append(hit)
     return falling(found)
+
+
+def _known_instead(hit: Hit, read_from: Mapping[str, Hit], policy: RelevancePolicy) -> Hit:
+    """Return the best memory that was read from a turn in place of the turn, where it may well be what answers."""
+    memory = read_from.get(hit.id)
+    if memory is None or (memory.confidence or 0.0) < policy.instead * (hit.confidence or 0.0):
+        return hit
+    return memory
 
 
 def falling(hits: Sequence[Hit]) -> tuple[Hit, ...]:

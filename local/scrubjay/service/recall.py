@@ -202,7 +202,7 @@ class Recall:
         if ranking.apart:
             events = [hit for hit in hits if hit.kind == EVENT.name]
             others = [hit for hit in hits if hit.kind != EVENT.name]
-            hits = fusion.merged([*others, *events], limit=len(hits))
+            hits = fusion.merged([*others, *events], policy.relevance, limit=len(hits))
         if gathered.reranker is not None:
             read = read_by_model(hits, known, policy)
         return _Judged(replace(ranking, hits=hits), confidence=confidence, read=read)
