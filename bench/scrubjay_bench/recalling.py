@@ -55,12 +55,12 @@ def warm_up(client: Client, texts: Iterator[str]) -> None:
 
 
 def recall(client: Client, text: str, *, rerank: bool = False) -> dict[str, Any]:
-    """Ask one question. Raises AssertionError unless words and vectors, and the reranker if asked for, took part."""
+    """Ask one question. Raises AssertionError unless words and vectors took part, and no reranker that was not asked."""
     answer = client.call("POST", "/v1/recall", {"query": text, "rerank": rerank})
     if answer["mode"] != "hybrid" or answer["notes"] or not answer["hits"]:
         raise AssertionError(f"not a whole recall: {answer['mode']}, {answer['notes']}")
-    if rerank != (answer["stages_ms"].get("rerank", 0.0) > 0):
-        raise AssertionError(f"reranked without being asked to, or not: {answer['stages_ms']}")
+    if not rerank and answer["stages_ms"].get("rerank", 0.0) > 0:  # asked to, recall decides whether it is worth it
+        raise AssertionError(f"reranked without being asked to: {answer['stages_ms']}")
     return answer
 
 
