@@ -55,7 +55,7 @@ def warm_up(client: Client, texts: Iterator[str]) -> None:
 
 
 def recall(client: Client, text: str, *, rerank: bool = False) -> dict[str, Any]:
-    """Ask one question. Raises AssertionError unless words and vectors took part, and no reranker that was not asked."""
+    """Ask one question. Raises AssertionError unless words and vectors took part, and no reranker unasked."""
     answer = client.call("POST", "/v1/recall", {"query": text, "rerank": rerank})
     if answer["mode"] != "hybrid" or answer["notes"] or not answer["hits"]:
         raise AssertionError(f"not a whole recall: {answer['mode']}, {answer['notes']}")
