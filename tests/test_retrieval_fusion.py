@@ -60,6 +60,14 @@ def test_a_memory_that_may_answer_stands_in_place_of_the_likelier_turn_it_was_re
     assert order(*read, hit("turn", 4.0), hit("other", 3.0), known=known) == ["m", "other", "n"]
 
 
+def test_a_memory_without_the_words_of_the_question_does_not_hide_the_turn_that_has_them() -> None:
+    known = {"m": Known(), "turn": Known(chars=200)}
+    read = memory("m", also=("turn",), cosine=0.7, matched=0.0)
+
+    assert order(read, hit("turn", 4.0, matched=1.0), known=known)[0] == "turn"
+    assert order(replace(read, matched=0.6), hit("turn", 4.0, matched=1.0), known=known) == ["m"]
+
+
 def test_a_memory_below_its_only_turn_is_left_out_and_one_with_another_source_stays() -> None:
     known = {"m": Known(confidence=0.1), "n": Known(confidence=0.1), "e1": Known()}
     weak = memory("m", also=("e1",), cosine=0.5), memory("n", also=("e1", "e2"), cosine=0.5)

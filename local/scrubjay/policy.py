@@ -44,6 +44,7 @@ class RelevancePolicy:
     # A memory that is this share as likely to answer as the turn it was read from stands in the turn's place: what it
     # says was chosen, and it quotes the turn. Of questions whose answer was learned, seven in ten then show it.
     instead: float = 0.1
+    instead_matched: float = 0.5  # and this share of the words that the turn has of the question
     superseded: float = 0.2  # share that is left of what another memory has taken the place of
     event_bias: float = -3.7
     event_score: float = 0.37  # its score, which includes what stands around it

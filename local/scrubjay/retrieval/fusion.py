@@ -91,9 +91,9 @@ def merged(hits: Sequence[Hit], policy: RelevancePolicy, *, limit: int) -> tuple
 def _known_instead(hit: Hit, read_from: Mapping[str, Hit], policy: RelevancePolicy) -> Hit:
     """Return the best memory that was read from a turn in place of the turn, where it may well be what answers."""
     memory = read_from.get(hit.id)
-    if memory is None or (memory.confidence or 0.0) < policy.instead * (hit.confidence or 0.0):
+    if memory is None or memory.matched < policy.instead_matched * hit.matched:
         return hit
-    return memory
+    return memory if (memory.confidence or 0.0) >= policy.instead * (hit.confidence or 0.0) else hit
 
 
 def falling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
