@@ -62,6 +62,7 @@ def test_what_a_person_wants_of_the_project_is_kept(said: str) -> None:
         "Can you look at the failing test?",
         "I get an error when I run the tests.",
         "now the button does not work again",
+        "now the page is blank again",
         "ok thanks",
         "What does this function do?",
         "yes please go ahead",

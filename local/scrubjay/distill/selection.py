@@ -43,6 +43,9 @@ _FOR_NOW = re.compile(
     r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b"
     r"|\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)"
 )
+_NOW = re.compile(
+    r"^(?:and |so |but |ok |okay )*(?:now|still) (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$"
+)
 _ASKS_FOR = any_of(*(CUES[name] for name in ("demands", "i_want", "imperative", "durable", "instead")))
 
 
@@ -71,7 +74,9 @@ def _passes(low: str, context: SpeechContext) -> bool:
     """Say whether what a person says is over soon: a failure that they report, a step for now, a thought aloud."""
     if context.role_agent:
         return False
-    return bool(_FOR_NOW.search(low)) or (bool(_COMPLAINS.search(low)) and not _ASKS_FOR.search(low))
+    return bool(_FOR_NOW.search(low)) or (
+        bool(_COMPLAINS.search(low) or _NOW.search(low)) and not _ASKS_FOR.search(low)
+    )
 
 
 def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, policy: DistillPolicy) -> bool:
