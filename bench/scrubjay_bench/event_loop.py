@@ -173,6 +173,10 @@ class Asking:
         yield "update, large", partial(self._about, "json", "PATCH", "", {"content": "U " + self.texts["prose"]})
         yield "update, salience of a large one", partial(self._about, "lines", "PATCH", "", {"salience": 0.9})
         yield "rename, a large one", partial(self._about, "lines", "POST", "/rename", {"name": "the lines"})
+        yield (
+            "supersede, large",
+            partial(self._about, "json", "POST", "/supersede", {"content": "S " + self.texts["prose"]}),
+        )
         yield "alias, a large one", partial(self._about, "lines", "POST", "/aliases", {"alias": "lines"})
         value = "The person's name is Mara. " + self.texts["prose"][: self.chars // SMALLER_SHARE]
         yield "set_active, large", partial(self.client.call, "PUT", "/v1/active/current", {"value": value})

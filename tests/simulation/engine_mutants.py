@@ -21,7 +21,7 @@ from scrubjay_shared.errors import UnavailableError
 from scrubjay_sync import packing, planning
 from scrubjay_sync.account import drafts
 from scrubjay_sync.account.admission import Joining
-from scrubjay_sync.account.member import Member
+from scrubjay_sync.account.member_scopes import MemberScopes
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine import apply, forks, pull, push, repair
 from scrubjay_sync.engine.context import Context
@@ -374,7 +374,7 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         faults=_under("skipping", "forged"),
         first=2,
     ),
-    mutant("a device seals with the key before", (Member, "current_epoch", _old_epoch), faults=_under("rotate")),
+    mutant("a device seals with the key before", (MemberScopes, "epoch", _old_epoch), faults=_under("rotate")),
     mutant(
         "a machine that logs in makes its own root key", (Joining, "_save", _own_root), faults=_under("late joiner")
     ),

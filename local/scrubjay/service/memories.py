@@ -73,7 +73,7 @@ class Memories:
         statements = [_statement(place, draft, self._now()) for place, draft in enumerate(drafts)]
         alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
         replaced = await successions.find(statements, alike, self._policy)
-        same = [_same(draft, found) for draft, found in zip(drafts, alike, strict=True)]
+        same = await asyncio.to_thread(lambda: [_same(one, found) for one, found in zip(drafts, alike, strict=True)])
 
         def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
             hashes = [content_hash(draft.content) for draft in drafts]
