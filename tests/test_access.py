@@ -94,6 +94,8 @@ ROWS: dict[str, Row] = {
     "recall": Row(lambda _: api.RecallRequest(query="zebra", kinds=("memory",), limit=50), "survey"),
     "events": Row(lambda _: api.EventsRequest(), "survey"),
     "sessions": Row(lambda _: NOTHING, "survey"),
+    "agents": Row(lambda _: api.AgentsRequest(), "open"),
+    "agent_activity": Row(lambda _: api.ActivityRequest(), "open"),
     "conflicts": Row(lambda _: api.ConflictsRequest(), "open"),
     "context": Row(lambda _: api.ContextRequest(), "open"),
     # What is added belongs to who adds it.

@@ -23,6 +23,7 @@ from scrubjay_shared import errors, records
         ("LAYERS", records.Layer),
         ("SCOPES", records.Scope),
         ("MODES", api.Mode),
+        ("BUCKETS", api.Bucket),
     ],
 )
 def test_the_words_of_the_line_are_the_words_of_the_records(name: str, members: Any) -> None:

@@ -186,6 +186,11 @@ class Asking:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
                      "/v1/conflicts", "/v1/context"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
+        yield "agents", partial(self.client.call, "GET", "/v1/agents")
+        yield (
+            "agent_activity",
+            partial(self.client.call, "GET", "/v1/agents/activity", query={"since": 0, "bucket": "week"}),
+        )
         yield "jobs", partial(self.client.call, "GET", "/v1/jobs")
         yield "job_runs", partial(self.client.call, "GET", "/v1/jobs/runs")
         for operation, path in (

@@ -399,6 +399,33 @@ class Memory:
         answer: api.EventsResponse = self.call("events", request)
         return answer
 
+    def agents(self) -> tuple[api.Agent, ...]:
+        """Return the agents that events came from, the one that was there last first."""
+        answer: api.AgentsResponse = self.call(
+            "agents", api.AgentsRequest(project=self._project, session_id=self._session)
+        )
+        return answer.agents
+
+    def agent_activity(
+        self,
+        agent: str | None = None,
+        *,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
+        bucket: api.Bucket | str = api.Bucket.DAY,
+    ) -> tuple[api.Activity, ...]:
+        """Return what agents, or one, did on each day or in each week; without `since`, of the last 30 days."""
+        request = api.ActivityRequest(
+            agent=agent,
+            since=_millis(since),
+            until=_millis(until),
+            bucket=_member(api.Bucket, bucket),
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.ActivityResponse = self.call("agent_activity", request)
+        return answer.activity
+
     def _ref(self, ref: str) -> api.RefRequest:
         return api.RefRequest(ref=ref, project=self._project, session_id=self._session)
 

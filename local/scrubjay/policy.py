@@ -315,6 +315,7 @@ class WorkPolicy:
     recalled_hits: int = 100  # the most hits of one answer
     neighbours: int = 10  # the most events to each side of a hit
     page: int = 500  # the most entries of one page
+    activity_days: int = 30  # of agents' activity, unless asked for other days: a month fits on a screen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,15 @@ that project, of that session, or of none. What a caller sees at all, `access` s
 for it: no operation reads or changes it.
 """
 
+from scrubjay.api.agents import (
+    Activity,
+    ActivityRequest,
+    ActivityResponse,
+    Agent,
+    AgentsRequest,
+    AgentsResponse,
+    Bucket,
+)
 from scrubjay.api.context import (
     ContextRequest,
     ContextResponse,
@@ -88,7 +97,14 @@ from scrubjay.api.undo import (
 )
 
 __all__ = [
+    "Activity",
+    "ActivityRequest",
+    "ActivityResponse",
+    "Agent",
+    "AgentsRequest",
+    "AgentsResponse",
     "AliasRequest",
+    "Bucket",
     "Cause",
     "CausedChange",
     "Change",

@@ -73,6 +73,18 @@ OPERATIONS: dict[str, Operation] = _named(
             name="sessions", request=api.Nothing, response=api.SessionsResponse, summary="All sessions, newest first."
         ),
         Operation(
+            name="agents",
+            request=api.AgentsRequest,
+            response=api.AgentsResponse,
+            summary="The agents that events came from, the one that was there last first.",
+        ),
+        Operation(
+            name="agent_activity",
+            request=api.ActivityRequest,
+            response=api.ActivityResponse,
+            summary="What agents did on each day or in each week of the person's calendar.",
+        ),
+        Operation(
             name="add",
             request=MemoryDraft,
             response=api.Entry,

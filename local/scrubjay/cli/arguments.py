@@ -22,6 +22,7 @@ LAYERS = ("identity", "active", "surfaced", "archive")
 SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 CANDIDATES = ("memory", "event")
+BUCKETS = ("day", "week")
 FORMATS = ("claude-code", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
@@ -148,7 +149,7 @@ def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
     group.add_argument("-q", "--quiet", action="store_true", default=off, help="no progress, no remarks; errors only")
 
 
-def caller(parser: Parser) -> None:
+def caller(parser: argparse.ArgumentParser) -> None:
     """Add who is asking."""
     parser.add_argument(
         "--project", type=project, metavar="ID", help="act for this project: see its memories and yours"

@@ -72,6 +72,12 @@ COMMANDS: dict[str, Command] = {
         Command("events", "page through what was said", "EventsResponse", "scrubjay events --since today"),
         Command("sessions", "list the sessions", "SessionsResponse", "scrubjay sessions"),
         Command(
+            "agents",
+            "list the agents, and what they did on which days",
+            "AgentsResponse",
+            'scrubjay agents activity --agent codex --from "2 weeks ago" --bucket week',
+        ),
+        Command(
             "ingest", "take in events, one JSON object per line", "IngestReport", "scrubjay ingest events.jsonl --wait"
         ),
         Command(

@@ -34,6 +34,7 @@ from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
+from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
 from scrubjay.service.background import Background
 from scrubjay.service.conflicts import Conflicts
@@ -132,6 +133,7 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
+        agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
@@ -153,6 +155,8 @@ class Application:
                 "ingest": self._events.ingest,
                 "events": self._events.events,
                 "sessions": self._events.sessions,
+                "agents": agents.agents,
+                "agent_activity": agents.activity,
                 "add": self._memories.add,
                 "list": self._memories.page,
                 "get": self._memories.get,

@@ -6,15 +6,15 @@ An area is imported when something of it is shown: what draws on terminals must 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scrubjay.cli.render import conflicts, events, history, hits, layout, memories, state, transfer
+    from scrubjay.cli.render import agents, conflicts, events, history, hits, layout, memories, state, transfer
 else:
     from scrubjay.cli.lazy import LazyModule
 
-    conflicts, events, history, hits, layout, memories, state, transfer = (
+    agents, conflicts, events, history, hits, layout, memories, state, transfer = (
         LazyModule(f"{__name__}.{area}")
-        for area in ("conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer")
+        for area in ("agents", "conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer")
     )
 
 from scrubjay.cli.render import words
 
-__all__ = ["conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer", "words"]
+__all__ = ["agents", "conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer", "words"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scrubjay.store.queries.agents import AgentQueries
 from scrubjay.store.queries.causes import CauseQueries
 from scrubjay.store.queries.conflicts import ConflictQueries
 from scrubjay.store.queries.digests import DigestQueries
@@ -26,6 +27,7 @@ class Queries:
         self.fetch = fetch = fetching(connection)
         """Return the rows of any query. For parts of the store, and for tests that look into its tables."""
         self.events = EventQueries(fetch)
+        self.agents = AgentQueries(fetch)
         self.memories = MemoryQueries(fetch)
         self.names = NameQueries(fetch)
         self.grips = GripQueries(fetch)

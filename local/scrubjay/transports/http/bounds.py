@@ -65,6 +65,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
         "JobRunsRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
+        "ActivityRequest": period,
         "EventsRequest": page | period,
         "RecallRequest": period
         | {
