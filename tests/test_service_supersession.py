@@ -295,3 +295,31 @@ def test_the_commands_tell_how_to_settle_what_is_unsure(shell: Shell) -> None:
     assert "in the place of" in text("supersede", "indent", "spaces")
     assert "took the place of" in text("why", "spaces")
     assert text("supersede", "spaces", "We use", "tabs and spaces.").startswith("added")
+
+
+async def test_as_of_a_time_what_was_replaced_later_is_current_and_what_was_learned_later_is_unknown(
+    service: Application,
+) -> None:
+    old = await add(service, "We use Postgres 16 for the events table.", created_at=NOW)
+    new = await add(service, "We moved from Postgres to MySQL 9.", created_at=Millis(NOW + 10 * DAY))
+    await ingest(service, said("the events table is slow, says Petra", ts=Millis(NOW + 10 * DAY)), learn=False)
+
+    question = "do we use Postgres for the events table"
+    assert await recalled(service, question, as_of=NOW + 5 * DAY) == [old.content]
+    assert (await recalled(service, question, as_of=NOW + 20 * DAY))[0] == new.content
+    assert (await recalled(service, question))[0] == new.content
+    assert await recalled(service, question, as_of=NOW) == []
+
+
+async def test_yesterday_in_a_question_as_of_a_time_is_the_day_before_it(service: Application) -> None:
+    for day in range(4):
+        await ingest(service, said(f"deploy number {day} is out", ts=Millis(NOW + day * DAY)), learn=False)
+
+    for day in range(2, 5):
+        found = await recalled(service, "which deploy went out yesterday?", as_of=NOW + day * DAY + 3_600_000)
+        assert found[0] == f"deploy number {day - 1} is out"
+
+
+async def test_an_as_of_that_is_no_time_is_refused(service: Application) -> None:
+    with pytest.raises(InvalidError, match="as_of"):
+        await recalled(service, "anything", as_of=-(10**18))

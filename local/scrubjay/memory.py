@@ -163,6 +163,7 @@ class Memory:
         topic: str | None = None,
         since: Millis | datetime | None = None,
         until: Millis | datetime | None = None,
+        as_of: Millis | datetime | None = None,
         min_salience: float = 0.0,
         max_tokens: int | None = None,
         neighbours: int = 0,
@@ -173,7 +174,7 @@ class Memory:
         """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`.
 
         `since` belongs to the period and `until` does not: a `datetime` (a naive one is local time), or UTC
-        milliseconds.
+        milliseconds. `as_of`, written alike, asks what was known and held just before that moment.
         """
         request = api.RecallRequest(
             query=query,
@@ -185,6 +186,7 @@ class Memory:
             agent=agent,
             since=_millis(since),
             until=_millis(until),
+            as_of=_millis(as_of),
             types=tuple(_member(MemoryType, each) for each in types),
             topic=topic,
             kinds=tuple(kinds),

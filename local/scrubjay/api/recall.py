@@ -22,6 +22,8 @@ class RecallRequest:
     """A question, and what may answer it.
 
     `since`/`until` bound the time of the candidates; dates in the question itself only favour candidates near them.
+    `as_of` asks what was known and held just before that moment: what was learned later is left out, and what was
+    replaced only later counts as current, in the words it has today. "Yesterday" is then the day before that moment.
     `kinds` is any of "memory" and "event". `neighbours` asks for that many events on either side of each hit.
     `topic` leaves only memories of that topic.
     `max_tokens` bounds the whole answer's texts and is never exceeded. `min_salience` applies to memories.
@@ -39,6 +41,7 @@ class RecallRequest:
     agent: str | None = None
     since: Millis | None = None
     until: Millis | None = None
+    as_of: Millis | None = None
     types: tuple[MemoryType, ...] = ()
     topic: str | None = None
     kinds: tuple[str, ...] = ("memory", "event")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scrubjay.index.arrays import Mask
 from scrubjay.index.index import Index
 from scrubjay.index.table import Table
-from scrubjay.retrieval.filters import Filters, Rows
+from scrubjay.retrieval.filters import Filters, Rows, superseded
 from scrubjay.retrieval.query import Floats
 
 
@@ -39,6 +39,7 @@ class CandidateSet:
     seen: Mask | None
     wanted: Mask | None
     count: int  # how many rows are seen
+    as_of: int | None = None  # the moment at which is asked what held, None for now
     pool: Mask | None = None
     rows: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
     found: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))  # rows with any reason to be a hit
@@ -53,10 +54,10 @@ class CandidateSet:
 
     @property
     def superseded(self) -> Mask:
-        """Which of the rows considered another document has taken the place of."""
+        """Which of the rows considered another document had taken the place of."""
         if "superseded" not in self.table.kind.columns:
             return np.zeros(len(self.rows), np.bool_)
-        return np.asarray(self.table["superseded"][self.rows], np.bool_)
+        return superseded(self.table, self.rows, self.as_of)
 
     def visible(self, rows: npt.NDArray[Any]) -> Mask:
         """Return which rows are seen; -1 is no row."""

@@ -29,7 +29,8 @@ class Filters:
 
     `types` are event or memory types: naming only memory types leaves no events. `min_salience` above 0 leaves no
     events either, which have none. `since` ≤ time < `until`, in UTC milliseconds: an event's time; a memory's validity
-    where its text gave one (any overlap), else its creation.
+    where its text gave one (any overlap), else its creation. `as_of`, in UTC milliseconds, leaves what was known before
+    that moment, and what was replaced only later counts as current.
     """
 
     caller_project: str | None = None
@@ -45,6 +46,7 @@ class Filters:
     topic: str | None = None
     since: int | None = None
     until: int | None = None
+    as_of: int | None = None
     superseded: bool = True
 
 
@@ -95,6 +97,8 @@ def wanted_events(index: Index, filters: Filters) -> Mask | None:
         masks.append(events["ts"] >= filters.since)
     if filters.until is not None:
         masks.append(events["ts"] < filters.until)
+    if filters.as_of is not None:
+        masks.append(events["ts"] < filters.as_of)
     return _all(events, masks)
 
 
@@ -113,7 +117,9 @@ def wanted_memories(index: Index, filters: Filters) -> Mask | None:
     if filters.min_salience > 0:
         masks.append(memories["salience"] >= np.float32(filters.min_salience))
     if not filters.superseded:
-        masks.append(~memories["superseded"])
+        masks.append(~superseded(memories, None, filters.as_of))
+    if filters.as_of is not None:
+        masks.append(memories["created"] < filters.as_of)
     if filters.since is not None or filters.until is not None:
         since = -FOREVER if filters.since is None else filters.since
         masks.append(held(memories, None, since, FOREVER if filters.until is None else filters.until))
@@ -136,6 +142,12 @@ def _wanted(index: Index, table: Table, filters: Filters) -> list[Mask]:
         if name is not None:
             masks.append(table[column] == names.find(name))
     return masks
+
+
+def superseded(memories: Table, rows: Rows | None, as_of: int | None) -> Mask:
+    """Return which memories (of all without `rows`) another had taken the place of at a moment, None for now."""
+    gone, until = (memories[name] if rows is None else memories[name][rows] for name in ("superseded", "valid_to"))
+    return np.asarray(gone if as_of is None else gone & ((until <= as_of) | (until == FOREVER)), np.bool_)
 
 
 def happened(events: Table, rows: Rows | None, start: int, end: int) -> Mask:

@@ -138,6 +138,7 @@ def _candidates(index: Index, filters: Filters) -> Candidates:
             seen=seen,
             wanted=both,
             count=len(table.rows) if seen is None else int(np.count_nonzero(seen)),
+            as_of=filters.as_of,
             pool=both if kind.name in filters.kinds else seen,  # what is not asked for still lends its score
         )
     return candidates

@@ -51,11 +51,12 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
     asks = bool(text.strip())
     hybrid = request.mode is api.Mode.HYBRID
     name = " ".join(text.split())
+    today = now if request.as_of is None else request.as_of
     return Plan(
         query=Query(
             text=text,
             tokens=tuple(query_tokens(text)),
-            dates=tuple((found.start, found.end) for found in find_dates(text, now, _local_offset(now))),
+            dates=tuple((found.start, found.end) for found in find_dates(text, today, _local_offset(today))),
         ),
         name=name if len(name) <= policy.limits.max_name_chars else "",
         mentions=mentions(name),
@@ -71,6 +72,7 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
             topic=request.topic,
             since=request.since,
             until=request.until,
+            as_of=request.as_of,
         ),
         mode=request.mode.value,
         limit=request.limit,
@@ -109,6 +111,7 @@ def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str
         )
     intake.check_salience(request.min_salience)
     check_times(request.since, request.until)
+    intake.check_time("as_of", request.as_of)
     if request.max_tokens is not None and request.max_tokens < 1:
         raise InvalidError(
             f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for the usual budget"

@@ -48,6 +48,12 @@ def configure(parser: Parser) -> None:
     )
     period(parser)
     parser.add_argument(
+        "--as-of",
+        type=text,
+        metavar="WHEN",
+        help="what was known and held at the end of that time: 2026-11-21, yesterday, \"7 days ago\"",
+    )
+    parser.add_argument(
         "--min-salience", type=share, default=0.0, metavar="0..1", help="only memories with at least this salience"
     )
     parser.add_argument(
@@ -84,10 +90,11 @@ def run(line: Namespace) -> None:
 
 def fields(line: Namespace, query: str) -> dict[str, Any]:
     """Return the question as the fields of a RecallRequest."""
-    since = until = None
-    if line.since is not None or line.until is not None:
+    since = until = as_of = None
+    if line.since is not None or line.until is not None or line.as_of is not None:
         today = invocation.now()
         since, until = times.since(line.since, today), times.until(line.until, today)
+        as_of = times.until(line.as_of, today)
     return direct.given(
         query=query,
         limit=line.limit,
@@ -98,6 +105,7 @@ def fields(line: Namespace, query: str) -> dict[str, Any]:
         agent=line.agent,
         since=since,
         until=until,
+        as_of=as_of,
         types=line.types,
         topic=line.topic,
         kinds=list(dict.fromkeys(line.kinds)) or ["memory", "event"],
