@@ -113,6 +113,7 @@ ROWS: dict[str, Row] = {
     "history": Row(lambda _: api.HistoryRequest(), "person"),
     "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
     "set_identity": Row(lambda _: api.SlotRequest(key="name", value="crow"), "person"),
+    "learn": Row(lambda _: api.LearnRequest(text=anew("We chose SQLite.")), "person"),
     "set_active": Row(lambda _: api.SlotRequest(key="task", value="none"), "person"),
     "import": Row(lambda _: api.ImportRequest(name="a.md", data=anew("# Title\n\nA note").encode()), "person"),
     "export": Row(lambda _: NOTHING, "person"),

@@ -178,6 +178,7 @@ class Asking:
             partial(self._about, "json", "POST", "/supersede", {"content": "S " + self.texts["prose"]}),
         )
         yield "alias, a large one", partial(self._about, "lines", "POST", "/aliases", {"alias": "lines"})
+        yield "learn, large", partial(self.client.call, "POST", "/v1/learn", {"text": "L " + self.texts["prose"]})
         value = "The person's name is Mara. " + self.texts["prose"][: self.chars // SMALLER_SHARE]
         yield "set_active, large", partial(self.client.call, "PUT", "/v1/active/current", {"value": value})
         yield "set_identity", partial(self.client.call, "PUT", "/v1/identity/human", {"value": "Mara"})

@@ -148,6 +148,16 @@ class Memory:
         answer: api.Entry = self.call("add", draft)
         return answer
 
+    def learn(self, text: str, *, dry_run: bool = False) -> api.LearnResponse:
+        """Learn from a text that the person says, and return what is kept of each sentence and why.
+
+        `dry_run` stores nothing. `scrubjay.extract_memories` reads a text without any store.
+        """
+        answer: api.LearnResponse = self.call(
+            "learn", api.LearnRequest(text=text, project=self._project, dry_run=dry_run)
+        )
+        return answer
+
     def search(self, query: str, limit: int = 5, min_salience: float = 0.0) -> list[api.Hit]:
         """Return the memories that answer a question, best first."""
         return list(self.recall(query, limit=limit, min_salience=min_salience, kinds=("memory",)).hits)

@@ -42,6 +42,12 @@ from scrubjay.api.history import (
     Version,
     WhyResponse,
 )
+from scrubjay.api.learn import (
+    Learnable,
+    LearnRequest,
+    LearnResponse,
+    Verdict,
+)
 from scrubjay.api.memories import (
     AliasRequest,
     Entry,
@@ -133,6 +139,9 @@ __all__ = [
     "JobRunsResponse",
     "JobsResponse",
     "Kept",
+    "LearnRequest",
+    "LearnResponse",
+    "Learnable",
     "ListRequest",
     "ListResponse",
     "Mode",
@@ -165,6 +174,7 @@ __all__ = [
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",
+    "Verdict",
     "Version",
     "WhyResponse",
 ]

@@ -91,6 +91,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Add a memory; an equal one in the same scope is returned instead of stored twice.",
         ),
         Operation(
+            name="learn",
+            request=api.LearnRequest,
+            response=api.LearnResponse,
+            summary="Learn from a text that the person says, and show what is kept of each sentence and why.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="list",
             request=api.ListRequest,
             response=api.ListResponse,

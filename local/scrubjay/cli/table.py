@@ -35,6 +35,12 @@ COMMANDS: dict[str, Command] = {
             "RecallResponse",
             'scrubjay recall "which database did we choose?" --since "30 days ago" --why',
         ),
+        Command(
+            "learn",
+            "learn from a text, and show what is kept of it and why",
+            "LearnResponse",
+            'scrubjay learn "From now on we use uv, not poetry" --explain --dry-run',
+        ),
         Command("get", "show one memory", "Entry", "scrubjay get database"),
         Command("list", "page through memories, newest first", "ListResponse", "scrubjay list --type goal"),
         Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),

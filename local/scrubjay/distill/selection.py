@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from scrubjay.dates import find_dates
@@ -49,25 +49,54 @@ _NOW = re.compile(
 _ASKS_FOR = any_of(*(CUES[name] for name in ("demands", "i_want", "imperative", "durable", "instead")))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What becomes of one sentence: the thoughts that are kept of it (none: refused), and why.
+
+    `chance` is how likely a careful reader would keep it, in [0, 1].
+    """
+
+    sentence: Span
+    thoughts: tuple[Thought, ...]
+    chance: float
+    why: str
+
+
 def selected(text: str, read: tuple[Thought, ...], context: SpeechContext, policy: DistillPolicy) -> list[Thought]:
     """Return the thoughts of a turn that are worth keeping, in order; `read` are those that the patterns found."""
+    kept = [thought for choice in choices(text, read, context, policy) for thought in choice.thoughts]
+    return kept[: policy.max_memories]
+
+
+def choices(text: str, read: tuple[Thought, ...], context: SpeechContext, policy: DistillPolicy) -> Iterator[Choice]:
+    """Yield what becomes of each sentence of a turn, in order; `read` are the thoughts that the patterns found."""
     within = None if context.role_agent else own_words(text)
     found = list(islice(sentences(text, within), policy.max_sentences))
     chances = probabilities(text, found, by_person=not context.role_agent)
     by_sentence = {_place(found, thought.start): thought for thought in read}
-    kept: list[Thought] = []
     for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
         thought = by_sentence.get(n)
-        chosen = (
-            chance >= policy.min_chance
-            and one.end - one.start <= policy.max_sentence_chars
-            and not _passes(text[one.start : one.end].lower(), context)
-        )
-        if thought is not None and (chosen or _stands(thought, text, chance, context, policy)):
-            kept.append(thought if not chosen else _weighed(thought, chance))
-        elif chosen:
-            kept.extend(_as_said(text, one, chance, context, policy))
-    return kept[: policy.max_memories]
+        refused = _refused(text, one, chance, context, policy)
+        if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
+            kept = [thought if refused else _weighed(thought, chance)]
+            why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
+        elif not refused:
+            kept = list(_as_said(text, one, chance, context, policy))
+            why = "the selector chooses it, in its own words" if kept else "too short, or not English"
+        else:
+            kept, why = [], refused
+        yield Choice(sentence=one, thoughts=tuple(kept), chance=chance, why=why)
+
+
+def _refused(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> str:
+    """Return why the selector does not choose a sentence; "" where it does."""
+    if chance < policy.min_chance:
+        return f"the selector gives it {chance:.2f}, and asks for {policy.min_chance:.2f}"
+    if one.end - one.start > policy.max_sentence_chars:
+        return f"longer than {policy.max_sentence_chars} characters"
+    if _passes(text[one.start : one.end].lower(), context):
+        return "over soon: a failure that is reported, a step for now, or a thought aloud"
+    return ""
 
 
 def _passes(low: str, context: SpeechContext) -> bool:

@@ -45,6 +45,7 @@ from scrubjay.service.handlers import Handlers
 from scrubjay.service.history import History
 from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
+from scrubjay.service.learning import Learning
 from scrubjay.service.memories import Memories
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
@@ -148,6 +149,14 @@ class Application:
             started=now(),
             warnings=self.warnings,
         )
+        learning = Learning(
+            store,
+            policy,
+            events=self._events,
+            distill=self.distill.run,
+            identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
+            now=now,
+        )
         background = Background(self.scheduler, policy)
         self.indexed = self._maintainer.indexed
         self.handlers = Handlers(
@@ -158,6 +167,7 @@ class Application:
                 "agents": agents.agents,
                 "agent_activity": agents.activity,
                 "add": self._memories.add,
+                "learn": learning.learn,
                 "list": self._memories.page,
                 "get": self._memories.get,
                 "update": self._memories.update,

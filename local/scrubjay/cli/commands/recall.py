@@ -51,7 +51,7 @@ def configure(parser: Parser) -> None:
         "--as-of",
         type=text,
         metavar="WHEN",
-        help="what was known and held at the end of that time: 2026-11-21, yesterday, \"7 days ago\"",
+        help='what was known and held at the end of that time: 2026-11-21, yesterday, "7 days ago"',
     )
     parser.add_argument(
         "--min-salience", type=share, default=0.0, metavar="0..1", help="only memories with at least this salience"

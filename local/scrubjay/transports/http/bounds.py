@@ -31,6 +31,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
     words: Keywords = {"minLength": 1, "maxLength": limits.max_text_chars, "pattern": NOT_BLANK}
     page: Keywords = {"limit": {"minimum": 1, "maximum": work.page}, "cursor": {"pattern": CURSOR}}
     period: Keywords = {"since": time, "until": time}
+    asked: Keywords = period | {"as_of": time}
     return {
         "EventDraft": {
             "agent": who,
@@ -40,6 +41,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "utc_offset": {"exclusiveMinimum": -DAY_MINUTES, "exclusiveMaximum": DAY_MINUTES},
             "text": {"maxLength": limits.max_text_chars},
         },
+        "LearnRequest": {"text": words, "project": {"maxLength": MAX_PROJECT_CHARS}},
         "ImportRequest": {"data": {"pattern": BASE64}},
         "IngestRequest": {"events": {"maxItems": limits.max_batch}},
         "MemoryDraft": {
@@ -67,7 +69,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "ListRequest": page | period,
         "ActivityRequest": period,
         "EventsRequest": page | period,
-        "RecallRequest": period
+        "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},
             "limit": {"minimum": 1, "maximum": work.recalled_hits},

@@ -30,6 +30,7 @@ ROUTES: tuple[Route, ...] = (
     Route("agents", "GET", "/v1/agents"),
     Route("agent_activity", "GET", "/v1/agents/activity"),
     Route("add", "POST", "/v1/memories", status=201),
+    Route("learn", "POST", "/v1/learn"),
     Route("list", "GET", "/v1/memories"),
     Route("get", "GET", "/v1/memories/{ref}"),
     Route("update", "PATCH", "/v1/memories/{ref}"),
