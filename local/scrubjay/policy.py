@@ -259,6 +259,11 @@ class LimitPolicy:
     """Sizes beyond which a request is refused, and budgets of what is always loaded."""
 
     max_text_chars: int = 8_000_000  # one event or memory; above the 5 MB tool outputs that agents really produce
+    # What hooks and transcripts tell is kept with its beginning and its end. Of a tool's output: the first and the last
+    # hundred lines hold what it was about and how it ended, and a day of work stays within some megabytes. Of what was
+    # said: a quarter of a million words is a pasted file, more is a mistake.
+    output_chars: int = 16_000
+    spoken_chars: int = 1_000_000
     max_body_bytes: int = 32 * 1024 * 1024  # one HTTP request: a batch of a few large events
     max_import_bytes: int = 256 * 1024 * 1024  # one imported file: transcripts of long sessions pass 50 MB
     max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second

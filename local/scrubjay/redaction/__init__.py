@@ -23,7 +23,7 @@ and a random-looking identifier of 32 characters or more is taken for a key. It 
 """
 
 from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, injected
-from scrubjay.redaction.pipeline import Cleaned, CleanedJson, Redaction, clean, clean_json, redact
+from scrubjay.redaction.pipeline import Cleaned, CleanedJson, Redaction, clean, clean_json, redact, without_passages
 
 __all__ = [
     "INJECTED_CLOSE",
@@ -35,4 +35,5 @@ __all__ = [
     "clean_json",
     "injected",
     "redact",
+    "without_passages",
 ]

@@ -74,6 +74,16 @@ def clean(text: str, policy: RedactPolicy = DEFAULT.redact) -> Cleaned:
     )
 
 
+def without_passages(text: str) -> str:
+    """Return a text without private passages and our own words, credentials left in: before it is cut into parts.
+
+    A passage that is cut in two has no mark in its second half.
+    """
+    if not may_hold_tag(text):
+        return text
+    return cut_out(cut_out(text, injected_spans)[0], private_spans)[0]
+
+
 def clean_json(
     value: Any, policy: RedactPolicy = DEFAULT.redact, *, max_depth: int = DEFAULT.limits.max_metadata_depth
 ) -> CleanedJson:

@@ -1,0 +1,190 @@
+"""Looking into payloads that may hold anything: paths with dots, first names that have a value, texts of any shape."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from scrubjay.importers.echo import unwrapped
+from scrubjay.importers.parsing import clean
+
+DEEPEST = 6
+"""Levels of a tool's structured output that are shown: what is deeper is data for programs."""
+
+MANY = 200
+"""Members of one list or object that are shown; a directory's listing has fewer, a table is data."""
+
+BULK = frozenset(
+    (
+        "base64",
+        "blob",
+        "gitDiff",
+        "isImage",
+        "interrupted",
+        "metadata",
+        "noOutputExpected",
+        "oldTodos",
+        "originalFile",
+        "prompt",
+        "returnDisplay",
+        "signature",
+        "structuredPatch",
+        "usage",
+        "userModified",
+    )
+)
+"""Members of a tool's output that repeat its input, hold a whole file, or are bookkeeping."""
+
+WORDS = (
+    "llmContent",
+    "textResultForLlm",
+    "text_result_for_llm",
+    "stdout",
+    "stderr",
+    "output",
+    "content",
+    "text",
+    "result",
+    "file",
+    "error",
+    "message",
+)
+"""Members under which the hosts put what a tool printed, the first ones first."""
+
+TOLD = (
+    "file_path",
+    "filePath",
+    "absolute_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "prompt",
+)
+"""What a tool call was about, by the names of its arguments."""
+
+LARGE = 10**15
+"""Numbers beyond it are shown in no tool's output: they are ids, or made to cost time."""
+
+SUBJECT_CHARS = 2_000
+"""Of a command or a file's name in a result's heading: here-documents hold whole files."""
+
+SHELL_NOISE = re.compile(
+    r"\n?<shellId: \w+ completed with exit code (?P<exit>\d+)>\s*\Z|\nProcess Group PGID: \d+\s*\Z"
+)
+"""What Copilot CLI and Gemini CLI put behind a shell's output."""
+
+
+def at(payload: Any, path: str) -> Any:
+    """Return what stands at a path like `output.parts` or `workspace_roots.0`; None where there is nothing."""
+    for step in path.split("."):
+        if isinstance(payload, Mapping):
+            payload = payload.get(step)
+        elif isinstance(payload, list) and step.isdigit():
+            payload = payload[int(step)] if int(step) < len(payload) else None
+        else:
+            return None
+    return payload
+
+
+def word(payload: Any, paths: Sequence[str]) -> str:
+    """Return the first string of the paths that has something in it, cleaned; else the empty string."""
+    return next((text for path in paths if (text := clean(at(payload, path)))), "")
+
+
+def anything(payload: Any, paths: Sequence[str]) -> Any:
+    """Return the first value of the paths that is there and not empty; else None."""
+    found = (at(payload, path) for path in paths)
+    return next((value for value in found if value not in (None, "", [], {})), None)
+
+
+def opened(value: Any) -> Any:
+    """Return what a JSON text holds, where the host sends an object as its text; else the value itself."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        inner = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return inner if isinstance(inner, dict | list) else value
+
+
+def said(value: Any) -> str:
+    """Return the words of a prompt or an answer: a text, or parts of which only those count that were typed."""
+    if isinstance(value, str):
+        return clean(value)
+    parts = value if isinstance(value, list) else []
+    typed = (
+        part.get("text")
+        for part in parts[:MANY]
+        if isinstance(part, Mapping) and part.get("type") in (None, "text") and not part.get("synthetic")
+    )
+    return "\n".join(filter(None, map(clean, typed)))
+
+
+def printed(value: Any) -> str:
+    """Return what a tool printed, of whatever shape its host sends it in."""
+    return "\n".join(filter(None, _printed(opened(value), DEEPEST))).strip()
+
+
+def _printed(value: Any, levels: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield SHELL_NOISE.sub("", unwrapped(clean(value)))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield f"{value:g}" if abs(value) < LARGE else ""
+    elif levels == 0:
+        return
+    elif isinstance(value, list):
+        for part in value[:MANY]:
+            if not isinstance(part, Mapping) or part.get("type") in (None, "text"):  # else a picture, or a reference
+                yield from _printed(part, levels - 1)
+    elif isinstance(value, Mapping):
+        yield from _members(value, levels)
+
+
+def _members(value: Mapping[str, Any], levels: int) -> Iterator[str]:
+    words = [key for key in WORDS if value.get(key) not in (None, "", [], {})]
+    for key in [key for key in words if key in ("stdout", "stderr")] or words[:1]:
+        yield from _printed(value[key], levels - 1)
+    for key in [] if words else list(value)[:MANY]:
+        inner = "\n".join(_printed(value[key], levels - 1)) if key not in BULK else ""
+        if inner:
+            yield f"{clean(key)}: {inner}"
+
+
+def heading(tool: str, given: Any) -> str:
+    """Return what a tool was asked, in one heading: the command as in a shell, or the tool and its subject."""
+    given = opened(given)
+    if not isinstance(given, Mapping):
+        return tool
+    command = given.get("command")
+    if isinstance(command, list):
+        command = command[-1] if command else None
+    if text := clean(command):
+        return f"$ {text[:SUBJECT_CHARS]}"
+    return " ".join(filter(None, (tool, word(given, TOLD)[:SUBJECT_CHARS])))
+
+
+def failed(payload: Mapping[str, Any]) -> bool:
+    """Say whether a tool's result tells that the tool failed, in any of the ways that hosts tell it."""
+    for key in ("tool_response", "tool_result", "toolResult", "tool_output", "output"):
+        result = opened(payload.get(key))
+        if isinstance(result, str) and (end := SHELL_NOISE.search(result)) and end["exit"] not in (None, "0"):
+            return True
+        if not isinstance(result, Mapping):
+            continue
+        if result.get("isError") is True or result.get("is_error") is True or result.get("error"):
+            return True
+        if clean(result.get("resultType") or result.get("result_type")) in ("failure", "error", "denied", "rejected"):
+            return True
+        text = clean(result.get("textResultForLlm") or result.get("text_result_for_llm"))
+        if (end := SHELL_NOISE.search(text)) and end["exit"] not in (None, "0"):
+            return True
+        exit_code = at(result, "metadata.exit")
+        if isinstance(exit_code, int) and exit_code != 0:
+            return True
+    return False
