@@ -155,7 +155,7 @@ def test_events_of_a_transcript_carry_session_project_time_and_circumstances() -
     assert first.project == "/home/ana/shop"
     assert first.ts == UTC_2026_11_20_09_00 + 60_000
     assert first.dedupe_key == "claude-code:u1"
-    assert failed.metadata == {"git_branch": "main", "tool": "Read", "is_error": True}
+    assert failed.metadata == {"git_branch": "main", "tool": "Read", "tool_use_id": "toolu_2", "is_error": True}
     assert compaction.metadata == {"git_branch": "main", "trigger": "auto", "preTokens": 155_000}
 
 
@@ -420,7 +420,7 @@ def test_an_unknown_format_names_the_ones_there_are() -> None:
     with pytest.raises(InvalidError) as caught:
         parse("table.csv", b"a,b\n1,2\n")
 
-    assert caught.value.hint == "--format takes one of: claude-code, locomo, markdown, mcp-memory, scrubjay, text"
+    assert caught.value.hint == f"--format takes one of: {', '.join(sorted([*SourceFormat, 'scrubjay']))}"
 
 
 def test_choosing_a_conversation_elsewhere_than_in_locomo_is_refused() -> None:

@@ -23,7 +23,7 @@ SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 CANDIDATES = ("memory", "event")
 BUCKETS = ("day", "week")
-FORMATS = ("claude-code", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
+FORMATS = ("claude-code", "codex", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 

@@ -6,18 +6,23 @@ import re
 from typing import Any
 
 from scrubjay.importers.claude_code import parse_claude_code
+from scrubjay.importers.codex import parse_codex
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
 from scrubjay_shared.errors import InvalidError
 
-__all__ = ["Parsed", "SourceFormat", "detect", "parse"]
+__all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
+
+TRANSCRIPTS = frozenset((SourceFormat.CLAUDE_CODE, SourceFormat.CODEX))
+"""Formats of agents whose hooks may have delivered the same turns."""
 
 MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdc"))
 MARKDOWN_NAMES = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
 TEXT_SUFFIXES = frozenset(("", ".txt", ".text"))
 JSON_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
+CODEX_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
 BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule, and its number
 MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
     (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
@@ -76,6 +81,8 @@ def parse(
     match source:
         case SourceFormat.CLAUDE_CODE:
             return parse_claude_code(name, data, project=project)
+        case SourceFormat.CODEX:
+            return parse_codex(name, data, project=project)
         case SourceFormat.LOCOMO:
             return parse_locomo(name, data, only=only, project=project)
         case SourceFormat.MCP_MEMORY:
@@ -124,4 +131,6 @@ def of_line(line: bytes) -> SourceFormat | None:
         return SourceFormat.MCP_MEMORY
     if {"parentUuid", "leafUuid"} & value.keys():
         return SourceFormat.CLAUDE_CODE
+    if isinstance(value.get("payload"), dict) and value.get("type") in CODEX_LINES:
+        return SourceFormat.CODEX
     return None

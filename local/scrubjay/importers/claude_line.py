@@ -5,7 +5,6 @@ The vendor calls the format internal: a line we do not know is counted, never an
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from scrubjay.importers.parsing import (
     millis,
     path_of,
 )
+from scrubjay.importers.talk import called, is_ours, spoken
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
 
 AGENT = "claude-code"
@@ -37,14 +37,9 @@ NOT_TYPED = (  # a user line that starts so was written by the program, not by t
     "[Request interrupted",
     "This session is being continued from a previous conversation",
 )
-REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")  # what a tool call was about
 TALK = ("user", "assistant")
 NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event"))
 """`promptSource` of prompts that a program made; a person's is "user", a script's "sdk"; older lines lack it."""
-
-OURS = re.compile(r"mcp__(?:plugin_\w*_)?scrubjay__")
-"""Tools that answer from this very memory: what they said is known, and learning it again would double it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +132,7 @@ class LineMapper:
 
     def prompt(self, record: dict[str, Any], line: MappedLine, text: str, *, images: bool) -> MappedLine:
         """Return what the person typed, or count why it is not that."""
-        typed = REMINDER.sub("", text).strip()
+        typed = spoken(text)
         if typed.startswith(NOT_TYPED):
             self.skipped["interrupted" if typed.startswith("[Request") else "command"] += 1
             return line
@@ -159,12 +154,12 @@ class LineMapper:
                 continue
             call = clean(block.get("tool_use_id"))
             tool, heading = self.calls.get(call, ("", "")) if call else ("", "")
-            if OURS.match(tool):
+            if is_ours(tool):
                 self.skipped["recalled"] += 1
                 continue
             text = f"{heading}\n{output}" if heading else output
             draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
-            about: Json = {"tool": tool} if tool else {}
+            about: Json = {key: value for key, value in (("tool", tool), ("tool_use_id", call)) if value}
             if block.get("is_error") is True:
                 about["is_error"] = True
             yield replace(draft, metadata={**draft.metadata, **about})
@@ -235,12 +230,3 @@ def content_blocks(content: Any) -> list[dict[str, Any]]:
         for block in content
         if isinstance(block, str | dict)
     ]
-
-
-def called(tool: str, given: Any) -> str:
-    """Return what a tool was asked, in one heading: the command as in a shell, or the tool and its subject."""
-    if not isinstance(given, dict):
-        return ""
-    if command := clean(given.get("command")):
-        return f"$ {command}"
-    return " ".join(filter(None, (tool, first(given, *TOLD))))

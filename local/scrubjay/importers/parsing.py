@@ -37,6 +37,7 @@ class SourceFormat(StrEnum):
     """What can be imported. The value is the word a person types after `--format`."""
 
     CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
     LOCOMO = "locomo"
     MARKDOWN = "markdown"
     MCP_MEMORY = "mcp-memory"

@@ -14,17 +14,18 @@ from scrubjay.api.caller import IMPORTER, Caller
 from scrubjay.importers import export_format, reconcile
 from scrubjay.importers.parsing import as_utf8, decoded
 from scrubjay.ingest import intake
+from scrubjay.ingest.twins import twins
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
 from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
 from scrubjay.service.threads import kept_from_collector
-from scrubjay.store import Cause, MemoryWrite, Store
+from scrubjay.store import Cause, MemoryWrite, Queries, Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import EventDraft, MemoryDraft, content_hash
+from scrubjay_shared.records import Event, EventDraft, MemoryDraft, content_hash
 
 
 class Imports:
@@ -76,11 +77,14 @@ class Imports:
             )
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
+        caught = await self._caught(parsed)
         for drafted in batches(parsed.events, self._policy.work.import_batch):
             batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
             cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
             wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
             skipped["refused"] += len(cleaned) - len(wanted)
+            if caught:
+                wanted = _under_keys_of_twins(wanted, caught)
             answer = await self._events.append(wanted, learn=True, cause=cause)
             events += answer.accepted
             duplicates += answer.duplicates
@@ -180,6 +184,18 @@ class Imports:
             for draft, key in zip(drafts, keys, strict=True)
         )
 
+    async def _caught(self, parsed: importers.Parsed) -> Caught:
+        """Return what the store has of a transcript's sessions by another way, by agent and session.
+
+        Hooks may have delivered the same turns under keys of their own.
+        """
+        found: Caught = {}
+        if parsed.format in importers.TRANSCRIPTS:
+            for session in sorted({draft.session_id for draft in parsed.events}):
+                for event, erased in await self._store.read(partial(_caught_in, session=session)):
+                    found.setdefault((event.agent, event.session_id), []).append((event, erased))
+        return found
+
     async def _import_export(self, request: api.ImportRequest) -> api.ImportResponse:
         reading = partial(export_format.read, intake.valid(request.name), request.data)
         file = await asyncio.to_thread(kept_from_collector, reading)
@@ -266,6 +282,34 @@ def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> importers.Parse
     if not cleaned.strip():
         return replace(parsed, events=(), memories=(), skipped=(("private", 1),))
     return parsed if cleaned == text else parse(data=cleaned.encode("utf-8"), format=parsed.format.value)
+
+
+Caught = dict[tuple[str, str], list[tuple[Event, bool]]]
+"""Events that did not come from a transcript, by agent and session, and whether words of each were erased."""
+
+
+def _caught_in(queries: Queries, *, session: str) -> list[tuple[Event, bool]]:
+    return queries.events.caught(session)
+
+
+def _under_keys_of_twins(cleaned: Sequence[intake.Clean], caught: Caught) -> list[intake.Clean]:
+    """Return the events, those that are in the store by another way under the key they have there.
+
+    A stored event that was found is taken out of `caught`: it is one event's twin and no other's.
+    """
+    under = list(cleaned)
+    by_session: dict[tuple[str, str], list[int]] = {}
+    for index, one in enumerate(cleaned):
+        by_session.setdefault((one.event.agent, one.event.session_id), []).append(index)
+    for session, indexes in by_session.items():
+        there = caught.get(session, [])
+        pairs = twins([cleaned[index].event for index in indexes], there) if there else {}
+        for place, twin in pairs.items():
+            one = cleaned[indexes[place]]
+            under[indexes[place]] = replace(one, event=replace(one.event, dedupe_key=twin.dedupe_key))
+        taken = {twin.id for twin in pairs.values()}
+        caught[session] = [pair for pair in there if pair[0].id not in taken]
+    return under
 
 
 def _note_writes(plan: reconcile.Plan, taken: set[str], archived: Sequence[str]) -> list[MemoryWrite]:

@@ -1,0 +1,104 @@
+"""What the readers of agents' sessions share: an event of a session, what a tool was asked, and what is not to be read.
+
+Hosts put text into a session that nobody said: what a memory gave them (`echo`), and tags of their own around what was
+said. Both are taken off before a text is stored, or a memory would be learnt again from its own recall.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrubjay.importers.parsing import clean, digest, first
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
+
+SERVER = "scrubjay"
+OURS = re.compile(r"(?:mcp__(?:plugin_\w*_)?scrubjay(?:__|$)|mcp_scrubjay_|scrubjay[-_./]memory_)")
+"""Names by which hosts call our own tools: what these answer is known, and learning it again would double it."""
+
+TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")
+"""What a tool call was about, the surest first."""
+
+SHELLS = ("bash", "sh", "zsh")
+
+_LT, _GT = r"(?:<|&lt;)", r"(?:>|&gt;)"
+_ECHO = re.compile(
+    rf"<hook_context>.*?</hook_context>"
+    rf"|{_LT}memory source=(?:\"|&quot;)scrubjay(?:\"|&quot;)[^<>]{{0,200}}?{_GT}.*?{_LT}/memory{_GT}"
+    r"|<system[-_]reminder>.*?</system[-_]reminder>",
+    re.DOTALL,
+)
+_UNTRUSTED = re.compile(r"</?untrusted_context>\n?")
+
+
+def spoken(text: str) -> str:
+    """Return a text without what a host put into it: reminders, the context that hooks added, our own memories."""
+    return _ECHO.sub("", text).strip() if "<" in text or "&lt;" in text else text
+
+
+def output(text: str) -> str:
+    """Return what a tool printed, without a host's tags around it and what hooks added to it."""
+    return spoken(_UNTRUSTED.sub("", text)) if "<" in text or "&lt;" in text else text.strip()
+
+
+def is_ours(tool: str, server: str = "") -> bool:
+    """Say whether a tool is one of scrubjay's own, by its name or by the MCP server that it belongs to."""
+    return server == SERVER or bool(OURS.match(tool))
+
+
+def called(tool: str, given: Any) -> str:
+    """Return what a tool was asked, in one heading: the command as in a shell, or the tool and its subject."""
+    if not isinstance(given, dict):
+        return ""
+    asked = given.get("command") or given.get("cmd")
+    if isinstance(asked, list) and all(isinstance(word, str) for word in asked):
+        is_script = len(asked) == 3 and asked[0].rsplit("/", 1)[-1] in SHELLS and asked[1].startswith("-")
+        asked = asked[2] if is_script else shlex.join(asked)
+    if command := clean(asked):
+        return f"$ {command}"
+    return " ".join(filter(None, (tool, first(given, *TOLD))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session of an agent: what all of its events share."""
+
+    agent: str
+    id: str
+    project: str | None
+    metadata: Json = field(default_factory=dict)
+
+    def event(
+        self,
+        event: EventType,
+        role: Role,
+        text: str,
+        *,
+        ts: Millis | None,
+        key: str = "",
+        about: Json | None = None,
+    ) -> EventDraft:
+        """Return an event. `key` is what the source knows it by; without one, its time and its words have to do."""
+        return EventDraft(
+            agent=self.agent,
+            session_id=self.id,
+            type=event,
+            role=role,
+            text=text,
+            project=self.project,
+            ts=ts,
+            trust=Trust.IMPORT,
+            metadata={**self.metadata, **{name: value for name, value in (about or {}).items() if value}},
+            dedupe_key=f"{self.agent}:{key or digest(self.id, str(ts), event.value, text)}",
+        )
+
+    def tool_result(
+        self, tool: str, heading: str, said: str, *, ts: Millis | None, call: str, key: str = "", failed: bool = False
+    ) -> EventDraft:
+        """Return what a tool printed, headed by what it was asked."""
+        text = f"{heading}\n{said}" if heading else said
+        about: Json = {"tool": tool, "tool_use_id": call, "is_error": failed}
+        return self.event(EventType.TOOL_RESULT, Role.TOOL, text, ts=ts, key=key, about=about)

@@ -1,0 +1,77 @@
+"""Which events of a transcript the store has already, because a hook delivered them. Pure: events in, pairs out.
+
+A hook and a transcript tell the same turn with ids of their own, if any. What they share is the session, who spoke, the
+words after secrets were taken out, and within seconds the time; for the output of a tool, the id of its call where the
+host has one. An event has one twin at most, so that a person who says "yes" twice has said it twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from scrubjay_shared.records import Event, EventType
+
+TWIN_WINDOW_MS = 120_000
+"""How far apart a hook and a transcript put one turn: hooks run while the host writes, and a busy machine is slow."""
+
+ERASED_WINDOW_MS = 10_000
+"""The same for an event whose words were forgotten since: its time is all there is to know it by."""
+
+CALL = "tool_use_id"
+TURNS = ("turn_id", "prompt_id")
+
+SAME = {EventType.ASSISTANT_STOP: EventType.ASSISTANT_MESSAGE}
+"""Types that tell the same: a stop carries the last words of the agent."""
+
+
+def twins(fresh: Sequence[Event], stored: Iterable[tuple[Event, bool]]) -> dict[int, Event]:
+    """Return, by index into `fresh`, the stored event that tells the same. All are of one agent and one session.
+
+    `stored` says of each whether words of it were erased: then it is known by its time, for what a person forgot must
+    not come back with a transcript.
+    """
+    calls: dict[str, list[Event]] = defaultdict(list)
+    words: dict[tuple[EventType, str], list[Event]] = defaultdict(list)
+    erased: dict[EventType, list[Event]] = defaultdict(list)
+    for event, is_erased in stored:
+        words[_words(event)].append(event)
+        if call := event.metadata.get(CALL):
+            calls[str(call)].append(event)
+        if is_erased:
+            erased[_type(event)].append(event)
+    found: dict[int, Event] = {}
+    taken: set[str] = set()
+    for index, event in enumerate(fresh):
+        call = event.metadata.get(CALL)
+        near = [other for other in calls.get(str(call), []) if call and other.type is event.type]
+        near += _near(event, words.get(_words(event), []), TWIN_WINDOW_MS)
+        near = [other for other in near if other.id not in taken] or [
+            other for other in _near(event, erased.get(_type(event), []), ERASED_WINDOW_MS) if other.id not in taken
+        ]
+        if near:
+            twin = min(near, key=lambda other: (abs(other.ts - event.ts), other.id))
+            found[index] = twin
+            taken.add(twin.id)
+    return found
+
+
+def _near(event: Event, others: Iterable[Event], window: int) -> list[Event]:
+    return [other for other in others if _may_be(event, other) and abs(other.ts - event.ts) <= window]
+
+
+def _type(event: Event) -> EventType:
+    return SAME.get(event.type, event.type)
+
+
+def _words(event: Event) -> tuple[EventType, str]:
+    return _type(event), " ".join(event.text.split())
+
+
+def _may_be(event: Event, other: Event) -> bool:
+    """Say whether no id tells two events apart that say the same."""
+    for name in (CALL, *TURNS):
+        mine, others = event.metadata.get(name), other.metadata.get(name)
+        if mine and others and mine != others:
+            return False
+    return True
