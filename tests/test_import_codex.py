@@ -55,7 +55,7 @@ def test_a_real_rollout_gives_each_turn_once_and_nothing_that_was_recalled() -> 
     assert {(event.agent, event.session_id, event.project, event.trust) for event in parsed.events} == {
         ("codex", SESSION, "/home/ana/shop", Trust.IMPORT)
     }
-    assert parsed.events[1].metadata == {"git_branch": "main", "tool": "exec_command", "tool_use_id": "call_stub_1"}
+    assert parsed.events[1].metadata == {"git_branch": "main", "tool": "exec_command", "call_id": "call_stub_1"}
     assert dict(parsed.skipped)["recalled"] == 1
     assert not any("canary" in event.text for event in parsed.events)
 

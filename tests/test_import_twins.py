@@ -96,13 +96,13 @@ async def test_what_was_forgotten_does_not_come_back_with_a_transcript(service: 
         (event("yes"), event("yes", kind=EventType.ASSISTANT_MESSAGE), False),
         (event("done", kind=EventType.ASSISTANT_MESSAGE), event("done", kind=EventType.ASSISTANT_STOP), True),
         (
-            event("$ ls\na", kind=EventType.TOOL_RESULT, tool_use_id="c1"),
-            event("a", 9_000_000, EventType.TOOL_RESULT, tool_use_id="c1"),
+            event("$ ls\na", kind=EventType.TOOL_RESULT, call_id="c1"),
+            event("a", 9_000_000, EventType.TOOL_RESULT, call_id="c1"),
             True,
         ),
         (
-            event("a", kind=EventType.TOOL_RESULT, tool_use_id="c1"),
-            event("a", kind=EventType.TOOL_RESULT, tool_use_id="c2"),
+            event("a", kind=EventType.TOOL_RESULT, call_id="c1"),
+            event("a", kind=EventType.TOOL_RESULT, call_id="c2"),
             False,
         ),
     ],

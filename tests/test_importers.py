@@ -155,7 +155,7 @@ def test_events_of_a_transcript_carry_session_project_time_and_circumstances() -
     assert first.project == "/home/ana/shop"
     assert first.ts == UTC_2026_11_20_09_00 + 60_000
     assert first.dedupe_key == "claude-code:u1"
-    assert failed.metadata == {"git_branch": "main", "tool": "Read", "tool_use_id": "toolu_2", "is_error": True}
+    assert failed.metadata == {"git_branch": "main", "tool": "Read", "call_id": "toolu_2", "is_error": True}
     assert compaction.metadata == {"git_branch": "main", "trigger": "auto", "preTokens": 155_000}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scrubjay.importers.echo import is_our_tool
 from scrubjay.importers.parsing import (
     clean,
     digest,
@@ -17,7 +18,7 @@ from scrubjay.importers.parsing import (
     millis,
     path_of,
 )
-from scrubjay.importers.talk import called, is_ours, spoken
+from scrubjay.importers.talk import called, spoken
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
 
 AGENT = "claude-code"
@@ -154,12 +155,12 @@ class LineMapper:
                 continue
             call = clean(block.get("tool_use_id"))
             tool, heading = self.calls.get(call, ("", "")) if call else ("", "")
-            if is_ours(tool):
+            if is_our_tool(tool):
                 self.skipped["recalled"] += 1
                 continue
             text = f"{heading}\n{output}" if heading else output
             draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
-            about: Json = {key: value for key, value in (("tool", tool), ("tool_use_id", call)) if value}
+            about: Json = {key: value for key, value in (("tool", tool), ("call_id", call)) if value}
             if block.get("is_error") is True:
                 about["is_error"] = True
             yield replace(draft, metadata={**draft.metadata, **about})

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scrubjay.importers.echo import is_our_tool
 from scrubjay.importers.parsing import (
     Parsed,
     SourceFormat,
@@ -25,7 +26,7 @@ from scrubjay.importers.parsing import (
     millis,
     path_of,
 )
-from scrubjay.importers.talk import Session, called, is_ours, output, spoken
+from scrubjay.importers.talk import Session, called, output, spoken
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
@@ -188,7 +189,11 @@ class Rollout:
         elif kind in CALLS:
             tool = "__".join(filter(None, (clean(payload.get("namespace")), clean(payload.get("name")))))
             given = payload.get("action") if kind == "local_shell_call" else arguments(payload)
-            self.calls[clean(payload.get("call_id"))] = (tool, called(tool, given), clean(payload.get("namespace")))
+            self.calls[clean(payload.get("call_id"))] = (
+                tool,
+                called(tool, given),
+                clean(payload.get("namespace")).removeprefix("mcp__"),
+            )
         elif kind in OUTPUTS:
             call = clean(payload.get("call_id"))
             tool, heading, space = self.calls.get(call, ("", "", ""))
@@ -211,7 +216,7 @@ class Rollout:
                 server, result = clean(item.get("server")), item.get("result")
                 said = joined(parts_of(result.get("content"))) if isinstance(result, dict) else ""
                 tool = f"mcp__{server}__{clean(item.get('tool'))}"
-                self.result(self.shown, tool, called(tool, item.get("arguments")), said, ts, call=call, space=tool)
+                self.result(self.shown, tool, called(tool, item.get("arguments")), said, ts, call=call, space=server)
             case kind:
                 self.shown.skipped["thinking" if kind == "Reasoning" else "bookkeeping"] += 1
 
@@ -249,7 +254,7 @@ class Rollout:
     ) -> None:
         """Add what a tool printed; not what one of our own said."""
         said = output(said)
-        if is_ours(tool) or is_ours(space):
+        if is_our_tool(tool, space):
             stream.skipped["recalled"] += 1
         elif not said:
             stream.skipped["empty"] += 1

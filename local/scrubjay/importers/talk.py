@@ -6,47 +6,40 @@ said. Both are taken off before a text is stored, or a memory would be learnt ag
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
+from scrubjay.importers.echo import unwrapped, without_echo
 from scrubjay.importers.parsing import clean, digest, first
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
 
-SERVER = "scrubjay"
-OURS = re.compile(r"(?:mcp__(?:plugin_\w*_)?scrubjay(?:__|$)|mcp_scrubjay_|scrubjay[-_./]memory_)")
-"""Names by which hosts call our own tools: what these answer is known, and learning it again would double it."""
-
-TOLD = ("file_path", "notebook_path", "path", "pattern", "url", "query", "description")
+TOLD = (
+    "file_path",
+    "filePath",
+    "absolute_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "prompt",
+)
 """What a tool call was about, the surest first."""
 
 SHELLS = ("bash", "sh", "zsh")
 
-_LT, _GT = r"(?:<|&lt;)", r"(?:>|&gt;)"
-_ECHO = re.compile(
-    rf"<hook_context>.*?</hook_context>"
-    rf"|{_LT}memory source=(?:\"|&quot;)scrubjay(?:\"|&quot;)[^<>]{{0,200}}?{_GT}.*?{_LT}/memory{_GT}"
-    r"|<system[-_]reminder>.*?</system[-_]reminder>",
-    re.DOTALL,
-)
-_UNTRUSTED = re.compile(r"</?untrusted_context>\n?")
-
 
 def spoken(text: str) -> str:
-    """Return a text without what a host put into it: reminders, the context that hooks added, our own memories."""
-    return _ECHO.sub("", text).strip() if "<" in text or "&lt;" in text else text
+    """Return a text without what hooks and memory put into it."""
+    return without_echo(text).strip() if "<" in text or "&" in text or "\\u003" in text else text.strip()
 
 
 def output(text: str) -> str:
     """Return what a tool printed, without a host's tags around it and what hooks added to it."""
-    return spoken(_UNTRUSTED.sub("", text)) if "<" in text or "&lt;" in text else text.strip()
-
-
-def is_ours(tool: str, server: str = "") -> bool:
-    """Say whether a tool is one of scrubjay's own, by its name or by the MCP server that it belongs to."""
-    return server == SERVER or bool(OURS.match(tool))
+    return spoken(unwrapped(spoken(text)))
 
 
 def called(tool: str, given: Any) -> str:
@@ -100,5 +93,5 @@ class Session:
     ) -> EventDraft:
         """Return what a tool printed, headed by what it was asked."""
         text = f"{heading}\n{said}" if heading else said
-        about: Json = {"tool": tool, "tool_use_id": call, "is_error": failed}
+        about: Json = {"tool": tool, "call_id": call, "is_error": failed}
         return self.event(EventType.TOOL_RESULT, Role.TOOL, text, ts=ts, key=key, about=about)

@@ -18,7 +18,10 @@ TWIN_WINDOW_MS = 120_000
 ERASED_WINDOW_MS = 10_000
 """The same for an event whose words were forgotten since: its time is all there is to know it by."""
 
-CALL = "tool_use_id"
+HEAD_CHARS = 400
+"""Characters by which outputs of tools are compared: a hook's are cut in the middle where they are long."""
+
+CALL = "call_id"
 TURNS = ("turn_id", "prompt_id")
 
 SAME = {EventType.ASSISTANT_STOP: EventType.ASSISTANT_MESSAGE}
@@ -65,7 +68,8 @@ def _type(event: Event) -> EventType:
 
 
 def _words(event: Event) -> tuple[EventType, str]:
-    return _type(event), " ".join(event.text.split())
+    text = event.text if event.type is not EventType.TOOL_RESULT else event.text[:HEAD_CHARS]
+    return _type(event), " ".join(text.split())
 
 
 def _may_be(event: Event, other: Event) -> bool:
