@@ -113,7 +113,7 @@ def test_what_is_made_valid_is_as_long_and_stays_as_it_is(text: str) -> None:
         ("  \n\t", "empty"),
         ("<private>my pin is 1234</private>", "private"),
         (" <private>a</private> \n <private>b</private> ", "private"),
-        ('<scrubjay-memory id="x">- Maya drinks tea</scrubjay-memory>', "injected"),
+        ('<memory source="scrubjay" id="x">- Maya drinks tea</memory>', "injected"),
     ],
 )
 def test_an_event_of_which_nothing_is_left_is_skipped_with_its_reason(text: str, reason: str) -> None:
@@ -126,7 +126,7 @@ def test_an_event_that_needs_no_words_is_not_skipped(event_type: EventType) -> N
 
 
 def test_private_passages_and_our_own_words_leave_the_rest() -> None:
-    text = 'My cat <private>Mog, pin 1234</private> sleeps. <scrubjay-memory id="1">old</scrubjay-memory> Good night.'
+    text = 'My cat <private>Mog, pin 1234</private> sleeps. <memory source="scrubjay" id="1">old</memory> Good night.'
 
     event = made(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import html
 import json
 import random
 import string
@@ -463,8 +464,8 @@ def test_a_letter_that_changes_length_in_lower_case_does_not_shift_the_cut() -> 
 ADVERSARIAL = [
     "sk-", "ghp_", "eyJ", "eyJhbGciOiJI.", "://", "://a:", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----\n", "password=",
     "password: password: ", "Authorization: Bearer ", "bearer ", "cookie: a=b;", "Cookie: ", "<private>", "</private>",
-    "<pri<private>x</private>vate>", "<private <private>x</private>>", "<scrubjay-memory ", "<system-reminder>",
-    "<scrubjay-memory >\n<system-reminder>", "curl -u a ", "token to \\\\\\", "Q~", ":AA", "$2a$", "aB3", "aB3/", "4111 ", "A-",
+    "<pri<private>x</private>vate>", "<private <private>x</private>>", "<memory source=scrubjay ", "<system-reminder>",
+    "<memory source=scrubjay >\n<system-reminder>", "&amp;lt;memory source=", '<memory    source = \\\\\\"', "curl -u a ", "token to \\\\\\", "Q~", ":AA", "$2a$", "aB3", "aB3/", "4111 ", "A-",
     "xoxb-", "[REDACTED:jwt]", "[REDACTED:", "machine a login b password ", "-us1", "\\n", '"', "a1_key=", 'key="', '\\\\\\"',
     'private_key": "', "aA1 \n", "Private-Lines: 9\n", "sig=", "://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@", "pass|", "--token ",
 ]  # fmt: skip
@@ -557,7 +558,7 @@ def test_private_passages_are_taken_out(text: str, kept: str) -> None:
     assert blocks.cut_out(text, blocks.private_spans)[0] == kept
 
 
-BLOCK = injected("- the cart store uses SQLite WAL [m-41]", source="scrubjay", trust="recalled-data")
+BLOCK = injected("- the cart store uses SQLite WAL [m-41]", trust="recalled-data")
 
 
 @pytest.mark.parametrize(
@@ -574,6 +575,10 @@ BLOCK = injected("- the cart store uses SQLite WAL [m-41]", source="scrubjay", t
         (f"x {BLOCK.upper()} y", "x  y"),
         (json.dumps({"a": BLOCK}), '{"a": " "}'),
         ("<memory>not ours</memory>", "<memory>not ours</memory>"),
+        ('<memory source="notes">not ours</memory>', '<memory source="notes">not ours</memory>'),
+        (f"<hook_context>{html.escape(BLOCK)}</hook_context>\n\nSwitch the store.", "\n\nSwitch the store."),
+        (f"<hook_context>{html.escape(html.escape(BLOCK))}</hook_context> hi", " hi"),
+        (html.escape(BLOCK, quote=False), ""),
     ],
 )  # fmt: skip
 def test_our_own_blocks_are_not_learned_again(text: str, kept: str) -> None:
@@ -582,7 +587,7 @@ def test_our_own_blocks_are_not_learned_again(text: str, kept: str) -> None:
 
 @given(st.one_of(SOUP, st.text(st.characters(), max_size=100)), st.text(st.characters(), max_size=20))
 def test_no_body_and_no_attribute_breaks_out_of_the_block(body: str, attribute: str) -> None:
-    block = injected(body, source=attribute)
+    block = injected(body, trust=attribute)
 
     assert blocks.cut_out(f"a\n{block}\nb", blocks.injected_spans)[0] == "a\n\nb"
 

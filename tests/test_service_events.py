@@ -55,7 +55,7 @@ async def test_private_words_are_never_stored(service: Application, store_path: 
 
 
 async def test_what_we_told_an_agent_is_not_learned_from_it_again(service: Application) -> None:
-    block = '<scrubjay-memory id="1">I prefer tea to coffee in the morning.</scrubjay-memory>'
+    block = '<memory source="scrubjay" id="1">I prefer tea to coffee in the morning.</memory>'
 
     answer = await ingest(service, said(block), said(f"{block} Thank you for that!"))
     await service.call(PERSON, "settle", api.SettleRequest())

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from scrubjay.redaction.blocks import CLOSING, HOST_CLOSING, HOST_OPENING, OPENING, REST_OF_OPENING
+
 OUR_TOOL = re.compile(
     r"(?:functions\.)?(?:mcp__(?:plugin_[\w-]*_)?scrubjay__|mcp_scrubjay_|scrubjay[-_.:/])", re.IGNORECASE
 )
@@ -22,19 +24,14 @@ OUR_SERVER = re.compile(r"(?:plugin[:_][\w-]+[:_])?scrubjay", re.IGNORECASE)
 OUR_COMMAND = re.compile(r"\s*(?:\w+=\S*\s+)*(?:\S*[/\\])?scrubjay(?:\.exe)?(?:\s|$)")
 """A shell's command that begins by running this program, with variables set before it at most."""
 
-_LT = r"(?:<|&(?:amp;)?lt;|\\u003[cC])"
-_GT = r"(?:>|&(?:amp;)?gt;|\\u003[eE])"
-_QUOTE = r"(?:\\?[\"']|&(?:amp;)?(?:quot|\#3[49]);)?"
-FENCE = re.compile(rf"(?P<lt>{_LT})memory\s+source\s*=\s*{_QUOTE}scrubjay", re.IGNORECASE)
+FENCE = re.compile(OPENING, re.IGNORECASE)
 """Where our fence opens, however it was escaped on the way."""
 
 _TAGS = re.compile(
-    rf"(?P<open>{_LT}memory\s+source\s*=\s*{_QUOTE}scrubjay)|(?P<close>{_LT}\\?/memory\s*{_GT})"
-    rf"|(?P<wrap_open>{_LT}(?:hook_context|system-reminder){_GT})"
-    rf"|(?P<wrap_close>{_LT}\\?/(?:hook_context|system-reminder){_GT})",
+    rf"(?P<open>{OPENING})|(?P<close>{CLOSING})|(?P<wrap_open>{HOST_OPENING})|(?P<wrap_close>{HOST_CLOSING})",
     re.IGNORECASE,
 )
-_REST_OF_LINE = re.compile(rf"[^<>\n]{{0,1000}}?{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
+_BEGINNING = re.compile(r"\A(?:<|\\u003c|&(?:amp;)?lt;)", re.IGNORECASE)
 _UNTRUSTED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _PASSES = 16
 """Removals of what earlier ones joined. Ordinary text takes one; of what takes more, only the beginning is kept."""
@@ -62,7 +59,7 @@ def without_echo(text: str) -> str:
     for _ in range(_PASSES):
         spans = _spans(text)
         if not spans:
-            return FENCE.sub(lambda mention: "‹" + mention[0][len(mention["lt"]) :], text)
+            return FENCE.sub(lambda mention: _BEGINNING.sub("‹", mention[0]), text)
         kept, end = [], 0
         for start, after in spans:
             kept.append(text[end:start])
@@ -86,7 +83,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
             found.append((fences.pop().start(), tag.end()))
         elif tag["wrap_close"] and wraps:
             found.append((wraps.pop(), tag.end()))
-    if cut_off := next((tag for tag in fences if _REST_OF_LINE.match(text, tag.end())), None):
+    if cut_off := next((tag for tag in fences if REST_OF_OPENING.match(text, tag.end())), None):
         around = next((span for span in sorted(found) if span[0] < cut_off.start() < span[1]), None)
         found.append(around or (cut_off.start(), len(text)))
     outermost: list[tuple[int, int]] = []

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from scrubjay.policy import DEFAULT
 from scrubjay.redaction.windows import holds, scan
 
-INJECTED_OPEN = "<scrubjay-memory"  # what recall puts into an agent's context begins and ends with these, nowhere else
-INJECTED_CLOSE = "</scrubjay-memory>"
+INJECTED_OPEN = '<memory source="scrubjay"'  # what recall puts into an agent's context begins and ends with these
+INJECTED_CLOSE = "</memory>"
 
 
 def injected(body: str, **attributes: str) -> str:
@@ -27,16 +27,24 @@ def injected(body: str, **attributes: str) -> str:
 # ---------------------------------------------------------------------------------------------------- passages
 
 _ATTRIBUTE_UNSAFE = re.compile(r'[<>"\r\n\\]')
-_LT = r"(?:<|\\u003[cC])"  # `<` as such, or as some JSON encoders write it
-_GT = r"(?:>|\\u003[eE])"
-_OWN_TAG = re.compile(rf"{_LT}(?=\\?/?(?:scrubjay-memory|system-reminder))", re.IGNORECASE)
+_LT = r"(?:<|\\u003[cC]|&(?:amp;)?lt;)"  # `<` as such, as some JSON encoders write it, or as HTML, once or twice
+_GT = r"(?:>|\\u003[eE]|&(?:amp;)?gt;)"
+_QUOTE = r"(?:\\{0,3}[\"']|&(?:amp;)?(?:quot|\#3[49]);)?"
+OPENING = rf"{_LT}memory\s{{1,4}}source\s?=\s?{_QUOTE}scrubjay"
+CLOSING = rf"{_LT}\\?/memory\s?{_GT}"
+HOST_OPENING = rf"{_LT}(?:system-reminder|hook_context){_GT}"
+HOST_CLOSING = rf"{_LT}\\?/(?:system-reminder|hook_context){_GT}"
+"""The tags of our own block, and those that hosts put around what hooks add, however they were escaped on the way."""
+
+_OWN_TAG = re.compile(rf"{_LT}(?=\\?/?(?:memory\s{{0,4}}(?:source|{_GT})|system-reminder|hook_context))", re.IGNORECASE)
 _PRIVATE_TAG = re.compile(rf"{_LT}(?P<close>\\?/)?private{_GT}", re.IGNORECASE)
 _INJECTED_TAG = re.compile(
-    rf"{_LT}(?:(?P<close>\\?/)(?:scrubjay-memory|(?P<closed_host>system-reminder)){_GT}"
-    rf"|(?:scrubjay-memory(?=[\s>\\])|(?P<host>system-reminder){_GT}))",
-    re.IGNORECASE,
+    rf"(?P<close>{CLOSING})|(?P<closed_host>{HOST_CLOSING})|(?P<host>{HOST_OPENING})|{OPENING}", re.IGNORECASE
 )
-_REST_OF_OPENING = re.compile(rf"[^<>\n]{{0,1000}}{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
+_TAG_REACH = 96
+"""The longest of these tags, escaped twice, has fewer characters."""
+
+REST_OF_OPENING = re.compile(rf"[^<>\n]{{0,1000}}?{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
 
 
 class _Cut(NamedTuple):
@@ -46,7 +54,7 @@ class _Cut(NamedTuple):
 
 def may_hold_tag(text: str) -> bool:
     """Whether a passage may begin in the text: False is certain, True is not."""
-    return holds(text, "<") or holds(text, "\\u003") or holds(text, "\\U003")
+    return any(holds(text, sign) for sign in ("<", "\\u003", "\\U003", "lt;", "LT;", "Lt;", "lT;"))
 
 
 def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:
@@ -105,7 +113,7 @@ def private_spans(text: str) -> Iterator[_Cut]:
 
 
 def injected_spans(text: str) -> list[_Cut]:
-    """Return the blocks that `injected` made, and a `<system-reminder>` around them with all it holds.
+    """Return the blocks that `injected` made, and the tag of a host around them with all it holds.
 
     A block cut off by the host (opened at the end of a line, never closed) runs to the end of the text. A mere mention
     of the tag within a line stays.
@@ -114,7 +122,7 @@ def injected_spans(text: str) -> list[_Cut]:
     hosts: list[_Cut] = []
     own_open: list[re.Match[str]] = []
     host_open: list[int] = []
-    for tag in scan(_INJECTED_TAG, text, 48) if may_hold_tag(text) else ():
+    for tag in scan(_INJECTED_TAG, text, _TAG_REACH) if may_hold_tag(text) else ():
         if tag["host"]:
             host_open.append(tag.start())
         elif tag["closed_host"]:
@@ -124,7 +132,7 @@ def injected_spans(text: str) -> list[_Cut]:
             own_open.append(tag)
         elif own_open:
             own.append(_Cut(own_open.pop().start(), tag.end()))
-    cut_off = next((tag.start() for tag in own_open if _REST_OF_OPENING.match(text, tag.end())), None)
+    cut_off = next((tag.start() for tag in own_open if REST_OF_OPENING.match(text, tag.end())), None)
     if cut_off is not None:
         # The host closes its own tag even around a block that it cut off: what follows is not ours.
         wrap = min((host for host in hosts if host.start < cut_off < host.end), default=None)
