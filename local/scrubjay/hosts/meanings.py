@@ -219,6 +219,8 @@ ABOUT: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "model": ("model", "output.message.model.modelID"),
         "helper": ("agent_type", "agentType", "agentName"),
         "helper_id": ("agent_id", "agentId"),
+        "prompt_id": ("prompt_id", "promptId"),
+        "turn_id": ("turn_id", "generation_id"),
     }
 )
 """What is kept beside the words of an event, and under which names a payload may hold it."""

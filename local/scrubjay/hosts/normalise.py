@@ -110,7 +110,7 @@ class Told:
             utc_offset=self.utc_offset,
             trust=trust,
             metadata=about,
-            dedupe_key=f"hook:{self.host}:{digest(*parts)}" if known else None,
+            dedupe_key=f"{self.host}/{digest(*parts)}" if known else None,
         )
 
 
@@ -231,7 +231,7 @@ def used(told: Told) -> EventDraft | str:
         return "recalled" if raw else "empty"
     about: Json = {"tool": tool} if tool else {}
     if call := told.word(CALLS):
-        about["call_id"] = call
+        about["tool_use_id"] = call
     if failed(told.payload):
         about["is_error"] = True
     title = heading(tool, given)
