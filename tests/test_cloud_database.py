@@ -206,6 +206,17 @@ def test_both_dialects_have_the_same_steps() -> None:
     assert [version for version, _ in names[0]] == list(range(1, len(names[0]) + 1))
 
 
+def test_a_function_is_one_statement() -> None:
+    sql = "create table a (b int);\ncreate function c() returns int as $$\nbegin\n  return 1;\nend\n$$;\nselect 2;\n"
+    step = migrations.Step(version=1, name="x", sql=sql)
+
+    assert step.statements() == [
+        "create table a (b int)",
+        "create function c() returns int as $$\nbegin\n  return 1;\nend\n$$",
+        "select 2",
+    ]
+
+
 async def test_both_dialects_have_the_same_tables_and_columns(postgres: str, tmp_path: Path) -> None:
     found = []
     for where in (tmp_path / "server.db", postgres):

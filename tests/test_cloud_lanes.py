@@ -721,6 +721,35 @@ async def test_two_instances_lose_no_row_under_concurrent_pushes(postgres: str) 
             assert mine == sorted(mine)
 
 
+async def test_of_appends_that_go_together_a_refused_one_does_not_disturb_the_others(world: World) -> None:
+    """A fork, a second try, a lane that went on and one without room: each has its own answer, and its own rows."""
+    devices = [await signed_up(world.client, now=world.now, name=f"user{number}") for number in range(8)]
+    first = devices[0].segment(b"one", keep=False)
+    await devices[0].push(first)
+    fork = devices[0].segment(b"other")
+    for device in devices[1:]:
+        await device.push(device.segment())
+    again = devices[1].lanes[devices[1].account.home][-1]
+    await world.database.write(lambda tx: tx.execute("update account set quota = 1 where name = ?", ("user2",)))
+
+    answers = await asyncio.gather(
+        devices[0].statuses(fork),
+        devices[1].statuses(again),
+        refused(devices[2].push(devices[2].segment())),
+        *(device.statuses(device.segment(), device.segment()) for device in devices[3:]),
+    )
+
+    assert answers == [["fork"], ["dup"], (507, "quota"), *([["ok", "ok"]] * 5)]
+    rows = await world.rows(
+        "select a.name, a.gseq, a.objects, a.bytes, count(*), sum(o.size), max(o.gseq) from account a"
+        " join object o on o.account = a.id group by a.name, a.gseq, a.objects, a.bytes order by a.name"
+    )
+    assert [row[0] for row in rows] == [f"user{number}" for number in range(8)]
+    for name, gseq, objects, used, counted, size, last in rows:
+        assert (gseq, objects, used) == (counted, counted, size), name
+        assert last == gseq
+
+
 async def test_a_push_to_one_instance_wakes_who_waits_at_another(postgres: str) -> None:
     now = Clock()
     async with opened(postgres, policy=LOOSE, now=now) as one, opened(postgres, policy=LOOSE, now=now) as two:

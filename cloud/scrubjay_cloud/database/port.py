@@ -79,6 +79,15 @@ class Database(Protocol):
         such works share a commit.
         """
 
+    async def together(
+        self, run: Callable[[Transaction, Sequence[Any]], Sequence[Any]], item: Any, *, account: bytes
+    ) -> Any:
+        """Return what `run` makes of an item, once that is durable; of `run`'s items at once it gets those that wait.
+
+        `run` returns a result for each item, in their order, which is that of their accounts; it refuses one by its
+        result, not by an error. It holds its items' accounts' rows in that order before anything else.
+        """
+
     async def copy_to(self, target: Path) -> None:
         """Write a consistent copy to a new file (SQLite). Raises InvalidError where the database has its own tools."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -176,6 +176,7 @@ class PostgresDatabase:
         self._closed = False
         self._lookups = _Batches(self._looked_up)
         self._writes = _Batches(self._written)
+        self._together: dict[Callable[..., Any], _Batches] = {}
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
@@ -195,6 +196,24 @@ class PostgresDatabase:
             return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=False)))
         result: T = await self._writes.done(work, account)
         return result
+
+    async def together(
+        self, run: Callable[[Transaction, Sequence[Any]], Sequence[Any]], item: Any, *, account: bytes
+    ) -> Any:
+        """Have `run` done for the items that wait, in a transaction of theirs."""
+        self._refuse_closed()
+        batches = self._together.get(run)
+        if batches is None:
+            batches = self._together[run] = _Batches(partial(self._run_together, run))
+        return await batches.done(item, account)
+
+    async def _run_together(
+        self, run: Callable[[Transaction, Sequence[Any]], Sequence[Any]], items: list[Any]
+    ) -> list[Any]:
+        def all_of_them(tx: Transaction) -> list[Any]:
+            return list(run(tx, items))
+
+        return await self._in_thread(lambda: self._attempt(partial(_transact, work=all_of_them, snapshot=False)))
 
     async def _looked_up(self, lookups: list[tuple[str, Params]]) -> list[Row | None]:
         return await self._in_thread(lambda: self._attempt(partial(_rows, lookups)))
@@ -219,6 +238,8 @@ class PostgresDatabase:
         self._closed = True
         await self._lookups.finished()
         await self._writes.finished()
+        for batches in self._together.values():
+            await batches.finished()
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self._pool.close)
 

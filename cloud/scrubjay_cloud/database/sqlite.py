@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -123,6 +123,12 @@ class SqliteDatabase:
         """Run `work` in the writer's next transaction; return once it is durable."""
         return await self._group.submit(lambda connection: work(SqliteTransaction(connection)))
 
+    async def together(
+        self, run: Callable[[Transaction, Sequence[Any]], Sequence[Any]], item: Any, *, account: bytes
+    ) -> Any:
+        """Have `run` done for the item; what waits shares the writer's commit anyway."""
+        return (await self.write(lambda tx: run(tx, [item]), account=account))[0]
+
     async def copy_to(self, target: Path) -> None:
         """Write a consistent, compact copy to a new file."""
         self._refuse_closed()
@@ -187,6 +193,12 @@ class InlineSqliteDatabase:
             raise translate(error, self._path) from error
         result: T = outcomes[0][0]
         return result
+
+    async def together(
+        self, run: Callable[[Transaction, Sequence[Any]], Sequence[Any]], item: Any, *, account: bytes
+    ) -> Any:
+        """Have `run` done for the item; what waits shares the writer's commit anyway."""
+        return (await self.write(lambda tx: run(tx, [item]), account=account))[0]
 
     async def copy_to(self, target: Path) -> None:
         """Write a consistent, compact copy to a new file."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 from scrubjay_cloud import materialise
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.lanes.append import Append, answer_to, append_together, is_plain
 from scrubjay_cloud.lanes.store import LogMovedError, Store, locked, store_packs, store_runs, write_back
 from scrubjay_cloud.lanes.validate import PACK, Item, Run, items_of, pack_refusal, push_refusal, repair_refusal, runs_of
 from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import AccountState, Device
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
     UnavailableError,
@@ -55,24 +55,21 @@ async def _stored(
             )
 
         now = service.now()
-        # A work may run twice, and it changes the runs: each time it gets its own.
         runs = checked() if small else await service.offload(checked)
         if not items:
             raise InvalidError("the request holds no object", hint="send at least one")
 
-        def work(
-            tx: Transaction, state: AccountState = state, runs: list[Run] = runs, now: Millis = now
-        ) -> tuple[PushAnswer, int, bool]:
-            mine = [run.copy() for run in runs]
-            account = locked(tx, service, caller.account, state.head)
-            before = replace(account)
-            answer = store(tx, account, items, mine, now)
-            if account != before:
-                write_back(tx, account)
-            return answer, account.gseq, account.gseq != before.gseq
-
+        request = Append(
+            account=caller.account,
+            head=state.head,
+            items=items,
+            runs=runs,
+            now=now,
+            quota=service.settings.quota_bytes,
+            quota_objects=service.policy.quota_objects,
+        )
         try:
-            answer, gseq, moved = await service.database.write(work, account=caller.account)
+            answer, gseq, moved = await _written(service, request, store)
         except LogMovedError as error:
             head = error.head
             continue
@@ -81,6 +78,28 @@ async def _stored(
             await materialise.all_caught_up(service, caller.account, {one.scope for one in answer.results}, state)
         return Answer(record=answer, headers=caller.warnings)
     raise UnavailableError("the account is being changed", hint="try again in a moment")
+
+
+async def _written(service: Service, request: Append, store: Store) -> tuple[PushAnswer, int, bool]:
+    """Store a request; return its answer, the account's last number then, and whether that moved.
+
+    Raises LogMovedError when the account log is not the one that the request was checked against.
+    """
+    if store is store_runs and service.database.dialect == "postgres" and is_plain(request):
+        last: int = await service.database.together(append_together, request, account=request.account)
+        if last:
+            return answer_to(request), last, True
+
+    def work(tx: Transaction) -> tuple[PushAnswer, int, bool]:
+        mine = [run.copy() for run in request.runs]  # a work may run twice, and it changes the runs
+        account = locked(tx, service, request.account, request.head)
+        before = replace(account)
+        answer = store(tx, account, request.items, mine, request.now)
+        if account != before:
+            write_back(tx, account)
+        return answer, account.gseq, account.gseq != before.gseq
+
+    return await service.database.write(work, account=request.account)
 
 
 async def push(service: Service, call: Call) -> Answer:

@@ -23,9 +23,14 @@ class Step:
     sql: str
 
     def statements(self) -> list[str]:
-        """Return its statements: each ends with a semicolon at the end of a line."""
+        """Return its statements: each ends with a semicolon at the end of a line, outside of a function's `$$`."""
         lines = [line for line in self.sql.splitlines() if not line.lstrip().startswith("--")]
-        return [text for part in "\n".join(lines).split(";\n") if (text := part.strip().removesuffix(";"))]
+        statements = [""]
+        for number, part in enumerate("\n".join(lines).split("$$")):
+            pieces = [part] if number % 2 else part.split(";\n")
+            statements[-1] += f"$${part}$$" if number % 2 else pieces[0]
+            statements += pieces[1:]
+        return [text for statement in statements if (text := statement.strip().removesuffix(";"))]
 
 
 @cache

@@ -1,0 +1,1 @@
+-- Nothing to do here: on PostgreSQL this step makes a function; one writer in this process needs none.
