@@ -122,3 +122,41 @@ class DoctorReport:
 
     healthy: bool
     checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupFile:
+    """A file of a host: what stands in it of scrubjay, and what became of it, or would: create, change, delete or keep.
+
+    `diff` is there after a dry run.
+    """
+
+    path: str
+    what: str
+    action: str
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """One host. `installed` is whether it is on this machine, `captures` whether its sessions are taken in.
+
+    `notes` say what was left out and why, `then` what is left for a person to do.
+    """
+
+    host: str
+    title: str
+    installed: bool
+    captures: bool
+    files: tuple[SetupFile, ...]
+    notes: tuple[str, ...] = ()
+    then: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupReport:
+    """What was done to the files of each host, or after a dry run what would be."""
+
+    hosts: tuple[HostReport, ...]
+    removed: bool
+    dry_run: bool

@@ -103,6 +103,12 @@ COMMANDS: dict[str, Command] = {
         Command("models", "list, fetch and choose models", "ModelsResponse", "scrubjay models pull"),
         Command("daemon", "start, stop and watch the daemon", "StatusResponse", "scrubjay daemon start"),
         Command("jobs", "list, run and pause the background jobs", "JobsResponse", "scrubjay jobs history learn"),
+        Command(
+            "setup",
+            "let Claude Code, Codex and other agents remember: hooks, MCP, commands",
+            "SetupReport",
+            "scrubjay setup claude-code --dry-run",
+        ),
         Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
         Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
         Command("stats", "show counts and sizes", "StatsResponse", "scrubjay stats"),

@@ -6,15 +6,38 @@ An area is imported when something of it is shown: what draws on terminals must 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scrubjay.cli.render import agents, conflicts, events, history, hits, layout, memories, state, transfer
+    from scrubjay.cli.render import agents, conflicts, events, history, hits, layout, memories, setup, state, transfer
 else:
     from scrubjay.cli.lazy import LazyModule
 
-    agents, conflicts, events, history, hits, layout, memories, state, transfer = (
+    agents, conflicts, events, history, hits, layout, memories, setup, state, transfer = (
         LazyModule(f"{__name__}.{area}")
-        for area in ("agents", "conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer")
+        for area in (
+            "agents",
+            "conflicts",
+            "events",
+            "history",
+            "hits",
+            "layout",
+            "memories",
+            "setup",
+            "state",
+            "transfer",
+        )
     )
 
 from scrubjay.cli.render import words
 
-__all__ = ["agents", "conflicts", "events", "history", "hits", "layout", "memories", "state", "transfer", "words"]
+__all__ = [
+    "agents",
+    "conflicts",
+    "events",
+    "history",
+    "hits",
+    "layout",
+    "memories",
+    "setup",
+    "state",
+    "transfer",
+    "words",
+]

@@ -1,0 +1,103 @@
+"""`scrubjay setup`: tell other programs of scrubjay, and take that back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from scrubjay import settings as options
+from scrubjay.cli import invocation, render
+from scrubjay.cli.arguments import text
+from scrubjay.cli.output import Output
+from scrubjay.cli.reports import HostReport, SetupFile, SetupReport
+from scrubjay.setup import files, plan, texts
+from scrubjay.setup.hosts import HOSTS
+from scrubjay.setup.this_machine import this_machine
+from scrubjay_shared.errors import InvalidError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable
+
+    from scrubjay.cli.arguments import Parser
+    from scrubjay.settings import Settings
+    from scrubjay.setup.hosts import Host
+    from scrubjay.setup.program import Machine
+
+AGENTS_MD = "agents-md"
+"""What stands in place of a host for the lines of a project's AGENTS.md."""
+
+
+def configure(parser: Parser) -> None:
+    """Take which host is meant, and what to do."""
+    parser.add_argument(
+        "host",
+        nargs="?",
+        type=text,
+        metavar="HOST",
+        help=f"{', '.join(HOSTS)}; {AGENTS_MD} prints lines for a project's AGENTS.md (without it: how each is)",
+    )
+    parser.add_argument("--all", action="store_true", help="every host that is installed")
+    parser.add_argument("--remove", action="store_true", help="take out what setup put in; files get their bytes back")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would change in which file, and change nothing"
+    )
+
+
+def run(line: Namespace) -> None:
+    """Set up one host or all, remove that, or say how they are."""
+    out = Output.of(line)
+    if line.host == AGENTS_MD:
+        out.answer({"text": texts.AGENTS}, lambda: texts.AGENTS.rstrip("\n"))
+        return
+    chosen = invocation.settings_of(line)
+    machine = this_machine(store_options(chosen))
+    hosts = _hosts(line, machine)
+    dry = line.dry_run or (line.host is None and not line.all)
+    reports = tuple(_one(host, machine, chosen, remove=line.remove, dry_run=dry) for host in hosts)
+    report = SetupReport(hosts=reports, removed=line.remove, dry_run=dry)
+    shown = line.dry_run
+    out.answer(report, lambda: render.setup.done(report, diffs=shown))
+
+
+def _hosts(line: Namespace, machine: Machine) -> Iterable[Host]:
+    if line.host is not None and line.all:
+        raise InvalidError("--all means every host", hint="leave out HOST, or --all")
+    if line.host is None:
+        if line.remove and not line.all:
+            raise InvalidError("which host is meant?", hint="scrubjay setup --remove HOST, or --remove --all")
+        return [host for host in HOSTS.values() if not line.all or host.folder(machine).is_dir()]
+    if line.host not in HOSTS:
+        raise InvalidError(f"there is no host {line.host[:60]!r}", hint=f"one of: {', '.join((*HOSTS, AGENTS_MD))}")
+    return [HOSTS[line.host]]
+
+
+def _one(host: Host, machine: Machine, chosen: Settings, *, remove: bool, dry_run: bool) -> HostReport:
+    targets = files.named(host.targets(machine))
+    records = files.Records(chosen.data_dir / "setup", host.name)
+    decide = plan.removal if remove else plan.installation
+    made = decide(targets, files.contents(targets), records.load())
+    if not dry_run:
+        options.ensure_dirs(chosen)
+        files.apply(made, records)
+    return HostReport(
+        host=host.name,
+        title=host.title,
+        installed=host.folder(machine).is_dir(),
+        captures=host.captures,
+        files=tuple(
+            SetupFile(path=str(edit.path), what=edit.what, action=edit.action, diff=edit.diff() if dry_run else "")
+            for edit in made.edits
+        ),
+        notes=made.notes,
+        then="" if remove else host.then,
+    )
+
+
+def store_options(chosen: Settings) -> tuple[str, ...]:
+    """Return what tells the programs that hosts call where the store is; nothing where they find it by themselves.
+
+    Hosts start programs without the environment of the shell in which setup ran.
+    """
+    usual = options.load({}, {name: value for name, value in os.environ.items() if not name.startswith("SCRUBJAY_")})
+    return () if usual.data_dir == chosen.data_dir else ("--data-dir", str(chosen.data_dir))

@@ -1,0 +1,48 @@
+"""What was set up in other programs, or would be."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from scrubjay.cli.render.layout import table_of
+from scrubjay.cli.render.words import clean
+from scrubjay.cli.reports import HostReport, SetupReport
+
+DONE = {"create": "made", "change": "changed", "delete": "deleted", "keep": "as it was"}
+
+
+def done(report: SetupReport, *, diffs: bool) -> RenderableType:
+    """Return what became of each file of each host; with `diffs`, what would change in it."""
+    if not report.hosts:
+        return Text("none of the hosts is installed here; scrubjay setup HOST sets one up all the same")
+    if report.dry_run and not diffs:
+        return _state(report)
+    parts: list[RenderableType] = []
+    for host in report.hosts:
+        parts.append(Text(host.title, style="bold"))
+        for file in host.files:
+            if file.diff:
+                parts.append(Text(clean(file.diff).rstrip("\n")))
+            elif not report.dry_run or file.action != "keep":
+                parts.append(Text(f"  {DONE[file.action]:<9}  {clean(file.path)}  ({file.what})"))
+        if all(file.action == "keep" for file in host.files):
+            parts.append(Text("  nothing to change", style="dim"))
+        parts += [Text(f"  {clean(note)}", style="yellow") for note in host.notes]
+        if host.then and not report.dry_run:
+            parts.append(Text(f"  → {host.then}", style="bold"))
+    return Group(*parts)
+
+
+def _state(report: SetupReport) -> RenderableType:
+    table = table_of("host", "installed", "set up", "what it gets")
+    for host in report.hosts:
+        gets = "capture, context, MCP" if host.captures else "MCP"
+        table.add_row(host.host, "yes" if host.installed else "", state(host), gets)
+    return table
+
+
+def state(host: HostReport) -> str:
+    """Return how far a host is set up, from what setting it up would do."""
+    actions = {file.action for file in host.files}
+    return "yes" if actions == {"keep"} else "not all of it" if "keep" in actions else ""

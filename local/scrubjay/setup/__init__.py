@@ -1,0 +1,1 @@
+"""How other programs are told of scrubjay: what their settings must say, added to what is there and taken out again."""

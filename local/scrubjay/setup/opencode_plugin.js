@@ -1,0 +1,112 @@
+// scrubjay setup: written by `scrubjay setup opencode`, taken away by `scrubjay setup --remove opencode`.
+// Hands what happens in a session to scrubjay-hook, and its answer to the model. OpenCode 1.x calls default.server, 2.x
+// default.setup, and 1.18 both: the flag keeps everything from being taken in twice. A hook that throws fails the person's
+// turn, so nothing here does; scrubjay-hook answers within its time limit or is ended.
+import { spawn } from "node:child_process"
+
+const HOOK = __HOOK__
+const LIMIT_MS = 5000
+const OWN = /^(mcp__)?scrubjay[_-]/
+
+const call = (words, payload) =>
+  new Promise((resolve) => {
+    try {
+      const child = spawn(HOOK[0], [...HOOK.slice(1), ...words], { stdio: ["pipe", "pipe", "ignore"], windowsHide: true })
+      const timer = setTimeout(() => child.kill(), LIMIT_MS)
+      const chunks = []
+      const done = () => {
+        clearTimeout(timer)
+        resolve(Buffer.concat(chunks).toString("utf8"))
+      }
+      child.on("error", done)
+      child.on("close", done)
+      child.stdin.on("error", () => {})
+      child.stdout.on("data", (chunk) => chunks.push(chunk))
+      child.stdin.end(JSON.stringify(payload))
+    } catch {
+      resolve("")
+    }
+  })
+
+const textOf = (printed) => {
+  const text = printed.trim()
+  if (!text.startsWith("{")) return text
+  try {
+    const answer = JSON.parse(text)
+    return answer.additionalContext ?? answer.hookSpecificOutput?.additionalContext ?? ""
+  } catch {
+    return ""
+  }
+}
+
+const hooksIn = (directory) => {
+  const contexts = new Map() // by session: what its next request is to be given
+  let queue = Promise.resolve() // events arrive in the order in which they happened
+  const capture = (event, payload) => (queue = queue.then(() => call(["opencode", event], { ...payload, directory })))
+  const inject = (event, session, payload) =>
+    (queue = queue.then(async () => {
+      const text = textOf(await call(["inject", "opencode", event], { ...payload, directory }))
+      if (text) contexts.set(session, [...(contexts.get(session) ?? []), text])
+    }))
+  return {
+    event: async ({ event }) => {
+      const session = event.properties?.sessionID ?? event.properties?.info?.id
+      if (event.type === "session.created" && !event.properties?.info?.parentID) await inject(event.type, session, event.properties)
+      else if (/^session\.(idle|compacted|deleted)$/.test(event.type)) await capture(event.type, event.properties)
+    },
+    "chat.message": async (input, output) => {
+      await inject("chat.message", input.sessionID, { input, output })
+    },
+    "tool.execute.after": async (input, output) => {
+      if (!OWN.test(input.tool)) await capture("tool.execute.after", { input, output })
+    },
+    "experimental.text.complete": async (input, output) => {
+      await capture("text.complete", { input, output })
+    },
+    "experimental.chat.system.transform": async (input, output) => {
+      await queue
+      for (const text of contexts.get(input?.sessionID) ?? []) output.system.push(text)
+    },
+    dispose: async () => {
+      await queue
+    },
+  }
+}
+
+let used = "" // which of the two interfaces this process speaks
+
+const server = async ({ directory }) => {
+  if (used === "setup") return {}
+  used = "server"
+  return hooksIn(directory)
+}
+
+const setup = async (ctx) => {
+  await new Promise((resolve) => setTimeout(resolve, 0)) // where both are called, server is the one that is used
+  if (used || !ctx?.session?.hook) return
+  used = "setup"
+  const hooks = hooksIn(ctx.directory ?? process.cwd())
+  const quietly = (work) => async (e) => {
+    try {
+      await work(e)
+    } catch {}
+  }
+  await Promise.allSettled([
+    ctx.session.hook(
+      "prompt",
+      quietly((e) =>
+        hooks["chat.message"](
+          { sessionID: e.sessionID },
+          { message: { id: e.messageID, role: "user", sessionID: e.sessionID }, parts: [{ type: "text", text: String(e.prompt?.text ?? e.prompt) }] },
+        ),
+      ),
+    ),
+    ctx.session.hook("context", quietly((e) => hooks["experimental.chat.system.transform"](e, e))),
+    ctx.tool?.hook?.(
+      "execute.after",
+      quietly((e) => hooks["tool.execute.after"]({ tool: e.tool, sessionID: e.sessionID, callID: e.id, args: e.input }, { output: e.result ?? e.error })),
+    ),
+  ])
+}
+
+export default { id: "scrubjay", server, setup }
