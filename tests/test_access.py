@@ -94,6 +94,8 @@ ROWS: dict[str, Row] = {
     "recall": Row(lambda _: api.RecallRequest(query="zebra", kinds=("memory",), limit=50), "survey"),
     "events": Row(lambda _: api.EventsRequest(), "survey"),
     "sessions": Row(lambda _: NOTHING, "survey"),
+    "compact": Row(lambda _: api.CompactRequest(session_id="other session"), "session"),
+    "replay": Row(lambda _: api.ReplayRequest(session_id="other session"), "session"),
     "agents": Row(lambda _: api.AgentsRequest(), "open"),
     "agent_activity": Row(lambda _: api.ActivityRequest(), "open"),
     "conflicts": Row(lambda _: api.ConflictsRequest(), "open"),
@@ -233,6 +235,8 @@ def expected(name: str, who: str, whose: str) -> str:
         return "denied"
     if who == "person" or effect in {"survey", "open"}:
         return "done"
+    if effect == "session":  # another's: to one that has a session, it is another's; to the rest it is not there
+        return "denied" if name == "compact" and who == "agent" else "missing"
     if whose not in SEEN[who]:
         return "missing"
     guarded = whose == "an identity line" or (effect == "change" and whose == "the person's")

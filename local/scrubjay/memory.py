@@ -411,6 +411,19 @@ class Memory:
         answer: api.EventsResponse = self.call("events", request)
         return answer
 
+    def compact(self, session_id: str, *, upto: str | None = None) -> api.CompactResponse:
+        """Put a session up to an event, or all of it, into an archive, and mark the place. Nothing is lost."""
+        answer: api.CompactResponse = self.call("compact", api.CompactRequest(session_id=session_id, upto=upto))
+        return answer
+
+    def replay(
+        self, session_id: str, *, archive: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> api.ReplayResponse:
+        """Return a session's history from its latest marker on; or the events that one of its archives stands for."""
+        request = api.ReplayRequest(session_id=session_id, archive=archive, limit=limit, cursor=cursor)
+        answer: api.ReplayResponse = self.call("replay", request)
+        return answer
+
     def agents(self) -> tuple[api.Agent, ...]:
         """Return the agents that events came from, the one that was there last first."""
         answer: api.AgentsResponse = self.call(

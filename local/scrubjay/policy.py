@@ -227,6 +227,19 @@ class SupersessionPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """How much of a session its archive quotes: about 1,500 tokens, what a host's own summary has."""
+
+    asked: int = 16  # prompts, those with most detail
+    asked_chars: int = 200  # of a prompt: its first sentence
+    settled: int = 16  # decisions, facts and wishes that were distilled
+    last: int = 3  # the last turns: where the work stood
+    last_chars: int = 300  # of each of them
+    salience: float = 0.5  # of an archive: what it quotes is remembered by itself, and comes before it
+    tries: int = 3  # when somebody forgets in between what was read: twice in a row is chance, more is not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedactPolicy:
     """When a run of characters is a secret. Bits are Shannon's, per character, over the run's own frequencies.
 
@@ -340,6 +353,7 @@ class MemoryPolicy:
     recall: RecallPolicy = RecallPolicy()
     distill: DistillPolicy = DistillPolicy()
     supersession: SupersessionPolicy = SupersessionPolicy()
+    compaction: CompactionPolicy = CompactionPolicy()
     redact: RedactPolicy = RedactPolicy()
     limits: LimitPolicy = LimitPolicy()
     daemon: DaemonPolicy = DaemonPolicy()

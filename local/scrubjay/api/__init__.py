@@ -16,6 +16,12 @@ from scrubjay.api.agents import (
     AgentsResponse,
     Bucket,
 )
+from scrubjay.api.compaction import (
+    CompactRequest,
+    CompactResponse,
+    ReplayRequest,
+    ReplayResponse,
+)
 from scrubjay.api.context import (
     ContextRequest,
     ContextResponse,
@@ -114,6 +120,8 @@ __all__ = [
     "Cause",
     "CausedChange",
     "Change",
+    "CompactRequest",
+    "CompactResponse",
     "Conflict",
     "ConflictsRequest",
     "ConflictsResponse",
@@ -160,6 +168,8 @@ __all__ = [
     "RecallResponse",
     "RefRequest",
     "RenameRequest",
+    "ReplayRequest",
+    "ReplayResponse",
     "ResolveRequest",
     "SessionsResponse",
     "SettleRequest",

@@ -73,6 +73,18 @@ OPERATIONS: dict[str, Operation] = _named(
             name="sessions", request=api.Nothing, response=api.SessionsResponse, summary="All sessions, newest first."
         ),
         Operation(
+            name="compact",
+            request=api.CompactRequest,
+            response=api.CompactResponse,
+            summary="Compact a session up to an event: an archive stands for what came before, a marker says so.",
+        ),
+        Operation(
+            name="replay",
+            request=api.ReplayRequest,
+            response=api.ReplayResponse,
+            summary="A session's history from its latest marker on, or what one of its archives stands for.",
+        ),
+        Operation(
             name="agents",
             request=api.AgentsRequest,
             response=api.AgentsResponse,

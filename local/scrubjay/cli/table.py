@@ -78,6 +78,18 @@ COMMANDS: dict[str, Command] = {
         Command("events", "page through what was said", "EventsResponse", "scrubjay events --since today"),
         Command("sessions", "list the sessions", "SessionsResponse", "scrubjay sessions"),
         Command(
+            "compact",
+            "put the beginning of a session into an archive",
+            "CompactResponse",
+            "scrubjay compact 5f0c1c1e-6a0e-4b0c",
+        ),
+        Command(
+            "replay",
+            "show a session from its latest compaction on",
+            "ReplayResponse",
+            "scrubjay replay 5f0c1c1e-6a0e-4b0c",
+        ),
+        Command(
             "agents",
             "list the agents, and what they did on which days",
             "AgentsResponse",

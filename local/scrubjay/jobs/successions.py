@@ -17,7 +17,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Layer, Memory
+from scrubjay_shared.records import Kind, Layer, Memory
 from scrubjay_shared.text import analyse, fts_query
 
 MAY_SUPERSEDE = "may_supersede"
@@ -65,6 +65,7 @@ async def candidates_of(store: Store, content: str, policy: MemoryPolicy) -> lis
 def _replaceable(memory: Memory) -> bool:
     return (
         memory.superseded_by is None
+        and memory.kind is not Kind.ARCHIVE
         and memory.archived_at is None
         and memory.layer not in {Layer.IDENTITY, Layer.ACTIVE}
     )

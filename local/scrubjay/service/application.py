@@ -23,6 +23,7 @@ import numpy as np
 from scrubjay import api
 from scrubjay.api.access import EVERYTHING
 from scrubjay.api.caller import Caller
+from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.maintain import Maintain
@@ -37,6 +38,7 @@ from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
 from scrubjay.service.background import Background
+from scrubjay.service.compaction import Compaction
 from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
@@ -94,9 +96,15 @@ class Application:
             on_memories=lambda: self.on_work("embed"),
         )
         self.embed = Embed(self._models, policy.work, stopping)
+        self.compact = Compact(
+            store,
+            policy.work,
+            stopping,
+            compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
+        )
         self.recall_counts = RecallCounts(store, policy.work)
         self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
-        jobs = Jobs((self.distill, self.embed, self.recall_counts, self.maintain))
+        jobs = Jobs((self.distill, self.compact, self.embed, self.recall_counts, self.maintain))
         self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
@@ -134,6 +142,7 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
+        self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
         undo = Undo(store, policy, wake=self._wake, now=now)
@@ -164,6 +173,8 @@ class Application:
                 "ingest": self._events.ingest,
                 "events": self._events.events,
                 "sessions": self._events.sessions,
+                "compact": self._compaction.compact,
+                "replay": self._compaction.replay,
                 "agents": agents.agents,
                 "agent_activity": agents.activity,
                 "add": self._memories.add,
@@ -302,6 +313,7 @@ class Application:
         if request.timeout_ms > 0:
             try:
                 async with asyncio.timeout(request.timeout_ms / 1000):
+                    await self.compact.run()
                     await self.distill.run()
                     await self.embed.run()
             except TimeoutError:

@@ -19,7 +19,7 @@ from scrubjay.service.threads import SMALL_CHARS, off_loop
 from scrubjay.store import Cause, EventFilter, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
-from scrubjay_shared.records import Event, EventDraft
+from scrubjay_shared.records import Event, EventDraft, EventType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +105,8 @@ class Events:
         else:
             ids, accepted = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
         if accepted:
+            if any(event is not None and event.type is EventType.COMPACTION for event in wanted):
+                self._wake("compact")
             self._wake("learn")
             self._wake("embed")
         return api.IngestResponse(

@@ -12,6 +12,7 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
+from scrubjay.service import archive_words
 from scrubjay.service.references import References
 from scrubjay.store import Store, Transaction, copies
 from scrubjay_shared.errors import UnavailableError
@@ -88,26 +89,34 @@ def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.Forget
     gone = [memory_id]
     passages = tx.queries.grips.passages(tx.queries.grips.of_memory(memory_id))
     tx.forget.memory(memory_id)
+    quoting: dict[str, None] = {}
     for event_id, spans in passages.items():
         for grip in tx.queries.grips.over(event_id, spans):
             tx.forget.grip(grip)
-            if not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+            if tx.queries.memories.is_archive(grip.memory_id):
+                quoting[grip.memory_id] = None
+            elif not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
                 tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
         tx.forget.passages(event_id, spans)
+    archive_words.rewrite(tx, quoting)
     return _forgotten(tx, gone, sources=sum(len(spans) for spans in passages.values()))
 
 
 def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetResponse:
     """Forget whole events, the grips on them, and the memories that rest on them alone."""
     gone: list[str] = []
+    quoting: dict[str, None] = {}
     for event_id in event_ids:
         for grip in tx.queries.grips.over(event_id, None):
             tx.forget.grip(grip)
-            if not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+            if tx.queries.memories.is_archive(grip.memory_id):
+                quoting[grip.memory_id] = None
+            elif not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
                 tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
         tx.forget.event(event_id)
+    archive_words.rewrite(tx, quoting)
     return _forgotten(tx, gone, events=event_ids)
 
 

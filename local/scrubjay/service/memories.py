@@ -23,9 +23,9 @@ from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Cause, MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.errors import ConflictError, InvalidError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Memory, MemoryDraft, content_hash
+from scrubjay_shared.records import Kind, Memory, MemoryDraft, content_hash
 
 CLEARED = {
     "topic": Field.TOPIC,
@@ -170,6 +170,11 @@ class Memories:
         def work(tx: Transaction) -> None:
             shown = tx.queries.memories.get(memory_id)
             access.check_change(caller, shown)
+            if shown.kind is Kind.ARCHIVE and Field.CONTENT in fields:
+                raise ConflictError(
+                    f"memory {memory_id} is an archive, and archives are not rewritten",
+                    hint="scrubjay add keeps another note; scrubjay forget erases words from an archive too",
+                )
             if request.layer is not None:
                 intake.check_layer(request.layer, shown.trust)
             _check_lifespan(tx, write)

@@ -6,14 +6,27 @@ An area is imported when something of it is shown: what draws on terminals must 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scrubjay.cli.render import agents, conflicts, events, history, hits, layout, memories, setup, state, transfer
+    from scrubjay.cli.render import (
+        agents,
+        compaction,
+        conflicts,
+        events,
+        history,
+        hits,
+        layout,
+        memories,
+        setup,
+        state,
+        transfer,
+    )
 else:
     from scrubjay.cli.lazy import LazyModule
 
-    agents, conflicts, events, history, hits, layout, memories, setup, state, transfer = (
+    agents, compaction, conflicts, events, history, hits, layout, memories, setup, state, transfer = (
         LazyModule(f"{__name__}.{area}")
         for area in (
             "agents",
+            "compaction",
             "conflicts",
             "events",
             "history",
@@ -30,6 +43,7 @@ from scrubjay.cli.render import words
 
 __all__ = [
     "agents",
+    "compaction",
     "conflicts",
     "events",
     "history",

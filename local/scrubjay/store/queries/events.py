@@ -9,7 +9,7 @@ from scrubjay.store import rows, sqlite
 from scrubjay.store.queries.pages import within
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Event, Session
+from scrubjay_shared.records import Event, EventType, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,7 @@ class EventFilter:
     """Which events a page holds: all conditions that are given. Times in UTC milliseconds, `until` excluded.
 
     Of a project, the events that belong to no project are among them, and those of the asking session, `own_session`.
+    `after` and `upto` are places in a session (time, seq, id), the first excluded; `without` are ids to leave out.
     """
 
     session_id: str | None = None
@@ -24,6 +25,10 @@ class EventFilter:
     own_session: str | None = None
     since: Millis | None = None
     until: Millis | None = None
+    types: tuple[EventType, ...] = ()
+    after: tuple[int, int, str] | None = None
+    upto: tuple[int, int, str] | None = None
+    without: tuple[str, ...] = ()
 
     def clause(self) -> tuple[str, list[object]]:
         """Return the condition over the columns of `event`, and its values."""
@@ -34,6 +39,16 @@ class EventFilter:
         if self.project is not None or self.own_session is not None:
             clauses.append("(project = ? or project is null or session_id = ?)")
             values += [self.project, self.own_session]
+        if self.types:
+            clauses.append("type in (select value from json_each(?))")
+            values.append(rows.array(type_.value for type_ in self.types))
+        for sql, place in (("(ts, seq, id) > (?, ?, ?)", self.after), ("(ts, seq, id) <= (?, ?, ?)", self.upto)):
+            if place is not None:
+                clauses.append(sql)
+                values += place
+        if self.without:
+            clauses.append("id not in (select value from json_each(?))")
+            values.append(rows.array(self.without))
         return " and ".join(clauses) or "1", values
 
 

@@ -215,6 +215,10 @@ class MemoryQueries:
         """Say whether a memory was distilled, and so rests on its grips."""
         return bool(self._fetch("select 1 from memory where id = ? and kind = 'observation'", (memory_id,)))
 
+    def is_archive(self, memory_id: str) -> bool:
+        """Say whether a memory stands for a compacted part of a session, and quotes it by its grips."""
+        return bool(self._fetch("select 1 from memory where id = ? and kind = 'archive'", (memory_id,)))
+
     def successor(self, memory_id: str) -> str | None:
         """Return the id of what took a memory's place, None when nothing did or there is no such memory."""
         found = self._fetch("select superseded_by from memory where id = ?", (memory_id,))

@@ -6,6 +6,7 @@ from typing import Any
 
 from scrubjay.store.queries.agents import AgentQueries
 from scrubjay.store.queries.causes import CauseQueries
+from scrubjay.store.queries.compactions import CompactionQueries
 from scrubjay.store.queries.conflicts import ConflictQueries
 from scrubjay.store.queries.digests import DigestQueries
 from scrubjay.store.queries.documents import DocumentQueries
@@ -28,6 +29,7 @@ class Queries:
         """Return the rows of any query. For parts of the store, and for tests that look into its tables."""
         self.events = EventQueries(fetch)
         self.agents = AgentQueries(fetch)
+        self.compactions = CompactionQueries(fetch)
         self.memories = MemoryQueries(fetch)
         self.names = NameQueries(fetch)
         self.grips = GripQueries(fetch)

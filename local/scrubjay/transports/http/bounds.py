@@ -68,6 +68,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "JobRunsRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
         "ActivityRequest": period,
+        "ReplayRequest": page,
         "EventsRequest": page | period,
         "RecallRequest": asked
         | {

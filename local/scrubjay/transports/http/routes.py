@@ -27,6 +27,8 @@ ROUTES: tuple[Route, ...] = (
     Route("ingest", "POST", "/v1/events", status=202),
     Route("events", "GET", "/v1/events"),
     Route("sessions", "GET", "/v1/sessions"),
+    Route("compact", "POST", "/v1/sessions/{session_id}/compact"),
+    Route("replay", "GET", "/v1/sessions/{session_id}/replay"),
     Route("agents", "GET", "/v1/agents"),
     Route("agent_activity", "GET", "/v1/agents/activity"),
     Route("add", "POST", "/v1/memories", status=201),
