@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
+HOOK_DOOR_NAME = "hook_door"
+"""The file of the data folder by which the daemon says how hooks reach it: a token of their own, the socket's path,
+host, port and instance, a line each. It is written at every start with a new token, and is its owner's alone."""
+
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would slow every start
 if TYPE_CHECKING:
     from collections.abc import Mapping

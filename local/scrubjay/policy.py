@@ -326,6 +326,7 @@ class WorkPolicy:
     import_batch: int = 500  # drafts of a file stored in one transaction
     gather_ms: int = 500  # from new work to the job that does it: a turn's events come within this, and nobody waits
     sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
+    spool_seconds: int = 5  # how often the spool is looked at: 20 microseconds each, and a file is stored within it
     maintain_seconds: int = 3_600  # how often the file is looked after
     history: int = 50  # runs of a job that are kept: some days of quiet use, half a minute of a large import
     count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour: sync sends that log

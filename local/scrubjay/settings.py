@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrubjay.folders import xdg
+from scrubjay.folders import HOOK_DOOR_NAME, xdg
 from scrubjay.model_choice import Origin
 from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
@@ -78,6 +78,11 @@ class Settings:
     def agent_token_path(self) -> Path:
         """The file with the bearer token of agents, mode 0600."""
         return self.data_dir / "agent_token"
+
+    @property
+    def hook_door_path(self) -> Path:
+        """The file with the token of hooks and the daemon's address, mode 0600. Who sends it is an agent's host."""
+        return self.data_dir / HOOK_DOOR_NAME
 
     @property
     def log_path(self) -> Path:

@@ -54,6 +54,7 @@ from scrubjay.api.learn import (
     LearnResponse,
     Verdict,
 )
+from scrubjay.api.hooks import HookRequest, HookResponse
 from scrubjay.api.memories import (
     AliasRequest,
     Entry,
@@ -136,6 +137,8 @@ __all__ = [
     "HistoryRequest",
     "HistoryResponse",
     "Hit",
+    "HookRequest",
+    "HookResponse",
     "ImportRequest",
     "ImportResponse",
     "IngestRequest",

@@ -29,6 +29,7 @@ TRUST_CEILING: Mapping[Principal, Trust] = {
     Principal.PERSON: Trust.USER,
     Principal.AGENT: Trust.AGENT,
     Principal.IMPORTER: Trust.IMPORT,
+    Principal.HOST: Trust.USER,
 }
 """The most that can be believed of what a principal writes, whatever that says of itself.
 

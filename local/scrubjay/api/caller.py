@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class Principal(StrEnum):
-    """On whose behalf something is said: the person, an agent of theirs, or a file that is read.
+    """On whose behalf something is said: the person, an agent of theirs, a file that is read, or an agent's host.
+
+    A host reports what passes between the person and an agent: each of its events is trusted by who speaks in it.
 
     Jobs and sync say nothing of their own, so they are no principals: see `access.TRUST_CEILING`.
     """
@@ -15,6 +17,7 @@ class Principal(StrEnum):
     PERSON = "person"
     AGENT = "agent"
     IMPORTER = "importer"
+    HOST = "host"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,9 @@ class Caller:
 
 PERSON = Caller(principal=Principal.PERSON)
 """The person at the keyboard, who sees and may do everything."""
+
+HOST = Caller(principal=Principal.HOST)
+"""What runs an agent, and reports by hooks what happens there. It may call that one operation."""
 
 IMPORTER = Caller(principal=Principal.IMPORTER)
 """A file that is read: what it says of itself is believed no more than an import."""

@@ -31,6 +31,7 @@ class Transport(StrEnum):
 
 
 PERSON_ONLY = frozenset({Principal.PERSON})
+HOSTS_TOO = frozenset({Principal.PERSON, Principal.HOST})
 EVERYONE = frozenset({Principal.PERSON, Principal.AGENT})
 EVERYWHERE = frozenset(Transport)
 
@@ -62,6 +63,13 @@ OPERATIONS: dict[str, Operation] = _named(
             request=api.IngestRequest,
             response=api.IngestResponse,
             summary="Append events; durable when answered, learned from in the background.",
+        ),
+        Operation(
+            name="hook",
+            request=api.HookRequest,
+            response=api.HookResponse,
+            summary="Store what an agent's host reports, and answer with what the agent is to be handed.",
+            principals=HOSTS_TOO,
         ),
         Operation(
             name="events",

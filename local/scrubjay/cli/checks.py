@@ -300,7 +300,7 @@ def version_of_daemon(chosen: Settings) -> Iterator[Check]:
 
 def token(chosen: Settings) -> Iterator[Check]:
     """Look at who can read the tokens that the daemon lets in."""
-    paths = [path for path in (chosen.token_path, chosen.agent_token_path) if path.exists()]
+    paths = [path for path in (chosen.token_path, chosen.agent_token_path, chosen.hook_door_path) if path.exists()]
     open_ones = [(path, mode) for path in paths if (mode := open_to_others(path))]
     for path, mode in open_ones:
         yield fail("token", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")

@@ -31,6 +31,7 @@ import uvicorn
 from scrubjay import settings as options
 from scrubjay.daemon import control
 from scrubjay.daemon.watch import Change, Watch
+from scrubjay.folders import HOOK_DOOR_NAME
 from scrubjay.plugins import Plugins
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.application import Application
@@ -103,6 +104,7 @@ async def _serve(
             _log_to_file(settings, policy, foreground=foreground)
             token = _token(settings.token_path)
             agent_token = _token(settings.agent_token_path)
+            hook_token = secrets.token_urlsafe(TOKEN_BYTES)
             warnings: list[str] = []
             tcp = undo.enter_context(contextlib.closing(_tcp_socket(settings, warnings)))
             listeners = [tcp]
@@ -131,6 +133,7 @@ async def _serve(
                 service,
                 token=token,
                 agent_token=agent_token,
+                hook_token=hook_token,
                 version=record.version,
                 instance=record.instance,
                 policy=policy,
@@ -141,7 +144,7 @@ async def _serve(
 
             async def until_stopped() -> None:
                 nonlocal change
-                _publish(settings.data_dir, record)
+                _publish(settings.data_dir, record, hook_token)
                 log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
                 # Requests are answered from here on. What works by itself is loaded and started after that.
                 await service.scheduler.start()
@@ -400,7 +403,9 @@ def _remove_own(path: Path, was: tuple[int, int] | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def _publish(data_dir: Path, record: Running) -> None:
+def _publish(data_dir: Path, record: Running, hook_token: str) -> None:
+    door = (hook_token, record.socket or "", record.host, str(record.port), record.instance)
+    private_files.write(data_dir / HOOK_DOOR_NAME, "\n".join(door).encode())
     private_files.write(data_dir / RECORD_NAME, record.encoded())
 
 
@@ -409,6 +414,7 @@ def _withdraw(data_dir: Path, record: Running) -> None:
     found = Running.of(data_dir)
     if found is not None and found.instance == record.instance:
         (data_dir / RECORD_NAME).unlink(missing_ok=True)
+        (data_dir / HOOK_DOOR_NAME).unlink(missing_ok=True)
 
 
 def _log_to_file(settings: Settings, policy: MemoryPolicy, *, foreground: bool) -> None:

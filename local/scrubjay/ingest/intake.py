@@ -43,12 +43,13 @@ from scrubjay_shared.records import (
 
 
 class Source(StrEnum):
-    """The way by which a draft came: the person's own act, an agent, a file that is read, or one that is restored."""
+    """The way by which a draft came: the person's own act, an agent, a file, one that is restored, or a host's hook."""
 
     PERSON = "person"
     AGENT = "agent"
     IMPORT = "import"
     RESTORE = "restore"
+    HOST = "host"
 
 
 TRUST_FROM: dict[Source, Trust] = {
@@ -56,6 +57,7 @@ TRUST_FROM: dict[Source, Trust] = {
     Source.AGENT: TRUST_CEILING[Principal.AGENT],
     Source.IMPORT: TRUST_CEILING[Principal.IMPORTER],
     Source.RESTORE: TRUST_CEILING[Principal.PERSON],
+    Source.HOST: TRUST_CEILING[Principal.HOST],
 }
 """The most that can be believed of what came by a way, whatever it says of itself."""
 
@@ -64,6 +66,8 @@ def source_of(caller: Caller) -> Source:
     """Return the way by which the drafts of a caller come."""
     if caller.principal is Principal.AGENT:
         return Source.AGENT
+    if caller.principal is Principal.HOST:
+        return Source.HOST
     return Source.IMPORT if caller.principal is Principal.IMPORTER else Source.PERSON
 
 

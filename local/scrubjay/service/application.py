@@ -30,6 +30,7 @@ from scrubjay.jobs.maintain import Maintain
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
+from scrubjay.jobs.spool import Spool
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
 from scrubjay.models.runtime import Models
@@ -45,6 +46,7 @@ from scrubjay.service.events import Events
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handlers import Handlers
 from scrubjay.service.history import History
+from scrubjay.service.hooks import Hooks
 from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.learning import Learning
@@ -104,7 +106,8 @@ class Application:
         )
         self.recall_counts = RecallCounts(store, policy.work)
         self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
-        jobs = Jobs((self.distill, self.compact, self.embed, self.recall_counts, self.maintain))
+        spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
+        jobs = Jobs((self.distill, self.compact, self.embed, self.recall_counts, self.maintain, spool))
         self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
@@ -116,6 +119,7 @@ class Application:
         store, policy, now = self.store, self.policy, self._now
         self._references = References(store, lambda: self._maintainer.index)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
+        self._hooks = Hooks(policy, events=self._events, folder=store.path.parent, now=now)
         self._memories = Memories(
             store, policy, models=self._models, references=self._references, wake=self._wake, now=now
         )
@@ -171,6 +175,7 @@ class Application:
         self.handlers = Handlers(
             {
                 "ingest": self._events.ingest,
+                "hook": self._hooks.hook,
                 "events": self._events.events,
                 "sessions": self._events.sessions,
                 "compact": self._compaction.compact,
@@ -284,7 +289,7 @@ class Application:
             threads=settings.threads,
         )
         sockets = () if settings.socket is None else (settings.socket,)
-        tokens = (settings.token_path, settings.agent_token_path)
+        tokens = (settings.token_path, settings.agent_token_path, settings.hook_door_path)
         service.archives.ours = (settings.config_path, settings.log_path, *tokens, *sockets)
         return service
 

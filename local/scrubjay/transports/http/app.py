@@ -42,6 +42,7 @@ def create_app(
     *,
     token: str,
     agent_token: str,
+    hook_token: str,
     version: str,
     instance: str = "",
     policy: MemoryPolicy = DEFAULT,
@@ -49,7 +50,8 @@ def create_app(
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
-    Whoever sends `token` is the person, whoever sends `agent_token` an agent. `instance` names this run to clients,
+    Whoever sends `token` is the person, whoever sends `agent_token` an agent, whoever sends
+    `hook_token` an agent's host. `instance` names this run to clients,
     `plugins` run the operations of other packages. `app.state.ready` is what /readyz tells, unless the store stopped
     writing; the caller takes it back when it begins to stop.
     """
@@ -78,7 +80,7 @@ def create_app(
             Route("/openapi.json", openapi),
         ],
         middleware=[
-            Middleware(Guard, token=token, agent_token=agent_token, version=version),
+            Middleware(Guard, token=token, agent_token=agent_token, hook_token=hook_token, version=version),
             Middleware(FixedPaths, endpoints=endpoints),
         ],
         exception_handlers={HTTPException: partial(_no_route, version)},

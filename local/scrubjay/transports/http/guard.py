@@ -4,7 +4,8 @@ A local API is reachable by every program and every web page on the machine. So:
 two probes, a Host header that names this daemon (a page whose domain was rebound to 127.0.0.1 still sends its own
 name), no foreign Origin, no CORS. The token is asked for on the Unix socket too, although its mode (0600) already
 keeps others out: sockets get mounted into containers and forwarded over ssh, and one rule for both cannot drift.
-There are two tokens: one makes the caller the person, the other an agent, bound to what its headers name.
+There are three tokens: one makes the caller the person, one an agent, bound to what its headers name, and one an
+agent's host, which reports what happens and may do nothing else.
 The probes answer without it, because they tell nothing and a client must know whom it greets before it sends its token.
 """
 
@@ -21,7 +22,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
 from scrubjay import tracebacks
-from scrubjay.api.caller import PERSON, Caller, Principal
+from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.transports.client import AGENT_HEADER, PROJECT_HEADER, SESSION_HEADER, skew
 from scrubjay.transports.http.decoding import UnknownFieldError
 from scrubjay.transports.http.problem import problem
@@ -52,12 +53,13 @@ log = logging.getLogger(__name__)
 class Guard:
     """ASGI middleware: admits a request or refuses it, gives it an id, and turns every failure into a problem."""
 
-    def __init__(self, app: ASGIApp, *, token: str, agent_token: str, version: str) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, agent_token: str, hook_token: str, version: str) -> None:
         self._app = app
         self._version = version
         self._bearers = (
             (f"bearer {token}".encode(), Principal.PERSON),
             (f"bearer {agent_token}".encode(), Principal.AGENT),
+            (f"bearer {hook_token}".encode(), Principal.HOST),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,7 +132,7 @@ class Guard:
         given = headers.get("authorization", "")
         scheme, _, credentials = given.partition(" ")
         bearer = f"{scheme.lower()} {credentials.strip()}".encode()
-        # Both are compared always: how long it takes tells nothing.
+        # All are compared always: how long it takes tells nothing.
         found = [principal for ours, principal in self._bearers if hmac.compare_digest(bearer, ours)]
         if not found:
             raise UnauthenticatedError(
@@ -139,6 +141,8 @@ class Guard:
             )
         if found[0] is Principal.PERSON:
             return PERSON
+        if found[0] is Principal.HOST:
+            return HOST
         return Caller(
             principal=Principal.AGENT,
             agent=_of_header(headers, AGENT_HEADER),

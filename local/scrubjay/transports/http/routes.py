@@ -25,6 +25,7 @@ class Route(NamedTuple):
 
 ROUTES: tuple[Route, ...] = (
     Route("ingest", "POST", "/v1/events", status=202),
+    Route("hook", "POST", "/v1/hooks/{host}"),
     Route("events", "GET", "/v1/events"),
     Route("sessions", "GET", "/v1/sessions"),
     Route("compact", "POST", "/v1/sessions/{session_id}/compact"),
