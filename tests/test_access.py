@@ -80,6 +80,7 @@ def anew(text: str) -> str:
 
 _numbers = itertools.count()
 NOTHING = api.Nothing()
+HOOK = b'{"session_id": "own session", "turn_id": "1", "last_assistant_message": "It runs."}'
 ROWS: dict[str, Row] = {
     # On one memory.
     "get": Row(lambda ref: api.RefRequest(ref=ref), "read"),
@@ -103,6 +104,9 @@ ROWS: dict[str, Row] = {
     # What is added belongs to who adds it.
     "add": Row(lambda _: MemoryDraft(content=anew("a note")), "open"),
     "ingest": Row(lambda _: api.IngestRequest(events=(event(anew("said"), None, "own session"),)), "open"),
+    "hook": Row(
+        lambda _: api.HookRequest(host="codex", data=HOOK, event="Stop"), "person"
+    ),  # and the host's: test_hooks
     # How the store is.
     "stats": Row(lambda _: NOTHING, "open"),
     "status": Row(lambda _: NOTHING, "open"),

@@ -46,6 +46,7 @@ from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, Sc
 
 TOKEN = "t" * 43
 AGENT_TOKEN = "agent-" + TOKEN
+HOOK_TOKEN = "hook-" + TOKEN
 SMALL = MemoryPolicy(limits=LimitPolicy(max_body_bytes=100_000))
 HOST = "127.0.0.1:7377"
 
@@ -80,7 +81,13 @@ def opened_client(folder: Path, warnings: Iterable[str] = (), **changes: Any) ->
 
         service.warnings.append(current_warnings)
         late.app = create_app(
-            service, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3", instance="this-run", **changes
+            service,
+            token=TOKEN,
+            agent_token=AGENT_TOKEN,
+            hook_token=HOOK_TOKEN,
+            version="1.2.3",
+            instance="this-run",
+            **changes,
         )
         try:
             yield client
@@ -439,7 +446,7 @@ def test_a_preflight_gets_no_permission(client: TestClient) -> None:
 
 def guarded(app: ASGIApp) -> TestClient:
     return TestClient(
-        Guard(app, token=TOKEN, agent_token=AGENT_TOKEN, version="1.2.3"),
+        Guard(app, token=TOKEN, agent_token=AGENT_TOKEN, hook_token=HOOK_TOKEN, version="1.2.3"),
         base_url=f"http://{HOST}",
         headers={"Authorization": f"Bearer {TOKEN}"},
     )

@@ -167,6 +167,7 @@ class Asking:
         page = [_draft(self.texts["lines"][n:] + str(n), "page", tool=True) for n in range(PAGE_EVENTS)]
         for at in range(0, PAGE_EVENTS, 3):
             yield "ingest, three at once", partial(self._ingest, page[at : at + 3])
+        yield "hook, a large answer of a tool", self._hook
         yield "add, one line", partial(self._add, "The ferry leaves at noon.", "small")
         for kind, text in self.texts.items():
             yield f"add, {kind}", partial(self._add, "M " + text, kind)
@@ -316,6 +317,10 @@ class Asking:
     def _export(self) -> None:
         with (self.folder / "export").open("wb") as file:
             file.writelines(line + b"\n" for line in self.client.lines("/v1/export", timeout=daemons.LONG_SECONDS))
+
+    def _hook(self) -> None:
+        payload = {"session_id": "hook", "tool_use_id": "1", "tool_name": "Bash", "tool_response": self.texts["lines"]}
+        self.client.call("POST", "/v1/hooks/codex", json.dumps(payload).encode(), query={"event": "PostToolUse"})
 
     def _import_export(self) -> None:
         """Import what of the export fits into one request: with the log it is twice as large as the store's texts."""

@@ -48,13 +48,13 @@ from scrubjay.api.history import (
     Version,
     WhyResponse,
 )
+from scrubjay.api.hooks import HookRequest, HookResponse
 from scrubjay.api.learn import (
     Learnable,
     LearnRequest,
     LearnResponse,
     Verdict,
 )
-from scrubjay.api.hooks import HookRequest, HookResponse
 from scrubjay.api.memories import (
     AliasRequest,
     Entry,

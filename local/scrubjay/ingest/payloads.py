@@ -16,7 +16,7 @@ from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Json
 
 _IDENTIFIERS = ("id", "path", "cwd", "name")
-"""How the names of members end that name a session, a call, a file or a tool: random by design, and no secret for it."""
+"""How the names of members end that name a session, a call, a file or a tool: random by design, no secret."""
 
 _IDENTIFIER_CHARS = 4_096
 """Of a longer one nobody knows what it is: it is cleaned as any text."""

@@ -27,7 +27,6 @@ from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
-from scrubjay_shared.records import Json
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +54,7 @@ class Understood:
 class Hooks:
     """What hosts report to one store. `folder` is where the spool is."""
 
-    def __init__(
-        self, policy: MemoryPolicy, *, events: Events, folder: Path, now: Callable[[], Millis]
-    ) -> None:
+    def __init__(self, policy: MemoryPolicy, *, events: Events, folder: Path, now: Callable[[], Millis]) -> None:
         self._policy = policy
         self._events = events
         self._now = now
@@ -65,7 +62,7 @@ class Hooks:
 
     async def hook(self, _: Caller, request: api.HookRequest) -> api.HookResponse:
         """Store what a host reports. Raises InvalidError for what is no payload of a host, TooLargeError."""
-        host = _known(request.host)
+        host = self._host(request.host)
         if len(request.data) > MAX_REPORT_BYTES:
             raise TooLargeError(
                 f"a payload must have at most {MAX_REPORT_BYTES} bytes, got {len(request.data)}",
@@ -73,34 +70,24 @@ class Hooks:
             )
         if request.process is not None and await asyncio.to_thread(descends, request.process, os.getpid()):
             return api.HookResponse(dropped=OURS)
-        payload = await off_loop(len(request.data), lambda: self._cleaned(request.data))
         now = self._now()
-        report = Report(
-            host=host,
-            event=request.event,
-            sent=now if request.sent is None else min(request.sent, now),
-            project=request.project or "",
-            payload=payload,
-        )
-        understood = await self.understood(report)
-        return await self._stored(understood)
+        sent = now if request.sent is None else min(request.sent, now)
 
-    async def understood(self, report: Report) -> Understood:
-        """Return a report as events. Raises InvalidError or TooLargeError where they cannot be stored."""
-        captured = hosts.normalise(
-            report.host,
-            report.payload,
-            event=report.event or None,
-            cwd=report.project or None,
-            ts=Millis(report.sent),
-            utc_offset=time.localtime(report.sent / 1000).tm_gmtoff // 60,
-        )
+        def read() -> Report:
+            payload = payloads.cleaned(payloads.parsed(request.data), self._policy)
+            return Report(host=host, event=request.event, sent=sent, project=request.project or "", payload=payload)
+
+        report = await off_loop(len(request.data), read)
+        return await self._stored(await self.understood(report, size=len(request.data)))
+
+    async def understood(self, report: Report, *, size: int) -> Understood:
+        """Return a report of so many bytes as events. Raises InvalidError, TooLargeError where it cannot be stored."""
+        captured = await off_loop(size, partial(_normalised, report))
         if captured.transcript is not None:
             captured = hosts.completed(captured, await asyncio.to_thread(_tail, Path(captured.transcript)))
         drafts = [replace(draft, project=draft.project or captured.cwd) for draft in captured.drafts]
-        chars = sum(len(draft.text) for draft in drafts)
         work = partial(self._events.cleaned, drafts, intake.Source.HOST, Millis(report.sent))
-        cleaned = await off_loop(chars, work)
+        cleaned = await off_loop(size, work)
         return Understood(captured=captured, clean=tuple(one for one in cleaned if isinstance(one, intake.Clean)))
 
     async def drain(self) -> int:
@@ -119,7 +106,8 @@ class Hooks:
         for path in files:
             try:
                 report = await asyncio.to_thread(spool.read, path)
-                clean += (await self.understood(replace(report, host=_known(report.host)))).clean
+                report = replace(report, host=self._host(report.host))
+                clean += (await self.understood(report, size=path.stat().st_size)).clean
             except InvalidError as error:
                 log.warning("spool: put aside name=%s code=%s", path.name, error.code)
                 await asyncio.to_thread(spool.refuse, path)
@@ -138,16 +126,26 @@ class Hooks:
         skipped = stored.skipped[0].reason if stored.skipped else None
         return api.HookResponse(accepted=stored.accepted, duplicates=stored.duplicates, dropped=skipped)
 
-    def _cleaned(self, data: bytes) -> Json:
-        return payloads.cleaned(payloads.parsed(data), self._policy)
+    def _host(self, name: str) -> str:
+        """Return a host's name as we write it; any host may report. Raises InvalidError for what is no name."""
+        most = self._policy.limits.max_name_chars
+        if not name.strip() or len(name) > most:
+            raise InvalidError(
+                f"a host's name must have 1 to {most} characters, got {len(name.strip())}",
+                hint=f"hosts: {', '.join(hosts.HOSTS)}",
+            )
+        return hosts.host_name(name)
 
 
-def _known(host: str) -> str:
-    """Return a host's name as we write it. Raises InvalidError for one that nobody knows."""
-    known = hosts.host_name(host)
-    if known is None:
-        raise InvalidError(f"there is no host called {host[:40]!r}", hint=f"hosts: {', '.join(hosts.HOSTS)}")
-    return known
+def _normalised(report: Report) -> Captured:
+    return hosts.normalise(
+        report.host,
+        report.payload,
+        event=report.event or None,
+        cwd=report.project or None,
+        ts=Millis(report.sent),
+        utc_offset=time.localtime(report.sent / 1000).tm_gmtoff // 60,
+    )
 
 
 def _tail(path: Path) -> bytes:
