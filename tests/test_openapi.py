@@ -182,6 +182,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 TAKES_WHAT_A_TYPE_CANNOT_SAY = {
     "import": "a file's contents decide",
+    "hook": "the payload's contents decide",
     "backup": "the folder must exist",
     "use_model": "the model must exist",
     "resolve": "the version must exist",

@@ -42,6 +42,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "text": {"maxLength": limits.max_text_chars},
         },
         "LearnRequest": {"text": words, "project": {"maxLength": MAX_PROJECT_CHARS}},
+        "HookRequest": {"host": who, "sent": time, "data": {"pattern": BASE64}},
         "ImportRequest": {"data": {"pattern": BASE64}},
         "IngestRequest": {"events": {"maxItems": limits.max_batch}},
         "MemoryDraft": {
