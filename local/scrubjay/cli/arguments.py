@@ -23,7 +23,18 @@ SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 CANDIDATES = ("memory", "event")
 BUCKETS = ("day", "week")
-FORMATS = ("claude-code", "codex", "locomo", "markdown", "mcp-memory", "scrubjay", "text")
+FORMATS = (
+    "claude-code",
+    "codex",
+    "copilot",
+    "gemini",
+    "locomo",
+    "markdown",
+    "mcp-memory",
+    "opencode",
+    "scrubjay",
+    "text",
+)
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from scrubjay.importers.claude_code import parse_claude_code
 from scrubjay.importers.codex import parse_codex
+from scrubjay.importers.copilot import parse_copilot
+from scrubjay.importers.gemini import parse_gemini
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
 from scrubjay.importers.notes import parse_markdown, parse_text
+from scrubjay.importers.opencode import parse_opencode
 from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
 from scrubjay_shared.errors import InvalidError
 
 __all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
 
-TRANSCRIPTS = frozenset((SourceFormat.CLAUDE_CODE, SourceFormat.CODEX))
+TRANSCRIPTS = frozenset(
+    (
+        SourceFormat.CLAUDE_CODE,
+        SourceFormat.CODEX,
+        SourceFormat.COPILOT,
+        SourceFormat.GEMINI,
+        SourceFormat.OPENCODE,
+    )
+)
 """Formats of agents whose hooks may have delivered the same turns."""
 
 MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdc"))
@@ -23,12 +35,42 @@ MARKDOWN_NAMES = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
 TEXT_SUFFIXES = frozenset(("", ".txt", ".text"))
 JSON_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
 CODEX_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
+COPILOT_LINES = frozenset(("session.start", "session.resume", "user.message", "assistant.message"))
 BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule, and its number
 MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
     (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
     (SourceFormat.MCP_MEMORY, re.compile(rb'"type"\s*:\s*"(?:entity|relation)"|"(?:entities|relations)"\s*:\s*\[')),
+    (SourceFormat.OPENCODE, re.compile(rb'"(?:id|sessionID)"\s*:\s*"ses_')),
+    (SourceFormat.GEMINI, re.compile(rb'"projectHash"\s*:')),
     (SourceFormat.CLAUDE_CODE, re.compile(rb'"(?:parentUuid|leafUuid)"\s*:')),
 )
+
+
+class _OfSessions(Protocol):
+    def __call__(self, name: str, data: bytes, *, project: str | None) -> Parsed: ...
+
+
+SESSIONS: Mapping[SourceFormat, _OfSessions] = {
+    SourceFormat.CLAUDE_CODE: parse_claude_code,
+    SourceFormat.CODEX: parse_codex,
+    SourceFormat.COPILOT: parse_copilot,
+    SourceFormat.GEMINI: parse_gemini,
+    SourceFormat.OPENCODE: parse_opencode,
+    SourceFormat.TEXT: parse_text,
+}
+"""Formats that need no more to be read than the project they are for."""
+
+LINES: tuple[tuple[SourceFormat, Callable[[dict[str, Any]], bool]], ...] = (
+    (SourceFormat.MCP_MEMORY, lambda line: clean(line.get("type")) in ("entity", "relation")),
+    (SourceFormat.CLAUDE_CODE, lambda line: bool({"parentUuid", "leafUuid"} & line.keys())),
+    (SourceFormat.CODEX, lambda line: isinstance(line.get("payload"), dict) and line.get("type") in CODEX_LINES),
+    (
+        SourceFormat.COPILOT,
+        lambda line: isinstance(line.get("data"), dict) and line.get("type") in COPILOT_LINES and "id" in line,
+    ),
+    (SourceFormat.GEMINI, lambda line: {"sessionId", "projectHash"} <= line.keys()),
+)
+"""How a line tells its format, the first that does."""
 
 
 def detect(name: str, head: bytes) -> SourceFormat:
@@ -79,18 +121,14 @@ def parse(
             f"--only chooses a conversation of a LoCoMo file, and {name} is not one", hint="leave out --only"
         )
     match source:
-        case SourceFormat.CLAUDE_CODE:
-            return parse_claude_code(name, data, project=project)
-        case SourceFormat.CODEX:
-            return parse_codex(name, data, project=project)
         case SourceFormat.LOCOMO:
             return parse_locomo(name, data, only=only, project=project)
         case SourceFormat.MCP_MEMORY:
             return parse_mcp_memory(name, data, project=project, place=place)
         case SourceFormat.MARKDOWN:
             return parse_markdown(name, data, project=project, place=place)
-        case SourceFormat.TEXT:
-            return parse_text(name, data, project=project)
+        case _:
+            return SESSIONS[source](name, data, project=project)
 
 
 def named(word: str) -> SourceFormat:
@@ -127,10 +165,4 @@ def of_line(line: bytes) -> SourceFormat | None:
         return None
     if not isinstance(value, dict):
         return None
-    if clean(value.get("type")) in ("entity", "relation"):
-        return SourceFormat.MCP_MEMORY
-    if {"parentUuid", "leafUuid"} & value.keys():
-        return SourceFormat.CLAUDE_CODE
-    if isinstance(value.get("payload"), dict) and value.get("type") in CODEX_LINES:
-        return SourceFormat.CODEX
-    return None
+    return next((source for source, tells in LINES if tells(value)), None)

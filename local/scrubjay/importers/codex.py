@@ -26,7 +26,7 @@ from scrubjay.importers.parsing import (
     millis,
     path_of,
 )
-from scrubjay.importers.talk import Session, called, output, spoken
+from scrubjay.importers.talk import Session, called, joined, output, parts_of, spoken
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
@@ -301,18 +301,6 @@ def once(drafts: list[Draft], skipped: Counter[str]) -> Iterator[EventDraft]:
             continue
         yield draft if key not in seen else replace(draft, dedupe_key=f"{key}:{len(seen)}")
         seen[key] = draft.text
-
-
-def parts_of(content: Any) -> list[Json]:
-    """Return the parts of a message; a bare string is one part of text."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-
-
-def joined(parts: list[Json]) -> str:
-    """Return the texts of some parts."""
-    return "\n".join(filter(None, (clean(part.get("text")) for part in parts))).strip()
 
 
 def typed_of(parts: list[Json], kinds: Any) -> tuple[str, bool | None]:

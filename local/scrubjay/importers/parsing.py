@@ -38,9 +38,12 @@ class SourceFormat(StrEnum):
 
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
+    COPILOT = "copilot"
+    GEMINI = "gemini"
     LOCOMO = "locomo"
     MARKDOWN = "markdown"
     MCP_MEMORY = "mcp-memory"
+    OPENCODE = "opencode"
     TEXT = "text"
 
 

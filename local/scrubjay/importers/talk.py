@@ -6,6 +6,7 @@ said. Both are taken off before a text is stored, or a memory would be learnt ag
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,9 @@ TOLD = (
 )
 """What a tool call was about, the surest first."""
 
+SHELL_NOISE = re.compile(r"\n?<shellId: \w+ completed with exit code \d+>\s*\Z|\nProcess Group PGID: \d+\s*\Z")
+"""What Copilot CLI and Gemini CLI put behind a shell's output."""
+
 SHELLS = ("bash", "sh", "zsh")
 
 
@@ -39,7 +43,7 @@ def spoken(text: str) -> str:
 
 def output(text: str) -> str:
     """Return what a tool printed, without a host's tags around it and what hooks added to it."""
-    return spoken(unwrapped(spoken(text)))
+    return SHELL_NOISE.sub("", spoken(unwrapped(spoken(text))))
 
 
 def called(tool: str, given: Any) -> str:
@@ -95,3 +99,26 @@ class Session:
         text = f"{heading}\n{said}" if heading else said
         about: Json = {"tool": tool, "call_id": call, "is_error": failed}
         return self.event(EventType.TOOL_RESULT, Role.TOOL, text, ts=ts, key=key, about=about)
+
+
+def parts_of(content: Any) -> list[Json]:
+    """Return the parts of a message; a bare string is one part of text."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    listed = content if isinstance(content, list) else [content]
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else part
+        for part in listed
+        if isinstance(part, str | dict)
+    ]
+
+
+def joined(parts: list[Json]) -> str:
+    """Return the texts of some parts, one a line."""
+    return "\n".join(filter(None, (clean(part.get("text")) for part in parts))).strip()
+
+
+def part_of(found: Any, key: str) -> Json:
+    """Return an object within an object; {} where there is none."""
+    inner = found.get(key) if isinstance(found, dict) else None
+    return inner if isinstance(inner, dict) else {}

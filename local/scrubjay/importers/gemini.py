@@ -1,0 +1,172 @@
+"""Gemini CLI sessions: a line a record, later ones of the same id in place of earlier ones, and rewinds.
+
+`{"$set": {"messages": […]}}` begins anew with these messages, `{"$rewindTo": id}` takes back a message and all after
+it. Sessions of before were one JSON object with `messages`. Results of tools stand twice; they are read from the calls
+alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrubjay.importers.echo import is_our_tool
+from scrubjay.importers.parsing import (
+    Parsed,
+    SourceFormat,
+    clean,
+    counted,
+    first,
+    json_objects,
+    json_value,
+    millis,
+    path_of,
+)
+from scrubjay.importers.talk import Session, called, joined, output, part_of, parts_of, spoken
+from scrubjay_shared.records import EventDraft, EventType, Json, Role
+
+AGENT = "gemini"
+CONTEXT = "<session_context>"
+COMMANDS = ("/", "?")
+"""How a prompt begins that is a command to the program: `/compress`, `?` for help."""
+
+NOTICES = ("info", "error", "warning")
+
+
+@dataclass(slots=True)
+class Chat:
+    """A session while it is read: its messages by id, in order, as they stand after all records so far."""
+
+    id: str = ""
+    is_helper: bool = False
+    messages: dict[str, Json] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def read(self, record: Json) -> None:
+        """Take in one record."""
+        changed = part_of(record, "$set")
+        if "$rewindTo" in record:
+            self.rewind(clean(record.get("$rewindTo")))
+        elif "$set" in record:
+            if isinstance(changed.get("messages"), list):
+                self.messages.clear()
+                self.put(changed["messages"])
+            self.skipped["bookkeeping"] += 1
+        elif "projectHash" in record or isinstance(record.get("messages"), list):
+            self.id = clean(record.get("sessionId")) or self.id
+            self.is_helper = record.get("kind") == "subagent"
+            self.put(record.get("messages") or [])
+        else:
+            self.put([record])
+
+    def put(self, messages: Any) -> None:
+        """Take in messages, each in place of an earlier one of its id."""
+        for message in messages if isinstance(messages, list) else []:
+            if not isinstance(message, dict):
+                self.skipped["not_object"] += 1
+            elif (found := clean(message.get("id"))) and clean(message.get("type")):
+                self.messages[found] = message
+            else:
+                self.skipped["unknown"] += 1
+
+    def rewind(self, message: str) -> None:
+        """Take back a message and all after it; all of them, where it is not known, as the program does."""
+        ids = list(self.messages)
+        gone = ids[ids.index(message) if message in ids else 0 :]
+        self.skipped["branch"] += len(gone)
+        for each in gone:
+            del self.messages[each]
+
+
+def parse_gemini(name: str, data: bytes, *, project: str | None) -> Parsed:
+    """Read a session. Never fails: what cannot be read is counted in `skipped`."""
+    chat = Chat()
+    for record in records(data, chat.skipped):
+        chat.read(record)
+    if chat.is_helper:
+        return Parsed(format=SourceFormat.GEMINI, skipped=(("subagents", 1),))
+    session = Session(agent=AGENT, id=chat.id or path_of(name).stem or AGENT, project=project)
+    events = tuple(event for message in chat.messages.values() for event in said(session, message, chat.skipped))
+    return Parsed(format=SourceFormat.GEMINI, events=events, skipped=counted(chat.skipped))
+
+
+def records(data: bytes, skipped: Counter[str]) -> Iterator[Json]:
+    """Yield the records of a session: its lines, or the one object that it is."""
+    try:
+        whole = json_value(data)
+    except ValueError:
+        whole = None
+    if isinstance(whole, dict):
+        yield whole
+    else:
+        yield from json_objects(data, skipped)
+
+
+def said(session: Session, message: Json, skipped: Counter[str]) -> Iterator[EventDraft]:
+    """Yield what a message says: a prompt, or an answer and the results of its tools."""
+    kind = clean(message.get("type"))
+    if kind == "user":
+        yield from prompt(session, message, skipped)
+    elif kind == "gemini":
+        yield from answer(session, message, skipped)
+    else:
+        skipped["system" if kind in NOTICES else "unknown"] += 1
+
+
+def prompt(session: Session, message: Json, skipped: Counter[str]) -> Iterator[EventDraft]:
+    """Yield what the person typed. What they were shown of it is without the files that a mention pulled in."""
+    parts = parts_of(message.get("displayContent") or message.get("content"))
+    text = joined(parts)
+    typed = spoken(text)
+    if any("functionResponse" in part for part in parts):
+        skipped["bookkeeping"] += 1
+    elif typed.startswith(CONTEXT):
+        skipped["meta"] += 1
+    elif typed.startswith(COMMANDS):
+        skipped["command"] += 1
+    elif not typed:
+        skipped["reminder" if text else "empty"] += 1
+    else:
+        key = f"{session.id}:{clean(message.get('id'))}"
+        ts = millis(message.get("timestamp"))
+        yield session.event(EventType.USER_MESSAGE, Role.USER, typed, ts=ts, key=key)
+
+
+def answer(session: Session, message: Json, skipped: Counter[str]) -> Iterator[EventDraft]:
+    """Yield the results of an answer's tools, then its words: the words come once the tools are done."""
+    key, ts = f"{session.id}:{clean(message.get('id'))}", millis(message.get("timestamp"))
+    skipped["thinking"] += bool(message.get("thoughts"))
+    calls = message.get("toolCalls")
+    text = joined(parts_of(message.get("content")))
+    if text:
+        yield session.event(EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, text, ts=ts, key=key)
+    for call in calls if isinstance(calls, list) else []:
+        if not isinstance(call, dict):
+            skipped["not_object"] += 1
+            continue
+        tool, call_id = clean(call.get("name")), clean(call.get("id"))
+        printed = output(result_of(call))
+        if is_our_tool(tool):
+            skipped["recalled"] += 1
+        elif not printed:
+            skipped["empty"] += 1
+        else:
+            yield session.tool_result(
+                tool,
+                called(tool, call.get("args")),
+                printed,
+                ts=millis(call.get("timestamp")) or ts,
+                call="",  # hooks have none
+                key=f"{session.id}:{call_id}:output" if call_id else "",
+                failed=call.get("status") == "error",
+            )
+
+
+def result_of(call: Json) -> str:
+    """Return what a tool printed, as the model was given it; else as the person was shown it."""
+    found = call.get("result")
+    told = [part_of(part_of(part, "functionResponse"), "response") for part in found] if isinstance(found, list) else []
+    texts = [first(response, "output", "content", "error") for response in told]
+    return "\n".join(filter(None, texts)) or clean(call.get("resultDisplay"))

@@ -1,0 +1,114 @@
+"""OpenCode sessions, as `opencode export` writes them: one object, `{"info", "messages": [{"info", "parts"}]}`.
+
+The program keeps them in a database (`opencode_db`), of which the same objects are made. A part is a text, a tool's
+call with its result, or bookkeeping; texts that the program added are marked `synthetic`. A session that was taken
+back to a message names it in `revert`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from scrubjay.importers.echo import is_our_tool
+from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, json_value, millis
+from scrubjay.importers.talk import Session, called, output, part_of, spoken
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import EventDraft, EventType, Json, Role
+
+AGENT = "opencode"
+
+
+def parse_opencode(name: str, data: bytes, *, project: str | None) -> Parsed:
+    """Read one session or a list of them. Raises InvalidError for what is no session; damage within one is counted."""
+    try:
+        found = json_value(data)
+    except ValueError as e:
+        raise InvalidError(
+            f"{name} is not a whole JSON document", hint="opencode export SESSION > FILE writes one; import that"
+        ) from e
+    sessions = [each for each in (found if isinstance(found, list) else [found]) if is_session(each)]
+    if not sessions:
+        raise InvalidError(f"{name} holds no OpenCode session", hint="opencode export SESSION > FILE writes one")
+    skipped: Counter[str] = Counter()
+    events = tuple(event for each in sessions for event in turns(each, project, skipped))
+    return Parsed(format=SourceFormat.OPENCODE, events=events, skipped=counted(skipped))
+
+
+def is_session(found: Any) -> bool:
+    """Say whether a value is a session: it has an id, and messages."""
+    return isinstance(found, dict) and bool(clean(part_of(found, "info").get("id"))) and "messages" in found
+
+
+def turns(found: Json, project: str | None, skipped: Counter[str]) -> Iterator[EventDraft]:
+    """Yield what a session says. A helper's session, which has a parent, says nothing of a person."""
+    info = part_of(found, "info")
+    if clean(info.get("parentID")):
+        skipped["subagents"] += 1
+        return
+    session = Session(agent=AGENT, id=clean(info.get("id")), project=project or clean(info.get("directory")) or None)
+    reverted = clean(part_of(info, "revert").get("messageID"))
+    listed = found.get("messages")
+    messages = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    skipped["not_object"] += (len(listed) if isinstance(listed, list) else 1) - len(messages)
+    messages.sort(key=lambda each: clean(part_of(each, "info").get("id")))
+    for message in messages:
+        about = part_of(message, "info")
+        if reverted and clean(about.get("id")) >= reverted:
+            skipped["branch"] += 1
+            continue
+        role, created = clean(about.get("role")), millis(part_of(about, "time").get("created"))
+        parts = message.get("parts")
+        for part in parts if isinstance(parts, list) else []:
+            if not isinstance(part, dict):
+                skipped["not_object"] += 1
+            elif part.get("type") == "text":
+                yield from words(session, role, part, created, skipped, is_summary=about.get("summary") is True)
+            elif part.get("type") == "tool":
+                yield from result(session, part, created, skipped)
+            else:
+                skipped["thinking" if part.get("type") == "reasoning" else "bookkeeping"] += 1
+
+
+def words(
+    session: Session, role: str, part: Json, created: Millis | None, skipped: Counter[str], *, is_summary: bool
+) -> Iterator[EventDraft]:
+    """Yield what was typed or answered."""
+    text = clean(part.get("text"))
+    said = spoken(text) if role == "user" else text
+    key, ts = clean(part.get("id")), millis(part_of(part, "time").get("end")) or created
+    if part.get("synthetic") is True or part.get("ignored") is True:
+        skipped["meta"] += 1
+    elif not said:
+        skipped["reminder" if text else "empty"] += 1
+    elif role == "user":
+        yield session.event(EventType.USER_MESSAGE, Role.USER, said, ts=created, key=key)
+    elif role == "assistant" and is_summary:
+        yield session.event(EventType.COMPACTION, Role.SYSTEM, said, ts=ts, key=key)
+    elif role == "assistant":
+        yield session.event(EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, said, ts=ts, key=key)
+    else:
+        skipped["unknown"] += 1
+
+
+def result(session: Session, part: Json, created: Millis | None, skipped: Counter[str]) -> Iterator[EventDraft]:
+    """Yield what a tool printed; not what one of our own said."""
+    tool, state = clean(part.get("tool")), part_of(part, "state")
+    printed = output(first(state, "output", "error"))
+    if is_our_tool(tool):
+        skipped["recalled"] += 1
+    elif not printed:
+        skipped["empty"] += 1
+    else:
+        key = clean(part.get("id"))
+        yield session.tool_result(
+            tool,
+            called(tool, state.get("input")),
+            printed,
+            ts=millis(part_of(state, "time").get("end")) or created,
+            call=clean(part.get("callID")),
+            key=key,
+            failed=state.get("status") == "error",
+        )
