@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
+from scrubjay.containers.opencode import sessions
 from scrubjay.hosts import normalise
 from scrubjay.importers import SourceFormat, detect, parse
-from scrubjay.importers.opencode_db import sessions
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError

@@ -1,8 +1,8 @@
 """OpenCode sessions, as `opencode export` writes them: one object, `{"info", "messages": [{"info", "parts"}]}`.
 
-The program keeps them in a database (`opencode_db`), of which the same objects are made. A part is a text, a tool's
-call with its result, or bookkeeping; texts that the program added are marked `synthetic`. A session that was taken
-back to a message names it in `revert`.
+The program keeps them in a database (`scrubjay.containers.opencode`), of which the same objects are made. A part is a
+text, a tool's call with its result, or bookkeeping; texts that the program added are marked `synthetic`. A session that
+was taken back to a message names it in `revert`.
 """
 
 from __future__ import annotations
