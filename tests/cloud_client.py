@@ -167,25 +167,26 @@ class Account:
     scope_keys: dict[bytes, bytes] = field(default_factory=dict)
     ask: Any = None
     rsk: Any = None
+    author: Any = None
+    """The device that makes entries, None before there is one."""
 
     @classmethod
     def make(cls, name: str = "ann", *, seed: str = "", now: Clock | None = None, origin: str = ORIGIN) -> Account:
-        """Return an account with a genesis and a home scope."""
+        """Return an account with a genesis. Its first device makes the home scope."""
         entropy = Entropy(f"{seed}/{name}")
         found = cls(name=name, entropy=entropy, now=now or Clock(), origin=origin)
         found.id, found.home, found.auth_key = entropy(16), entropy(16), entropy(32)
         found.ask, found.rsk = Key(entropy), Key(entropy)
         body = accountlog.genesis_body(
-            found.id, ask=found.ask.public, rsk=found.rsk.public, recovery_pub=entropy(32), origin=origin
+            found.id, ask=found.ask.public, rsk=found.rsk.public, recovery_pub=entropy(1216), origin=origin
         )
         found.say(EntryType.GENESIS, body)
-        found.say(EntryType.SCOPE_CREATE, accountlog.scope_body(found.home, suite=Suite.SEALED, home=True))
         found.scope_keys[found.home] = entropy(32)
         return found
 
     @property
     def state(self) -> AccountState:
-        return accountlog.replay(self.entries, self.now())
+        return accountlog.replay(self.entries)
 
     @property
     def head(self) -> bytes:
@@ -195,9 +196,19 @@ class Account:
     def kdf(self) -> Kdf:
         return Kdf(salt=hashlib.sha256(self.name.encode()).digest()[:16], memory_kib=64 * 1024, iterations=3, lanes=4)
 
-    def entry(self, kind: EntryType, body: dict[int, Any], *, signer: Signer = Signer.ASK, sign: Any = None) -> bytes:
-        """Return a next entry without keeping it."""
+    def entry(
+        self,
+        kind: EntryType,
+        body: dict[int, Any],
+        *,
+        signer: Signer = Signer.ASK,
+        sign: Any = None,
+        author: Device | None = None,
+    ) -> bytes:
+        """Return a next entry without keeping it; `author` made it, else the device that makes them."""
         key = self.rsk if signer == Signer.RSK else self.ask
+        by = author or self.author
+        by_code = signer == Signer.RSK or not self.entries or by is None
         return accountlog.entry(
             self.id or body[1],
             seq=len(self.entries),
@@ -206,6 +217,8 @@ class Account:
             body=body,
             sign=sign or key.sign,
             signer=signer,
+            author=accountlog.CODE_AUTHOR if by_code else by.id,
+            cosign=self.rsk.sign if by_code else by.key.sign,
         )
 
     def say(self, kind: EntryType, body: dict[int, Any], **options: Any) -> bytes:
@@ -217,10 +230,14 @@ class Account:
     def device(self, client: Client, **options: Any) -> Device:
         """Return a new device that the log certifies (locally, so far)."""
         found = Device(account=self, client=Client(client.http), id=self.entropy(16), key=Key(self.entropy))
+        first = self.author is None
+        self.author = self.author or found
         self.say(
             EntryType.DEVICE_ADD,
             accountlog.device_body(found.id, sign_pub=found.key.public, wrap_pub=found.wrap_pub, **options),
         )
+        if first:
+            self.say(EntryType.SCOPE_CREATE, accountlog.scope_body(self.home, suite=Suite.SEALED, home=True))
         return found
 
     def scope(self, suite: Suite = Suite.SEALED) -> bytes:

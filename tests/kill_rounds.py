@@ -485,7 +485,7 @@ class Story:
                     username=USERNAME,
                     auth_key=self.proof,
                     kdf=KDF,
-                    recovery=RecoveryCode.new(os.urandom).public,
+                    recovery=RecoveryCode.new(os.urandom).text,
                     device_name=machine.name,
                 ),
             )

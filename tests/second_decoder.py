@@ -452,8 +452,9 @@ class Log:
             "adopters": self.adopters,
         }
 
-    def in_force(self, now: int) -> bytes:
-        return self.waiting[0] if self.waiting is not None and now >= self.waiting[1] else self.rsk
+
+At = tuple[int, int, bytes, bytes]
+"""Where an entry stands and who made it: its seq, signer, author and prev."""
 
 
 def _need(body: dict[int, Any], key: int, kind: type, length: int | None = None) -> Any:
@@ -469,87 +470,94 @@ def _flag(body: dict[int, Any], key: int) -> bool:
     return _need(body, key, bool) if key in body else False
 
 
-def extended(log: Log, data: bytes, now: int) -> Log:
+def extended(log: Log, data: bytes, now: int | None = None) -> Log:
     """The log after one more entry, its signature and its sense checked."""
-    if not 64 < len(data) <= 65_536:
+    if not 128 < len(data) <= 65_536:
         raise Refused("malformed", "size")
-    text, signature = data[:-64], data[-64:]
+    text, signature, cosignature = data[:-128], data[-128:-64], data[-64:]
     found = unpacked(text)
-    if not isinstance(found, list) or len(found) != 5:
+    if not isinstance(found, list) or len(found) != 6:
         raise Refused("malformed", "no entry")
-    seq, prev, kind, body, signer = found
+    seq, prev, kind, body, signer, author = found
     if not all(map(whole, (seq, kind, signer))) or type(prev) is not bytes or not isinstance(body, dict):
         raise Refused("malformed", "no entry")
-    if seq < 0 or len(prev) != 32 or not all(map(whole, body)):
+    if seq < 0 or len(prev) != 32 or not all(map(whole, body)) or type(author) is not bytes or len(author) != 16:
         raise Refused("malformed", "no entry")
+    if now is not None and kind in (12, 15) and _need(body, 3 if kind == 12 else 2, int) - now > 600_000:
+        raise Refused("invalid", "a time to come")
     if seq != log.seq + 1 or prev != log.head or (seq == 0) != (kind == 1 and log.seq < 0):
         raise Refused("invalid" if kind == 1 and seq == log.seq + 1 and prev == log.head else "broken_chain")
 
-    def signed(keys: Iterable[bytes], account: bytes) -> bytes:
-        for key in keys:
-            if verified(key, b"sjs/1/log" + account + text, signature):
-                return key
-        raise Refused("bad_signature")
+    def signed(key: bytes, account: bytes) -> None:
+        if not verified(key, b"sjs/1/log" + account + text, signature):
+            raise Refused("bad_signature")
+
+    def made_by(key: bytes, account: bytes) -> None:
+        if not verified(key, b"sjs/1/author" + account + text, cosignature):
+            raise Refused("bad_signature", "author")
 
     if seq == 0:
-        new = _genesis(body, signer)
-        signed([new.ask], new.account)
-    elif signer == 1:
-        signed([log.ask], log.account)
-        if kind == 14:
-            raise Refused("bad_signature", "a void is not the account's")
-        new = log.copy()
-        _apply(new, kind, body, seq)
-    elif signer == 2:
-        key = signed([log.rsk, log.in_force(now)], log.account)
-        if kind == 12:
-            new = log.copy()
-            new.rsk, new.waiting = _need(body, 1, bytes, 32), None
-            _need(body, 2, bytes)
-            _need(body, 3, int)
-        elif kind == 14:
-            new = _void(log, body, key)
-        else:
-            raise Refused("bad_signature", "not the recovery code's to say")
-    else:
+        new = _genesis(body, signer, author)
+        signed(new.ask, new.account)
+        made_by(new.rsk, new.account)
+    elif signer not in (1, 2):
         raise Refused("invalid", "signer")
+    else:
+        signed(log.ask if signer == 1 else log.rsk, log.account)
+        made_by(_author_key(log, kind, body, signer, author), log.account)
+        if kind == 14 if signer == 1 else kind not in (2, 12, 14):
+            raise Refused("bad_signature", "not its to say")
+        new = _void(log, body) if kind == 14 else log.copy()
+        if kind != 14:
+            _apply(new, kind, body, (seq, signer, author, prev))
     new.seq, new.head = seq, sha(b"sjs/1/entry", data)
     new.history = [*log.history, new]
     return new
 
 
-def _genesis(body: dict[int, Any], signer: int) -> Log:
+def _author_key(log: Log, kind: int, body: dict[int, Any], signer: int, author: bytes) -> bytes:
+    device = log.devices.get(author.hex())
+    if author == bytes(16) and signer == 2:
+        return log.rsk
+    if device is not None and device["scopes"] is None and device["ends"] is None:
+        return bytes.fromhex(device["sign_pub"])
+    if not log.devices and kind == 2 and body.get(1) == author:
+        return _need(body, 2, bytes)  # type: ignore[no-any-return]
+    raise Refused("bad_signature", "author")
+
+
+def _genesis(body: dict[int, Any], signer: int, author: bytes) -> Log:
     account, ask, rsk = _need(body, 1, bytes, 16), _need(body, 2, bytes), _need(body, 3, bytes, 32)
-    _need(body, 4, bytes)
-    if signer != 1:
+    _need(body, 4, bytes, 1216)
+    if signer != 1 or author != bytes(16):
         raise Refused("invalid", "signer")
     return Log(account=account, ask=ask, version=1, rsk=rsk, origins=[_need(body, 6, str)])
 
 
-def _void(log: Log, body: dict[int, Any], key: bytes) -> Log:
+def _void(log: Log, body: dict[int, Any]) -> Log:
     start, version, ask = _need(body, 1, int), _need(body, 2, int), _need(body, 3, bytes, 32)
     if not 1 <= start <= log.seq or version != log.version + 1:
         raise Refused("invalid", "void")
     new = log.history[start - 1].copy()
-    new.ask, new.version, new.rsk, new.waiting = ask, version, key, None
+    new.ask, new.version, new.rsk, new.waiting = ask, version, log.rsk, None
     for scope, state in new.scopes.items():
         state["epoch"] = max(state["epoch"], log.scopes.get(scope, state)["epoch"])
     return new
 
 
-def _apply(log: Log, kind: int, body: dict[int, Any], seq: int) -> None:
+def _apply(log: Log, kind: int, body: dict[int, Any], at: At) -> None:
     rules = {
         2: _device_add, 3: _device_revoke, 4: _device_rekey, 5: _rotate, 6: _keyring_set, 7: _scope_create,
-        8: _scope_delete, 9: _epoch_add, 11: _lane_adopt, 12: _recovery_rotate, 13: _origin_add,
+        8: _scope_delete, 9: _epoch_add, 11: _lane_adopt, 12: _recovery_rotate, 13: _origin_add, 15: _recovery_confirm,
     }  # fmt: skip
     if kind == 1:
         raise Refused("invalid", "a second genesis")
     if kind in rules:
-        rules[kind](log, body, seq)
+        rules[kind](log, body, at)
 
 
-def _device_add(log: Log, body: dict[int, Any], seq: int) -> None:
-    device, sign_pub, wrap_pub = _need(body, 1, bytes, 16), _need(body, 2, bytes, 32), _need(body, 3, bytes)
+def _device_add(log: Log, body: dict[int, Any], at: At) -> None:
+    device, sign_pub, wrap_pub = _need(body, 1, bytes, 16), _need(body, 2, bytes, 32), _need(body, 3, bytes, 1216)
     scopes = body.get(4)
     if device.hex() in log.devices:
         raise Refused("invalid", "there already")
@@ -559,7 +567,8 @@ def _device_add(log: Log, body: dict[int, Any], seq: int) -> None:
             raise Refused("invalid", "scopes")
         scopes = [scope.hex() for scope in scopes]
     log.devices[device.hex()] = {
-        "added": seq,
+        "added": at[0],
+        "added_by": at[2].hex(),
         "sign_pub": sign_pub.hex(),
         "wrap_pub": sha(wrap_pub).hex(),
         "scopes": scopes,
@@ -577,7 +586,7 @@ def _active(log: Log, device: bytes) -> dict[str, Any]:
     return found
 
 
-def _device_revoke(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _device_revoke(log: Log, body: dict[int, Any], _at: At) -> None:
     device, ends = _active(log, _need(body, 1, bytes)), {}
     for item in _need(body, 2, list):
         if not isinstance(item, list) or len(item) != 3 or not whole(item[1]) or not 0 <= item[1] < TOP:
@@ -586,26 +595,30 @@ def _device_revoke(log: Log, body: dict[int, Any], _seq: int) -> None:
             raise Refused("invalid", "ends")
         ends[item[0].hex()] = [item[1], item[2].hex()]
     device["ends"] = ends
+    if device["scopes"] is None:
+        log.waiting = None
 
 
-def _device_rekey(log: Log, body: dict[int, Any], _seq: int) -> None:
-    device = _active(log, _need(body, 1, bytes))
-    device["wrap_pub"] = sha(_need(body, 2, bytes)).hex()
+def _device_rekey(log: Log, body: dict[int, Any], at: At) -> None:
+    device, wrap_pub = _active(log, _need(body, 1, bytes)), _need(body, 2, bytes, 1216)
+    if body[1] != at[2]:
+        raise Refused("bad_signature", "another device's key")
+    device["wrap_pub"] = sha(wrap_pub).hex()
 
 
-def _rotate(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _rotate(log: Log, body: dict[int, Any], _at: At) -> None:
     if _need(body, 1, int) != log.version + 1:
         raise Refused("invalid", "version")
     log.version, log.ask = body[1], _need(body, 2, bytes, 32)
 
 
-def _keyring_set(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _keyring_set(log: Log, body: dict[int, Any], _at: At) -> None:
     if _need(body, 1, int) != (log.keyring[0] if log.keyring else 0) + 1:
         raise Refused("invalid", "version")
     log.keyring = [body[1], _need(body, 2, bytes, 32).hex()]
 
 
-def _scope_create(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _scope_create(log: Log, body: dict[int, Any], _at: At) -> None:
     scope, suite, home = _need(body, 1, bytes, 16).hex(), _need(body, 2, int), _flag(body, 3)
     if scope in log.scopes or suite not in (0, 1) or (home and suite != 1):
         raise Refused("invalid", "scope")
@@ -621,21 +634,21 @@ def _scope(log: Log, body: dict[int, Any]) -> dict[str, Any]:
     return found
 
 
-def _scope_delete(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _scope_delete(log: Log, body: dict[int, Any], _at: At) -> None:
     scope = _scope(log, body)
     if scope["home"]:
         raise Refused("invalid", "home stays")
     scope["deleted"] = True
 
 
-def _epoch_add(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _epoch_add(log: Log, body: dict[int, Any], _at: At) -> None:
     scope = _scope(log, body)
     if _need(body, 2, int) != scope["epoch"] + 1:
         raise Refused("invalid", "epoch")
     scope["epoch"] = body[2]
 
 
-def _lane_adopt(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _lane_adopt(log: Log, body: dict[int, Any], _at: At) -> None:
     scope, device, adopter = (_need(body, key, bytes) for key in (1, 2, 3))
     if scope.hex() not in log.scopes or device.hex() not in log.devices:
         raise Refused("invalid", "no such lane")
@@ -643,12 +656,26 @@ def _lane_adopt(log: Log, body: dict[int, Any], _seq: int) -> None:
     log.adopters.setdefault(f"{scope.hex()} {device.hex()}", []).append(adopter.hex())
 
 
-def _recovery_rotate(log: Log, body: dict[int, Any], _seq: int) -> None:
-    rsk, _, at = _need(body, 1, bytes, 32), _need(body, 2, bytes), _need(body, 3, int)
-    log.rsk, log.waiting = log.in_force(at), (rsk, at + WEEK_MS)
+def _recovery_rotate(log: Log, body: dict[int, Any], at: At) -> None:
+    _, signer, _, prev = at
+    rsk, wrap_pub, proof = _need(body, 1, bytes, 32), _need(body, 2, bytes, 1216), _need(body, 4, bytes)
+    time = _need(body, 3, int)
+    if not verified(rsk, b"sjs/1/rec/bind" + log.account + prev + rsk + wrap_pub + time.to_bytes(8, "big"), proof):
+        raise Refused("bad_signature", "the new code")
+    if signer == 2:
+        log.rsk, log.waiting = rsk, None
+    else:
+        log.waiting = (rsk, time + WEEK_MS)
 
 
-def _origin_add(log: Log, body: dict[int, Any], _seq: int) -> None:
+def _recovery_confirm(log: Log, body: dict[int, Any], _at: At) -> None:
+    rsk, time = _need(body, 1, bytes), _need(body, 2, int)
+    if log.waiting is None or log.waiting[0] != rsk or time < log.waiting[1]:
+        raise Refused("invalid", "nothing to confirm")
+    log.rsk, log.waiting = rsk, None
+
+
+def _origin_add(log: Log, body: dict[int, Any], _at: At) -> None:
     log.origins.append(_need(body, 1, str))
 
 

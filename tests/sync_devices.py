@@ -22,6 +22,7 @@ from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventType, Role
 from scrubjay_shared.wire import Kdf
 from scrubjay_sync.account import admission, registration
+from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
@@ -29,6 +30,7 @@ from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.policy import ACCOUNT_CHANGED
 
 ORIGIN = "https://sync.example.org"
 KDF = Kdf(salt=b"k" * 16, memory_kib=19 * 1024, iterations=2, lanes=1)
@@ -213,7 +215,14 @@ class Device:
         self.start()
 
     async def alarms(self) -> list[str]:
-        return [alarm.code for alarm in await self.store.read(lambda q: q.replication.alarms())]
+        """The codes of all alarms, those apart that only tell who is in (`changes`)."""
+        found = await self.store.read(lambda q: q.replication.alarms())
+        return [alarm.code for alarm in found if alarm.code != ACCOUNT_CHANGED]
+
+    async def changes(self) -> list[str]:
+        """What this device tells of changes of who is in."""
+        found = await self.store.read(lambda q: q.replication.alarms())
+        return [alarm.message for alarm in found if alarm.code == ACCOUNT_CHANGED]
 
 
 @dataclass
@@ -244,18 +253,28 @@ class World:
     async def device(self, *, skew_ms: int = 0) -> Device:
         """Return one more device: the first signs up, the others are let in by it."""
         name = f"device{len(self.devices)}"
-        path = self.path / name / "memory.db"
-        network = Network(self)
-        clock = lambda: Millis(self.now() + skew_ms)  # noqa: E731
-        store = await Store.open(path, now=clock, entropy=self.random.randbytes)
-        self.stack.push_async_callback(store.close)
-        cloud = Cloud(ORIGIN, now=clock, transport=network)
-        self.stack.push_async_callback(cloud.aclose)
-        machine = Machine(store=store, vault=Vault(), cloud=cloud, now=clock, entropy=self.random.randbytes)
+        path, network = self.path / name / "memory.db", Network(self)
+        machine = await self.machine(path, network, skew_ms=skew_ms)
         member = await (self._first(machine) if not self.devices else self._joined(machine, name))
         made = Device(world=self, machine=machine, member=member, network=network, path=path, skew_ms=skew_ms)
         self.devices.append(made)
         return made
+
+    async def machine(
+        self, path: Path | None = None, network: httpx2.AsyncBaseTransport | None = None, *, skew_ms: int = 0
+    ) -> Machine:
+        """Return a machine that is in no account."""
+        clock = lambda: Millis(self.now() + skew_ms)  # noqa: E731
+        path = path or self.path / f"machine{self.random.random()}" / "memory.db"
+        store = await Store.open(path, now=clock, entropy=self.random.randbytes)
+        self.stack.push_async_callback(store.close)
+        cloud = Cloud(ORIGIN, now=clock, transport=network or Network(self))
+        self.stack.push_async_callback(cloud.aclose)
+        return Machine(store=store, vault=Vault(), cloud=cloud, now=clock, entropy=self.random.randbytes)
+
+    async def log_in(self, machine: Machine, name: str) -> Joining:
+        """Prove the password and ask to be let in."""
+        return await admission.log_in(machine, username="ann", auth_key=AUTH_KEY, name=name)
 
     async def _first(self, machine: Machine, *, bring_all: bool = False) -> Member:
         return await registration.sign_up(
@@ -263,7 +282,7 @@ class World:
             username="ann",
             auth_key=AUTH_KEY,
             kdf=KDF,
-            recovery=self.code.public,
+            recovery=self.code,
             name="device0",
             bring_all=bring_all,
         )

@@ -104,7 +104,7 @@ async def test_a_restored_backup_has_a_new_generation_and_clients_heal_what_it_l
         assert set(await first.statuses(*after, path="/v1/heal")) == {"ok"}  # any device may, verbatim
         assert await heads_of(first) == full
         assert [one.data for one in await second.drain()] == [one.data for one in after]
-        assert (await found.read(lambda tx: verify(tx, NOW()))).holds
+        assert (await found.read(verify)).holds
 
 
 async def test_a_restore_waits_for_no_running_service(folder: Path) -> None:
@@ -150,7 +150,7 @@ async def test_a_damaged_lane_is_cut_where_it_stops_holding_and_a_device_heals_i
     assert not any(one.fatal for one in done.verified.findings)
     async with opened(settings) as found, clients(found, settings) as client:
         first.client.http = second.client.http = client.http
-        assert (await found.read(lambda tx: verify(tx, NOW()))).holds
+        assert (await found.read(verify)).holds
         for device in (first, second):
             for lane in device.lanes.values():
                 n = (await heads_of(device)).get(lane[0].lane, (0, b""))[0]
@@ -201,19 +201,19 @@ async def test_a_file_damaged_page_by_page_is_refused_by_restore_and_told_by_the
     async with opened(settings) as found, clients(found, settings) as client:
         await filled(client, objects=60)
         made = await back_up(found, settings.backups, POLICY, now=NOW())
-    assert all(one.held for one in drill(settings, now=NOW))
+    assert all(one.held for one in drill(settings))
     rng = random.Random(4)
     with Path(made.path).open("r+b") as file:
         for page in range(4, Path(made.path).stat().st_size // 4096, 3):
             file.seek(page * 4096)
             file.write(rng.randbytes(64))
 
-    [told] = drill(settings, now=NOW)
+    [told] = drill(settings)
     assert not told.held
     assert "checksum" in told.error
     Path(made.path + ".sha256").write_text(sha256_line(Path(made.path)), encoding="ascii")
 
-    [told] = drill(settings, now=NOW)
+    [told] = drill(settings)
     assert not told.held
     with pytest.raises(CorruptError):
         await restore(settings, source=Path(made.path), timestamp="", now=NOW, entropy=ENTROPY)
@@ -277,7 +277,7 @@ async def test_a_service_moves_to_postgres_and_back_and_clients_notice_nothing(f
         everything = [one.data for one in await other.drain()]
 
         async with opened(postgres) as target:
-            moved = await migrate(source, target, now=NOW)
+            moved = await migrate(source, target)
             assert moved.verified.holds
             assert moved.rows["account"] == 2
 
@@ -292,7 +292,7 @@ async def test_a_service_moves_to_postgres_and_back_and_clients_notice_nothing(f
             assert await first.statuses(first.quick(10)) == ["ok"]
             assert len(await second.drain()) == 1
         async with opened(back) as target:
-            await migrate(source, target, now=NOW)
+            await migrate(source, target)
     async with opened(back) as found, clients(found, back) as client:
         other.client.http = first.client.http = client.http
         other.cursor = ""
@@ -309,14 +309,14 @@ async def test_a_migration_refuses_a_target_in_use_and_a_damaged_source_and_clea
         await target.write(lambda tx: tx.execute("insert into lane values (?, ?, ?, 1, ?)", (b"a", b"b", b"c", b"d")))
         await source.write(lambda tx: tx.execute("update lane set n = n + 1"))
         with pytest.raises(CorruptError, match="its row says"):
-            await migrate(source, target, now=NOW)
+            await migrate(source, target)
         await source.write(lambda tx: tx.execute("update lane set n = n - 1"))
 
-        await migrate(source, target, now=NOW)
+        await migrate(source, target)
 
-        assert (await target.read(lambda tx: verify(tx, NOW()))).holds
+        assert (await target.read(verify)).holds
         with pytest.raises(ConflictError, match="has 1 accounts"):
-            await migrate(source, target, now=NOW)
+            await migrate(source, target)
 
 
 async def test_every_table_of_the_schema_is_migrated_or_left_out_on_purpose(cloud_store: Path | str) -> None:

@@ -448,7 +448,7 @@ async def test_the_verb_makes_a_scope_in_the_stores_space_and_asks_the_server(wo
     await login.sign_up(
         mine,
         SignUpRequest(
-            origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, recovery=world.code.public, device_name="mine"
+            origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, recovery=world.code.text, device_name="mine"
         ),
     )
     await store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=str(tx.new_id()), fields=_fields("old"))]))

@@ -404,18 +404,18 @@ def test_both_decoders_replay_the_log_to_the_same_states() -> None:
 def test_a_log_replays_alike_at_any_later_time() -> None:
     entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
 
-    for days in (0, 1, 8, 4000):
-        state = account.replay(entries, Millis(make.START + days * make.DAY))
+    for days in (7, 8, 4000):
+        state = account.extended((), entries, Millis(make.START + days * make.DAY))[-1]
         assert make.state_of(state) == ACCOUNT["entries"][-1]["after"]
 
 
 @pytest.mark.parametrize("one", ACCOUNT["refused"], ids=names(ACCOUNT["refused"]))
 def test_both_decoders_refuse_the_same_entries_for_the_same_reason(one: dict[str, Any]) -> None:
     standing = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"][: one["after"]]]
-    states = account.extended((), standing, Millis(make.START))
+    states = account.extended((), standing)
     log = second.Log()
     for entry in standing:
-        log = second.extended(log, entry, make.START)
+        log = second.extended(log, entry)
 
     with pytest.raises(ScrubjayError) as first:
         account.extended(states, [bytes.fromhex(one["bytes"])], Millis(make.START))
@@ -454,60 +454,58 @@ class Signed:
         return account.extended(self.log.states, [data], Millis(now), fresh=True)[-1]
 
 
-def recovery(to: int, at: int = make.START) -> dict[int, Any]:
-    return {1: make.RSK[to][1], 2: make.WRAP_PUB[to], 3: at}
+def recovery(signed: Signed, to: int, at: int = make.START) -> dict[int, Any]:
+    return make.new_code(signed.log, to, make.WRAP_PUB[to], at)
+
+
+def confirm(to: int, at: int) -> dict[int, Any]:
+    return {1: make.RSK[to][1], 2: at}
 
 
 def test_a_thief_cannot_set_back_the_time_from_which_another_recovery_code_counts() -> None:
     signed = Signed()
 
     with pytest.raises(InvalidError):
-        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1, make.START - 8 * make.DAY))
+        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(signed, 1, make.START - 8 * make.DAY))
     with pytest.raises(InvalidError):
-        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1, make.START + make.DAY))
+        signed.fresh(EntryType.RECOVERY_ROTATE, recovery(signed, 1, make.START + make.DAY))
 
-    assert signed.fresh(EntryType.RECOVERY_ROTATE, recovery(1)).recovery(Millis(make.START))[0] == make.RSK[0][1]
+    assert signed.fresh(EntryType.RECOVERY_ROTATE, recovery(signed, 1)).rsk == make.RSK[0][1]
 
 
-def test_a_waiting_recovery_code_is_voided_by_the_old_one_and_takes_over_after_a_week() -> None:
-    signed = Signed()
-    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
+def test_a_waiting_recovery_code_is_voided_by_the_old_one_and_counts_only_once_it_is_confirmed() -> None:
+    signed, week = Signed(), make.START + 7 * make.DAY
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(signed, 1))
     void = {1: 3, 2: 2, 3: make.ASK[1][1]}
 
-    assert (
-        signed.fresh(EntryType.VOID, void, code=0, now=make.START + 6 * make.DAY).recovery(
-            Millis(make.START + 9 * make.DAY)
-        )[0]
-        == make.RSK[0][1]
-    )
+    for now in (make.START + 6 * make.DAY, make.START + 9 * make.DAY):
+        assert signed.fresh(EntryType.VOID, void, code=0, now=now).rsk == make.RSK[0][1]
+        with pytest.raises(BadSignatureError):
+            signed.fresh(EntryType.VOID, void, code=1, now=now)
+    for now in (week - make.DAY, week - 1):
+        with pytest.raises(InvalidError):
+            signed.fresh(EntryType.RECOVERY_CONFIRM, confirm(1, now), now=now)
+    with pytest.raises(InvalidError):  # dated ahead, to look as if the week were over
+        signed.fresh(EntryType.RECOVERY_CONFIRM, confirm(1, week), now=week - make.DAY)
+    state = signed.add(EntryType.RECOVERY_CONFIRM, confirm(1, week), at=week)
+    assert (state.rsk, state.recovery_pub, state.waiting_recovery) == (make.RSK[1][1], make.WRAP_PUB[1], None)
     with pytest.raises(BadSignatureError):
-        signed.fresh(EntryType.VOID, void, code=1, now=make.START + 6 * make.DAY)
-    with pytest.raises(BadSignatureError):
-        signed.fresh(EntryType.VOID, void, code=0, now=make.START + 8 * make.DAY)
-    assert signed.fresh(EntryType.VOID, void, code=1, now=make.START + 8 * make.DAY).rsk == make.RSK[1][1]
-
-
-def test_a_recovery_code_that_has_waited_long_enough_is_not_lost_to_the_next_change() -> None:
-    signed = Signed()
-    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
-    state = signed.add(EntryType.RECOVERY_ROTATE, recovery(2, make.START + 8 * make.DAY))
-
-    assert state.recovery(Millis(make.START + 8 * make.DAY))[0] == make.RSK[1][1]
-    assert state.recovery(Millis(make.START + 16 * make.DAY))[0] == make.RSK[2][1]
+        signed.fresh(EntryType.VOID, void, code=0, now=week)
 
 
 def test_a_second_change_while_the_first_waits_takes_its_place_and_waits_anew() -> None:
     signed = Signed()
-    signed.add(EntryType.RECOVERY_ROTATE, recovery(1))
-    state = signed.add(EntryType.RECOVERY_ROTATE, recovery(2, make.START + 6 * make.DAY))
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(signed, 1))
+    at = make.START + 6 * make.DAY
+    state = signed.add(EntryType.RECOVERY_ROTATE, recovery(signed, 2, at), at=at)
 
-    assert state.recovery(Millis(make.START + 12 * make.DAY))[0] == make.RSK[0][1]
-    assert state.recovery(Millis(make.START + 13 * make.DAY))[0] == make.RSK[2][1]
+    assert state.rsk == make.RSK[0][1]
+    assert state.waiting_recovery == (make.RSK[2][1], make.WRAP_PUB[2], at + 7 * make.DAY)
 
 
 def test_a_recovery_code_that_was_replaced_by_itself_can_void_nothing_and_a_void_does_not_bring_it_back() -> None:
     signed = Signed()
-    signed.add(EntryType.RECOVERY_ROTATE, recovery(1), code=0)
+    signed.add(EntryType.RECOVERY_ROTATE, recovery(signed, 1), code=0)
 
     with pytest.raises(BadSignatureError):
         signed.add(EntryType.VOID, {1: 3, 2: 2, 3: make.ASK[1][1]}, code=0)
@@ -551,10 +549,11 @@ some_values = st.recursive(
 
 
 ENTRIES = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
-STATES = account.extended((), ENTRIES, Millis(make.START))
+STATES = account.extended((), ENTRIES)
 SECOND_STATES: list[Any] = []
 for _entry in ENTRIES:
-    SECOND_STATES.append(second.extended(SECOND_STATES[-1] if SECOND_STATES else second.Log(), _entry, make.START))
+    SECOND_STATES.append(second.extended(SECOND_STATES[-1] if SECOND_STATES else second.Log(), _entry))
+FIRST = (make.DEVICE, make.SIGN)
 BODIES = {read.type: read.body for read in map(account.read, ENTRIES)}
 
 
@@ -564,16 +563,28 @@ BODIES = {read.type: read.body for read in map(account.read, ENTRIES)}
     body=st.dictionaries(st.integers(0, 5), some_values, max_size=5),
     good=st.booleans(),
     signer=st.sampled_from([1, 1, 1, 2, 3]),
+    author=st.sampled_from([FIRST, FIRST, FIRST, (make.OTHER, make.OTHER_SIGN), (make.OTHER, make.SIGN), None]),
     after=st.integers(1, 11),
 )
 def test_both_decoders_judge_any_signed_entry_alike(
-    *, kind: int, body: dict[int, Any], good: bool, signer: int, after: int
+    *, kind: int, body: dict[int, Any], good: bool, signer: int, author: Any, after: int
 ) -> None:
     states, log = STATES[:after], SECOND_STATES[after - 1]
     if good:
         body = BODIES.get(kind, {}) | body
     sign = make.ASK[0][2] if signer == 1 else make.RSK[0][2]
-    data = account.entry(make.ACCOUNT, seq=after, prev=states[-1].head, type=kind, body=body, sign=sign, signer=signer)  # type: ignore[arg-type]
+    by_code = signer == 2 or author is None
+    data = account.entry(
+        make.ACCOUNT,
+        seq=after,
+        prev=states[-1].head,
+        type=kind,
+        body=body,
+        sign=sign,
+        signer=signer,  # type: ignore[arg-type]
+        author=account.CODE_AUTHOR if by_code else author[0],
+        cosign=make.RSK[0][2] if by_code else author[1],
+    )
 
     first = judged(lambda: make.state_of(account.extended(states, [data], Millis(make.START))[-1]), ScrubjayError)
     other = judged(lambda: second.extended(log, data, make.START).shown(), second.Refused)
@@ -888,14 +899,14 @@ def test_the_keyring_kind_cannot_stand_in_a_lane_by_changing_its_number() -> Non
 
 def test_every_flipped_byte_of_an_account_log_entry_is_refused() -> None:
     entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
-    states = account.extended((), entries, Millis(make.START))
+    states = account.extended((), entries)
     taken = []
     for place, entry in enumerate(entries):
         for at, data in flips(entry):
             if at % 3 and len(entry) > 400 and 64 < at < len(entry) - 128:
                 continue  # the inside of a key of 1,216 bytes: a third of it says the same
             try:
-                account.extended(states[:place], [data], Millis(make.START))
+                account.extended(states[:place], [data])
             except ScrubjayError:
                 continue
             taken.append((place, at))
@@ -905,14 +916,21 @@ def test_every_flipped_byte_of_an_account_log_entry_is_refused() -> None:
 
 def test_an_account_log_cut_at_any_place_of_an_entry_or_of_another_account_is_refused() -> None:
     entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
-    states = account.extended((), entries, Millis(make.START))
+    states = account.extended((), entries)
     for length in range(len(entries[2])):
         with pytest.raises(ScrubjayError):
             account.extended(states[:2], [entries[2][:length]], Millis(make.START))
     with pytest.raises(ScrubjayError):
         account.extended(states[:2], [entries[2] + b"\0"], Millis(make.START))
     foreign = account.entry(
-        bytes(16), seq=2, prev=states[1].head, type=EntryType.ORIGIN_ADD, body={1: "x"}, sign=make.ASK[0][2]
+        bytes(16),
+        seq=2,
+        prev=states[1].head,
+        type=EntryType.ORIGIN_ADD,
+        body={1: "x"},
+        sign=make.ASK[0][2],
+        author=make.DEVICE,
+        cosign=make.SIGN,
     )
     with pytest.raises(BadSignatureError):
         account.extended(states[:2], [foreign], Millis(make.START))

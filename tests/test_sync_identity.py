@@ -127,7 +127,7 @@ class World:
     async def signed_up(self, machine: Machine | None = None, username: str = "ann") -> tuple[Machine, Member]:
         machine = machine or await self.machine()
         member = await registration.sign_up(
-            machine, username=username, auth_key=RIGHT, kdf=KDF, recovery=self.code.public, name="laptop"
+            machine, username=username, auth_key=RIGHT, kdf=KDF, recovery=self.code, name="laptop"
         )
         return machine, member
 
@@ -456,11 +456,11 @@ async def test_a_new_recovery_code_replaces_the_old_at_once_where_the_old_is_giv
     new = RecoveryCode(secret=b"n" * 20)
 
     await recovery.replace_recovery(
-        member, machine.cloud, new.public, old=world.code, now=world.now, entropy=world.random.randbytes
+        member, machine.cloud, new, old=world.code, now=world.now, entropy=world.random.randbytes
     )
 
     assert member.state.version == 2
-    assert recovery.is_recovery(member.state, new.rsk, world.now())
+    assert recovery.is_recovery(member.state, new.rsk)
     with pytest.raises(CredentialsError):
         await (await world.asking()).recover(world.code)
     assert await (await world.asking()).recover(new) is not None
@@ -470,15 +470,24 @@ async def test_without_the_old_code_a_new_one_waits_a_week_and_the_old_still_ope
     machine, member = await world.signed_up()
     new = RecoveryCode(secret=b"n" * 20)
 
-    await recovery.replace_recovery(
-        member, machine.cloud, new.public, old=None, now=world.now, entropy=world.random.randbytes
-    )
+    await recovery.replace_recovery(member, machine.cloud, new, old=None, now=world.now, entropy=world.random.randbytes)
 
     assert await (await world.asking()).recover(world.code) is not None
     with pytest.raises(CredentialsError):
         await (await world.asking()).recover(new)
+    assert not await confirmed(world, machine, member)
     world.time += 8 * 24 * 3600 * 1000
+    assert await confirmed(world, machine, member)
+    assert not await confirmed(world, machine, member)
     assert await (await world.asking(name="late")).recover(new) is not None
+    with pytest.raises(CredentialsError):
+        await (await world.asking()).recover(world.code)
+
+
+async def confirmed(world: World, machine: Machine, member: Member) -> bool:
+    """A round's part in a recovery code that waits. Says whether it was put in force."""
+    await member.refresh(machine.cloud)
+    return await recovery.confirm_recovery(member, machine.cloud, now=world.now, entropy=world.random.randbytes)
 
 
 async def test_a_wrong_old_code_replaces_nothing(world: World) -> None:
@@ -489,7 +498,7 @@ async def test_a_wrong_old_code_replaces_nothing(world: World) -> None:
         await recovery.replace_recovery(
             member,
             machine.cloud,
-            RecoveryCode(secret=b"n" * 20).public,
+            RecoveryCode(secret=b"n" * 20),
             old=RecoveryCode(secret=b"d" * 20),
             now=world.now,
             entropy=world.random.randbytes,

@@ -415,7 +415,10 @@ def test_doctor_tells_whether_sync_works(tmp_path: Path, home: Callable[[str], H
         joins(desk, origin, "ann", code)
         laptop.run("sync")
         told = sync_checks(laptop)
-        assert {state for state, _, _ in told.values()} == {"ok"}
+        assert {name for name, (state, _, _) in told.items() if state != "ok"} == {"sync account"}
+        assert "a device was added to the account" in told["sync account"][1]
+        laptop.run("sync", "acknowledge")
+        assert "sync account" not in sync_checks(laptop)
         assert f"logged in as ann at {origin}" in told["sync"][1]
         laptop.run("devices", "revoke", "desk", "--confirm", "desk")
         desk.run("sync", fails=True)

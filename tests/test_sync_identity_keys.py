@@ -177,7 +177,7 @@ def test_one_wrong_character_of_a_recovery_code_is_found() -> None:
 
 def wrapped_root(holder: Opener) -> tuple[RootKey, Wrap]:
     root = RootKey.new(entropy(1), 3)
-    return root, wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=(holder.wrap_pub,))
+    return root, wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pub=holder.wrap_pub)
 
 
 def test_a_root_key_opens_for_its_holder_and_nobody_else() -> None:
@@ -220,19 +220,20 @@ def test_a_root_key_that_the_server_made_up_is_refused() -> None:
         unwrap_root(wrap, account=ACCOUNT, target=DEVICE, holder=own, ask=RootKey.new(entropy(9), 3).ask)
 
 
-def test_a_recovery_wrap_opens_with_the_code_in_force_and_with_the_one_that_waits() -> None:
-    old, new = RecoveryCode.new(entropy(4)), RecoveryCode.new(entropy(5))
+def test_a_recovery_wrap_opens_with_its_code_and_with_no_other() -> None:
+    code, other = RecoveryCode.new(entropy(4)), RecoveryCode.new(entropy(5))
     root = RootKey.new(entropy(1), 1)
-    wrap = wrap_root(root, account=ACCOUNT, target=RECOVERY_TARGET, wrap_pubs=(old.wrap_pub, new.wrap_pub))
+    wrap = wrap_root(root, account=ACCOUNT, target=RECOVERY_TARGET, wrap_pub=code.wrap_pub)
 
-    for code in (old, new):
-        assert unwrap_root(wrap, account=ACCOUNT, target=RECOVERY_TARGET, holder=code, ask=root.ask) == root
+    assert unwrap_root(wrap, account=ACCOUNT, target=RECOVERY_TARGET, holder=code, ask=root.ask) == root
+    with pytest.raises(WrongKeyError):
+        unwrap_root(wrap, account=ACCOUNT, target=RECOVERY_TARGET, holder=other, ask=root.ask)
 
 
 def test_wrapping_to_what_is_no_key_says_so() -> None:
     for wrong in (b"", b"x" * 100, b"\xff" * WRAP_PUB_BYTES):
         with pytest.raises(InvalidError):
-            wrap_root(RootKey.new(entropy(), 1), account=ACCOUNT, target=DEVICE, wrap_pubs=(wrong,))
+            wrap_root(RootKey.new(entropy(), 1), account=ACCOUNT, target=DEVICE, wrap_pub=wrong)
 
 
 # --- keyrings ---------------------------------------------------------------------------------------------------------

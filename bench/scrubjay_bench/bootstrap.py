@@ -219,7 +219,7 @@ def log_in(client: Client, origin: str, name: str) -> Any:
 def sign_up(client: Client, origin: str, name: str) -> Any:
     """Have a daemon make the benchmark's account."""
     request = {"origin": origin, "username": USERNAME, "auth_key": AUTH_KEY, "kdf": KDF, "device_name": name}
-    return sync(client, "sign_up", request | {"recovery": CODE.public})
+    return sync(client, "sign_up", request | {"recovery": CODE.text})
 
 
 # --- one device, in a process of its own ------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         machine = Machine(store=store, vault=_Vault(), cloud=cloud, now=_now, entropy=os.urandom)
         if role == "upload":
             member = await registration.sign_up(
-                machine, username=USERNAME, auth_key=AUTH_KEY, kdf=KDF, recovery=CODE.public, name="first"
+                machine, username=USERNAME, auth_key=AUTH_KEY, kdf=KDF, recovery=CODE, name="first"
             )
         else:
             joining = await admission.log_in(machine, username=USERNAME, auth_key=AUTH_KEY, name="second")

@@ -224,20 +224,32 @@ def _account(origin: str, count: int) -> tuple[list[Author], list[bytes]]:
         (
             EntryType.GENESIS,
             accountlog.genesis_body(
-                account, ask=owner.public, rsk=recovery.public, recovery_pub=os.urandom(32), origin=origin
+                account, ask=owner.public, rsk=recovery.public, recovery_pub=os.urandom(1216), origin=origin
             ),
         ),
-        (EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=Suite.SEALED, home=True)),
     ]
     made = [Author(account=account, scope=scope, device=os.urandom(16), secret=secret, key=Key()) for _ in range(count)]
     bodies += [
         (EntryType.DEVICE_ADD, accountlog.device_body(one.device, sign_pub=one.key.public, wrap_pub=os.urandom(1216)))
         for one in made
     ]
+    bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=Suite.SEALED, home=True)))
     entries: list[bytes] = []
     for kind, body in bodies:
         prev = accountlog.read(entries[-1]).hash if entries else bytes(32)
-        entries.append(accountlog.entry(account, seq=len(entries), prev=prev, type=kind, body=body, sign=owner.sign))
+        by_code = not entries
+        entries.append(
+            accountlog.entry(
+                account,
+                seq=len(entries),
+                prev=prev,
+                type=kind,
+                body=body,
+                sign=owner.sign,
+                author=accountlog.CODE_AUTHOR if by_code else made[0].device,
+                cosign=recovery.sign if by_code else made[0].key.sign,
+            )
+        )
     return made, entries
 
 

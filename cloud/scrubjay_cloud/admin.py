@@ -144,7 +144,7 @@ async def drilled(settings: Settings, ways: Ways) -> list[Drilled]:
     """Run the drill beside the service or without it, and write down how it went."""
     async with opened(settings, ways, beside=True) as opened_database:
         now = ways.now()
-        done = drill(settings, now=ways.now)
+        done = drill(settings)
         await opened_database.write(lambda tx: _noted_drill(tx, done, now))
         return done
 
@@ -177,7 +177,7 @@ async def moved(settings: Settings, ways: Ways, *, to_sqlite: bool) -> Migrated:
         server = await database.open(settings.database_url, now=ways.now, entropy=ways.entropy)
         try:
             source, target = (server, file) if to_sqlite else (file, server)
-            return await migrate(source, target, now=ways.now)
+            return await migrate(source, target)
         finally:
             await server.close()
     finally:

@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from scrubjay_cloud.database.sqlite import SqliteTransaction
 from scrubjay_cloud.restore import fetch
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import Verified, verify
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 
 
@@ -36,7 +34,7 @@ class Drilled:
         return not self.error and self.verified.holds
 
 
-def drill(settings: Settings, *, now: Callable[[], Millis]) -> list[Drilled]:
+def drill(settings: Settings) -> list[Drilled]:
     """Restore the replica and the newest backup, each into a folder of its own beside the database, and check them.
 
     Runs in the caller's thread, for seconds to minutes. Raises InvalidError where there is nothing to drill, and
@@ -55,10 +53,10 @@ def drill(settings: Settings, *, now: Callable[[], Millis]) -> list[Drilled]:
         )
     for left in settings.data.glob("drill-*"):  # of one that was killed
         shutil.rmtree(left, ignore_errors=True)
-    return [_one(settings, source, now=now) for source in sources]
+    return [_one(settings, source) for source in sources]
 
 
-def _one(settings: Settings, source: Path | None, *, now: Callable[[], Millis]) -> Drilled:
+def _one(settings: Settings, source: Path | None) -> Drilled:
     name = "replica" if source is None else source.name
     with tempfile.TemporaryDirectory(dir=settings.data, prefix="drill-") as folder:
         path = Path(folder) / settings.database_path.name
@@ -67,7 +65,7 @@ def _one(settings: Settings, source: Path | None, *, now: Callable[[], Millis]) 
             fetch(settings.replica, path, source=source)
             restored = time.monotonic()
             with sqlite_file.translated(path), contextlib.closing(sqlite_file.raw(path, read_only=True)) as connection:
-                verified = verify(SqliteTransaction(connection), now())
+                verified = verify(SqliteTransaction(connection))
         except ScrubjayError as error:
             spent = round((time.monotonic() - began) * 1000)
             return Drilled(source=name, restore_ms=spent, verify_ms=0, verified=Verified(), error=error.message)

@@ -181,7 +181,7 @@ class Jobs:
 
     async def _drill(self) -> Mapping[str, object]:
         now = self._now()
-        drilled = await asyncio.to_thread(drill, self._settings, now=self._now)
+        drilled = await asyncio.to_thread(drill, self._settings)
         await self._database.write(lambda tx: note_drill(tx, drilled, now))
         await self.measure()
         for one in drilled:

@@ -7,13 +7,12 @@ account, and the next try begins by clearing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scrubjay_cloud import materialise
 from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_cloud.verify import Verified, verify
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError
 
 
@@ -59,7 +58,7 @@ class Migrated:
     verified: Verified
 
 
-async def migrate(source: Database, target: Database, *, now: Callable[[], Millis]) -> Migrated:
+async def migrate(source: Database, target: Database) -> Migrated:
     """Copy everything from one database to another, which must have no accounts.
 
     Raises ConflictError when the target is in use, or when the source was written meanwhile; CorruptError when the
@@ -70,7 +69,7 @@ async def migrate(source: Database, target: Database, *, now: Callable[[], Milli
         raise ConflictError(
             f"the target must be empty, and has {taken} accounts", hint="migrate into an empty database"
         )
-    before = await source.read(lambda tx: verify(tx, now()))
+    before = await source.read(verify)
     if not before.holds:
         finding = before.findings[0]
         raise CorruptError(
@@ -91,7 +90,7 @@ async def migrate(source: Database, target: Database, *, now: Callable[[], Milli
         )
     await target.write(lambda tx: _finished(tx, last))
     copied |= {table: len(rows) for table, (_, rows) in last.items()}
-    after = await target.read(lambda tx: verify(tx, now()))
+    after = await target.read(verify)
     same = await target.read(_heads) == heads and await target.read(_counts) == await source.read(_counts)
     if after != before or not same:
         raise CorruptError("the copy is not the same as the source", hint="keep using the source, and report this")

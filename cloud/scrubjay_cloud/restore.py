@@ -176,13 +176,13 @@ async def _made_good(path: Path, *, now: Callable[[], Millis], entropy: Callable
     """Check and mend the file that was built aside, and raise its generation, all in one transaction."""
     opened = await database.open(path, now=now, entropy=entropy)
     try:
-        return await opened.write(lambda tx: (_repaired(tx, now()), database.raise_generation(tx))[::-1])
+        return await opened.write(lambda tx: (_repaired(tx), database.raise_generation(tx))[::-1])
     finally:
         await opened.close()
 
 
-def _repaired(tx: database.Transaction, now: Millis) -> Verified:
-    verified = repair(tx, now)
+def _repaired(tx: database.Transaction) -> Verified:
+    verified = repair(tx)
     if fatal := [finding for finding in verified.findings if finding.fatal]:
         raise CorruptError(
             f"account {fatal[0].account}: {fatal[0].words}",
@@ -195,9 +195,7 @@ async def _in_place(settings: Settings, *, now: Callable[[], Millis], entropy: C
     opened = await database.open(settings, now=now, entropy=entropy)
     try:
         began = time.monotonic()
-        generation, verified = await opened.write(
-            lambda tx: (_repaired(tx, now()), database.raise_generation(tx))[::-1]
-        )
+        generation, verified = await opened.write(lambda tx: (_repaired(tx), database.raise_generation(tx))[::-1])
         return Restored(
             source="the database itself",
             generation=generation,

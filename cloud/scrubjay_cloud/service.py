@@ -69,8 +69,7 @@ class Service:
         entries = await self.database.read(lambda tx: log_entries(tx, account))
         if not entries:
             raise NotFoundError("the account is gone", hint="sign up again")
-        now = self.now()
-        state: AccountState = await self.offload(lambda: accountlog.replay(entries, now))
+        state: AccountState = await self.offload(lambda: accountlog.replay(entries))
         self.keep(state)
         return state
 

@@ -16,7 +16,6 @@ from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_shared import account as accountlog
 from scrubjay_shared import envelope
 from scrubjay_shared.account import AccountState
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, ObjectKind
 from scrubjay_shared.errors import ScrubjayError
 
@@ -75,22 +74,22 @@ class _End:
     broken: str = ""
 
 
-def verify(tx: Transaction, now: Millis) -> Verified:
-    """Check everything, and change nothing. `now` decides which recovery keys may have signed."""
-    return _checked(tx, now, repair=False)
+def verify(tx: Transaction) -> Verified:
+    """Check everything, and change nothing."""
+    return _checked(tx, repair=False)
 
 
-def repair(tx: Transaction, now: Millis) -> Verified:
+def repair(tx: Transaction) -> Verified:
     """Check everything; cut lanes to what holds and set every head anew. The findings say what was cut."""
-    return _checked(tx, now, repair=True)
+    return _checked(tx, repair=True)
 
 
-def _checked(tx: Transaction, now: Millis, *, repair: bool) -> Verified:
+def _checked(tx: Transaction, *, repair: bool) -> Verified:
     tally = _Tally()
     for account, seq, head, gseq in tx.rows("select id, log_seq, log_head, gseq from account order by id"):
         tally.accounts += 1
         try:
-            states = _replayed(tx, account, seq, head, now)
+            states = _replayed(tx, account, seq, head)
         except ScrubjayError as error:
             tally.findings.append(_finding(account, f"its log does not verify: {error.message}", fatal=True))
             continue
@@ -119,10 +118,10 @@ def _finding(account: bytes, words: str, objects: int = 0, *, fatal: bool = Fals
     return Finding(account=account.hex()[:8], words=words, objects=objects, fatal=fatal)
 
 
-def _replayed(tx: Transaction, account: bytes, seq: int, head: bytes, now: Millis) -> list[AccountState]:
+def _replayed(tx: Transaction, account: bytes, seq: int, head: bytes) -> list[AccountState]:
     """Return the states of a log. Raises as `account.extended`, and when the account's row speaks of another end."""
     rows = tx.rows("select seq, hash, entry from account_log where account = ? order by seq", (account,))
-    states = accountlog.extended((), [row[2] for row in rows], now)
+    states = accountlog.extended((), [row[2] for row in rows])
     if not states:
         raise ScrubjayError("it has no entries")
     for number, (state, row) in enumerate(zip(states, rows, strict=True)):

@@ -32,6 +32,9 @@ class IdentityPolicy:
 
 IDENTITY = IdentityPolicy()
 
+ACCOUNT_CHANGED = "account_changed"
+"""The code of the alarm about a change of who is in. One for each change: its subject is the entry's hash."""
+
 
 # --- engine: talking to the cloud, sealing, packing -------------------------------------------------------------------
 

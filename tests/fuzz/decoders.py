@@ -209,10 +209,10 @@ def _take_opened(data: bytes) -> str:
 # --- the account log --------------------------------------------------------------------------------------------------
 
 _LOG = [bytes.fromhex(one["bytes"]) for one in make.committed("account.json")["entries"]]
-_STATES = account.extended((), _LOG, Millis(make.START))
+_STATES = account.extended((), _LOG)
 _SECOND_STATES: list[Any] = [second.Log()]
 for _entry in _LOG:
-    _SECOND_STATES.append(second.extended(_SECOND_STATES[-1], _entry, make.START))
+    _SECOND_STATES.append(second.extended(_SECOND_STATES[-1], _entry))
 _TREES = [as_tree(second.unpacked(one[:-64])) for one in _LOG]
 _SIGNS = [sign for _, _, sign in (*make.ASK, *make.RSK)]
 

@@ -37,7 +37,7 @@ from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import wrap_root
 
 FOLDER = Path(__file__).parent
-VERSION = 1
+VERSION = 2
 """Of the vectors. Raised with every change of a byte that stands, and told in docs/protocol.md."""
 KEPT = {"objects.json": ("compressed", "beacon", "parts"), "keys.json": ("wraps",)}
 
@@ -618,6 +618,8 @@ def bomb() -> bytes:
 # --- the account log --------------------------------------------------------------------------------------------------
 
 ASK = [signing(f"account key {version}") for version in range(4)]
+_, LIMITED_PUBLIC, LIMITED_SIGN = signing("limited key")
+_, SECOND_PUBLIC, SECOND_SIGN = signing("second key")
 RSK = [signing(f"recovery key {version}") for version in range(3)]
 WRAP_PUB = [hashlib.shake_256(f"wrap key {place}".encode()).digest(1216) for place in range(5)]
 DAY = 24 * 3600 * 1000
@@ -632,8 +634,17 @@ class Log:
         self.states: list[account.AccountState] = []
         self.described: list[Made] = []
 
-    def next(self, kind: int, body: dict[int, Any], sign: Callable[[bytes], bytes], signer: int = Signer.ASK) -> bytes:
-        """Return an entry that follows, without appending it."""
+    def next(
+        self,
+        kind: int,
+        body: dict[int, Any],
+        sign: Callable[[bytes], bytes],
+        signer: int = Signer.ASK,
+        author: tuple[bytes, Callable[[bytes], bytes]] | None = None,
+    ) -> bytes:
+        """Return an entry that follows, without appending it. `author` made it: else the first device, or the code."""
+        code = (account.CODE_AUTHOR, sign if self.states else RSK[0][2])
+        by, cosign = author or (code if signer == Signer.RSK or not self.states else (DEVICE, SIGN))
         prev = self.states[-1].head if self.states else bytes(32)
         return account.entry(
             ACCOUNT,
@@ -643,6 +654,8 @@ class Log:
             body=body,
             sign=sign,
             signer=signer,  # type: ignore[arg-type]
+            author=by,
+            cosign=cosign,
         )
 
     def add(
@@ -653,9 +666,10 @@ class Log:
         sign: Callable[[bytes], bytes],
         signer: int = Signer.ASK,
         at: int = START,
+        author: tuple[bytes, Callable[[bytes], bytes]] | None = None,
     ) -> None:
         """Append an entry."""
-        data = self.next(kind, body, sign, signer)
+        data = self.next(kind, body, sign, signer, author)
         self.states = account.extended(self.states, [data], Millis(at))
         self.entries.append(data)
         state = self.states[-1]
@@ -666,6 +680,7 @@ class Log:
                 "hash": state.head.hex(),
                 "type": int(kind),
                 "signer": int(signer),
+                "author": account.read(data).author.hex(),
                 "at": at,
                 "body": short(plain(body)),
                 "after": state_of(state),
@@ -696,6 +711,7 @@ def state_of(state: account.AccountState) -> Made:
         "devices": {
             one.id.hex(): {
                 "added": one.added,
+                "added_by": one.added_by.hex(),
                 "sign_pub": one.sign_pub.hex(),
                 "wrap_pub": hashlib.sha256(one.wrap_pub).hexdigest(),
                 "scopes": None if one.scopes is None else [scope.hex() for scope in one.scopes],
@@ -728,13 +744,25 @@ def genesis() -> dict[int, Any]:
     return account.genesis_body(ACCOUNT, ask=ASK[0][1], rsk=RSK[0][1], recovery_pub=WRAP_PUB[0], origin=ORIGIN)
 
 
+def new_code(log: Log, place: int, wrap_pub: bytes, at: int = START, sign: int | None = None) -> dict[int, Any]:
+    """Return the body that puts another recovery code in place; `sign` signs for it, else the code itself."""
+    return account.recovery_body(
+        ACCOUNT,
+        log.states[-1].head,
+        rsk=RSK[place][1],
+        recovery_pub=wrap_pub,
+        at=at,
+        sign=RSK[place if sign is None else sign][2],
+    )
+
+
 def made_account() -> Made:
     """Return the vectors of an account log: every type of entry, and entries that must be refused."""
     log = Log()
     ask, rsk = [sign for _, _, sign in ASK], [sign for _, _, sign in RSK]
     device = account.device_body(DEVICE, sign_pub=PUBLIC, wrap_pub=WRAP_PUB[1])
     limited = account.device_body(
-        fixed("limited", 16), sign_pub=fixed("limited key", 32), wrap_pub=WRAP_PUB[3], scopes=[SCOPE], read_only=True
+        fixed("limited", 16), sign_pub=LIMITED_PUBLIC, wrap_pub=WRAP_PUB[3], scopes=[SCOPE], read_only=True
     )
     log.add("genesis", EntryType.GENESIS, genesis(), ask[0])
     log.add("the first device", EntryType.DEVICE_ADD, device, ask[0])
@@ -754,7 +782,13 @@ def made_account() -> Made:
         ask[0],
     )
     log.add("another address", EntryType.ORIGIN_ADD, {1: "https://memory.example:8443"}, ask[0])
-    log.add("a device gets another wrap key", EntryType.DEVICE_REKEY, {1: OTHER, 2: WRAP_PUB[4]}, ask[0])
+    log.add(
+        "a device takes another wrap key",
+        EntryType.DEVICE_REKEY,
+        {1: OTHER, 2: WRAP_PUB[4]},
+        ask[0],
+        author=(OTHER, OTHER_SIGN),
+    )
     log.add(
         "a device is revoked",
         EntryType.DEVICE_REVOKE,
@@ -769,7 +803,7 @@ def made_account() -> Made:
     log.add(
         "another recovery code, without the old one",
         EntryType.RECOVERY_ROTATE,
-        {1: RSK[1][1], 2: WRAP_PUB[2], 3: START},
+        new_code(log, 1, WRAP_PUB[2]),
         ask[1],
     )
     log.add(
@@ -783,9 +817,34 @@ def made_account() -> Made:
     log.add(
         "another recovery code, with the old one",
         EntryType.RECOVERY_ROTATE,
-        {1: RSK[2][1], 2: WRAP_PUB[3], 3: START},
+        new_code(log, 2, WRAP_PUB[3]),
         rsk[0],
         Signer.RSK,
+    )
+    third = account.device_body(fixed("recovered", 16), sign_pub=SECOND_PUBLIC, wrap_pub=WRAP_PUB[0])
+    log.add("the code adds a device", EntryType.DEVICE_ADD, third, rsk[2], Signer.RSK)
+    log.add("another code waits", EntryType.RECOVERY_ROTATE, new_code(log, 0, WRAP_PUB[1]), ask[2])
+    log.add(
+        "it is confirmed when its time has come",
+        EntryType.RECOVERY_CONFIRM,
+        {1: RSK[0][1], 2: START + 7 * DAY},
+        ask[2],
+        at=START + 7 * DAY,
+    )
+    log.add(
+        "another code waits again",
+        EntryType.RECOVERY_ROTATE,
+        new_code(log, 1, WRAP_PUB[2], START + 7 * DAY),
+        ask[2],
+        at=START + 7 * DAY,
+        author=(fixed("recovered", 16), SECOND_SIGN),
+    )
+    log.add(
+        "with the device it is gone",
+        EntryType.DEVICE_REVOKE,
+        account.revoke_body(fixed("recovered", 16), {}),
+        ask[2],
+        at=START + 7 * DAY,
     )
     return {
         "account": ACCOUNT.hex(),
@@ -803,6 +862,7 @@ def refused_entries(log: Log) -> list[Made]:
     """
     ask, rsk = [sign for _, _, sign in ASK], [sign for _, _, sign in RSK]
     end = len(log.entries)
+    revoked, limited = (OTHER, OTHER_SIGN), (fixed("limited", 16), LIMITED_SIGN)
     new = account.device_body(fixed("third", 16), sign_pub=fixed("third key", 32), wrap_pub=WRAP_PUB[0])
 
     def cut(count: int) -> Log:
@@ -818,21 +878,129 @@ def refused_entries(log: Log) -> list[Made]:
         code: str,
         signer: int = Signer.ASK,
         after: int = end,
+        author: tuple[bytes, Callable[[bytes], bytes]] | None = None,
     ) -> Made:
-        return {"name": name, "after": after, "bytes": cut(after).next(kind, body, sign, signer).hex(), "error": code}
+        data = cut(after).next(kind, body, sign, signer, author)
+        return {"name": name, "after": after, "bytes": data.hex(), "error": code}
 
     def raw(name: str, data: bytes, code: str, after: int = end) -> Made:
         return {"name": name, "after": after, "bytes": data.hex(), "error": code}
 
     def text(data: bytes) -> bytes:
-        return data + ask[2](b"sjs/1/log" + ACCOUNT + data)
+        data += b"\xc4\x10" + DEVICE
+        return data + ask[2](b"sjs/1/log" + ACCOUNT + data) + SIGN(b"sjs/1/author" + ACCOUNT + data)
 
-    head = b"\x95" + bytes([end]) + b"\xc4\x20" + log.states[-1].head
+    head = b"\x96" + bytes([end]) + b"\xc4\x20" + log.states[-1].head
     return [
         one("signed by the key before the rotation", EntryType.DEVICE_ADD, new, ask[0], "bad_signature"),
         one("signed by a key that was voided", EntryType.DEVICE_ADD, new, ask[1], "bad_signature"),
         one("signed by the device itself", EntryType.DEVICE_ADD, new, SIGN, "bad_signature"),
-        one("a recovery code adds a device", EntryType.DEVICE_ADD, new, rsk[2], "bad_signature", Signer.RSK),
+        one(
+            "a recovery code that was replaced adds a device",
+            EntryType.DEVICE_ADD,
+            new,
+            rsk[2],
+            "bad_signature",
+            Signer.RSK,
+        ),
+        one(
+            "the code replaces the root key",
+            EntryType.ROTATE,
+            {1: 4, 2: ASK[3][1]},
+            rsk[0],
+            "bad_signature",
+            Signer.RSK,
+        ),
+        one("made by nobody", EntryType.DEVICE_ADD, new, ask[2], "bad_signature", author=(account.CODE_AUTHOR, SIGN)),
+        one(
+            "made by nobody, the account's key twice",
+            EntryType.DEVICE_ADD,
+            new,
+            ask[2],
+            "bad_signature",
+            author=(account.CODE_AUTHOR, ask[2]),
+        ),
+        one("made by a device that was revoked", EntryType.DEVICE_ADD, new, ask[2], "bad_signature", author=revoked),
+        one("made by a limited device", EntryType.DEVICE_ADD, new, ask[0], "bad_signature", after=6, author=limited),
+        one(
+            "made by the device that it adds",
+            EntryType.DEVICE_ADD,
+            new,
+            ask[2],
+            "bad_signature",
+            author=(fixed("third", 16), signing("third key")[2]),
+        ),
+        one(
+            "made by another than it says",
+            EntryType.DEVICE_ADD,
+            new,
+            ask[2],
+            "bad_signature",
+            author=(DEVICE, OTHER_SIGN),
+        ),
+        one(
+            "a device gives another one a wrap key",
+            EntryType.DEVICE_REKEY,
+            {1: OTHER, 2: WRAP_PUB[0]},
+            ask[0],
+            "bad_signature",
+            after=6,
+        ),
+        one(
+            "a genesis that the code did not sign",
+            EntryType.GENESIS,
+            genesis(),
+            ask[0],
+            "bad_signature",
+            after=0,
+            author=(account.CODE_AUTHOR, ask[0]),
+        ),
+        one("a genesis of a device", EntryType.GENESIS, genesis(), ask[0], "invalid", after=0, author=(DEVICE, SIGN)),
+        one(
+            "a recovery code that did not sign for itself",
+            EntryType.RECOVERY_ROTATE,
+            new_code(log, 1, WRAP_PUB[2], START, 2),
+            ask[2],
+            "bad_signature",
+        ),
+        one(
+            "a recovery code that signed for another place",
+            EntryType.RECOVERY_ROTATE,
+            new_code(cut(end - 1), 1, WRAP_PUB[2]),
+            ask[2],
+            "bad_signature",
+        ),
+        one(
+            "a recovery code dated a day ahead",
+            EntryType.RECOVERY_ROTATE,
+            new_code(log, 1, WRAP_PUB[2], START + DAY),
+            ask[2],
+            "invalid",
+        ),
+        one(
+            "a code confirmed before its time",
+            EntryType.RECOVERY_CONFIRM,
+            {1: RSK[0][1], 2: START + 6 * DAY},
+            ask[2],
+            "invalid",
+            after=20,
+        ),
+        one(
+            "another code confirmed than waits",
+            EntryType.RECOVERY_CONFIRM,
+            {1: RSK[1][1], 2: START},
+            ask[2],
+            "invalid",
+            after=20,
+        ),
+        one(
+            "a code confirmed that was cancelled",
+            EntryType.RECOVERY_CONFIRM,
+            {1: RSK[1][1], 2: START},
+            ask[2],
+            "invalid",
+        ),
+        one("a device with a short wrap key", EntryType.DEVICE_ADD, new | {3: bytes(1215)}, ask[2], "invalid"),
         one("the account key voids", EntryType.VOID, {1: 1, 2: 4, 3: ASK[3][1]}, ask[2], "bad_signature"),
         one(
             "the account key voids under a signer that does not exist",
@@ -846,17 +1014,17 @@ def refused_entries(log: Log) -> list[Made]:
             "a code that was replaced voids its replacement",
             EntryType.VOID,
             {1: 17, 2: 4, 3: ASK[3][1]},
-            rsk[0],
+            rsk[2],
             "bad_signature",
             Signer.RSK,
         ),
-        one("a void of the genesis", EntryType.VOID, {1: 0, 2: 4, 3: ASK[3][1]}, rsk[2], "invalid", Signer.RSK),
-        one("a void of itself", EntryType.VOID, {1: end, 2: 4, 3: ASK[3][1]}, rsk[2], "invalid", Signer.RSK),
+        one("a void of the genesis", EntryType.VOID, {1: 0, 2: 4, 3: ASK[3][1]}, rsk[0], "invalid", Signer.RSK),
+        one("a void of itself", EntryType.VOID, {1: end, 2: 4, 3: ASK[3][1]}, rsk[0], "invalid", Signer.RSK),
         one(
             "a void that takes up a voided version",
             EntryType.VOID,
             {1: 1, 2: 3, 3: ASK[3][1]},
-            rsk[2],
+            rsk[0],
             "invalid",
             Signer.RSK,
         ),
@@ -971,7 +1139,7 @@ def refused_entries(log: Log) -> list[Made]:
             "malformed",
         ),
         raw("an entry with bytes left over", text(head + b"\x63\x80\x01\x01"), "malformed"),
-        raw("a place below 0", text(b"\x95\xff\xc4\x20" + bytes(32) + b"\x63\x80\x01"), "malformed"),
+        raw("a place below 0", text(b"\x96\xff\xc4\x20" + bytes(32) + b"\x63\x80\x01"), "malformed"),
     ]
 
 
@@ -981,7 +1149,7 @@ def refused_entries(log: Log) -> list[Made]:
 def made_keys() -> Made:
     """Return the vectors of keys: what is derived, what is shown to people, what is wrapped."""
     kdf = wire.Kdf(salt=fixed("salt", 16), memory_kib=19 * 1024, iterations=2, lanes=1)
-    code, waiting = (RecoveryCode.new(entropy(label)) for label in ("recovery code", "waiting recovery code"))
+    code = RecoveryCode.new(entropy("recovery code"))
     root = RootKey(version=2, secret=fixed("root", 32), ask_seed=ASK[1][0])
     holder = DeviceKeys.new(entropy("device keys"))
     scope = ScopeKeys(name="home", keys={0: KEY_0, 1: KEY_1}, projects=())
@@ -1049,12 +1217,8 @@ def made_keys() -> Made:
         "keyring": {"version": 3, "payload": msgspec.msgpack.encode(keyring).hex()},
         "wraps": {
             "keyring": sealed.data.hex(),
-            "root": wrapped(wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pubs=[holder.wrap_pub])),
-            "recovery": wrapped(
-                wrap_root(
-                    root, account=ACCOUNT, target=wire.RECOVERY_TARGET, wrap_pubs=[waiting.wrap_pub, code.wrap_pub]
-                )
-            ),
+            "root": wrapped(wrap_root(root, account=ACCOUNT, target=DEVICE, wrap_pub=holder.wrap_pub)),
+            "recovery": wrapped(wrap_root(root, account=ACCOUNT, target=wire.RECOVERY_TARGET, wrap_pub=code.wrap_pub)),
             "extract": wrapped(
                 wrap_limited_keyring(
                     extract, account=ACCOUNT, target=DEVICE, version=3, wrap_pub=holder.wrap_pub, root=root

@@ -852,9 +852,7 @@ async def _made(folder: Path) -> Template:
             await _join(station, world, code)
         else:
             joiner = _joiner(station)
-            await registration.sign_up(
-                joiner, username="maya", auth_key=_AUTH_KEY, kdf=KDF, recovery=code.public, name="m0"
-            )
+            await registration.sign_up(joiner, username="maya", auth_key=_AUTH_KEY, kdf=KDF, recovery=code, name="m0")
             await joiner.cloud.aclose()
     for station in world.stations:
         await station.machine.close()

@@ -99,7 +99,7 @@ async def checked_state(service: Service, before: Sequence[bytes], given: LogApp
         )
 
     def replayed() -> AccountState:
-        states = accountlog.extended([], before, now)
+        states = accountlog.extended([], before)
         return accountlog.extended(states, given.entries, now, fresh=True)[-1]
 
     state: AccountState = await service.offload(replayed)

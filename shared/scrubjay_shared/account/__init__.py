@@ -1,8 +1,9 @@
 """The account log: who may write what, as a chain of signed entries that everyone replays alike. Pure.
 
-Entry = MessagePack `[seq, prev, type, body, signer]` and 64 bytes of Ed25519 signature over "sjs/1/log", the account's
-id and the MessagePack. Its hash is SHA-256("sjs/1/entry", entry); `prev` is the hash of the one before, 32 zeros for
-entry 0. Keys: ASK signs for the account, RSK (made from the recovery code) outranks it.
+Entry = MessagePack `[seq, prev, type, body, signer, author]` and two Ed25519 signatures of 64 bytes: the signer's and
+the author's. Its hash is SHA-256("sjs/1/entry", entry); `prev` is the hash of the one before, 32 zeros for entry 0. The
+signer says that it may be: ASK signs for the account, RSK (made from the recovery code) outranks it. The author says
+whose doing it is: the device that made the entry, or the recovery code.
 
 The log holds no secret and no name. `AccountState` is what it adds up to; `extended` is the only way to get one. Client
 and cloud both replay with it, so that a server cannot accept what a device would refuse.
@@ -11,6 +12,7 @@ and cloud both replay with it, so that a server cannot accept what a device woul
 from __future__ import annotations
 
 from scrubjay_shared.account.entries import (
+    CODE_AUTHOR,
     MAX_ENTRY_BYTES,
     Entry,
     EntryType,
@@ -19,6 +21,7 @@ from scrubjay_shared.account.entries import (
     entry,
     genesis_body,
     read,
+    recovery_body,
     revoke_body,
     scope_body,
 )
@@ -26,6 +29,7 @@ from scrubjay_shared.account.replay import RECOVERY_DELAY_MS, extended, replay
 from scrubjay_shared.account.state import AccountState, Device, ScopeState
 
 __all__ = [
+    "CODE_AUTHOR",
     "MAX_ENTRY_BYTES",
     "RECOVERY_DELAY_MS",
     "AccountState",
@@ -39,6 +43,7 @@ __all__ = [
     "extended",
     "genesis_body",
     "read",
+    "recovery_body",
     "replay",
     "revoke_body",
     "scope_body",

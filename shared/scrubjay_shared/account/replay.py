@@ -8,34 +8,49 @@ from dataclasses import replace
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from scrubjay_shared.account.entries import NEWER, Entry, EntryType, Signer, read
+from scrubjay_shared.account.entries import (
+    CODE_AUTHOR,
+    NEWER,
+    Entry,
+    EntryType,
+    Signer,
+    code_message,
+    cosigned_message,
+    read,
+    signed_message,
+)
 from scrubjay_shared.account.fields import bytes_of, check_length, flag_of, id_of, int_of, lane_end_of, list_of, text_of
 from scrubjay_shared.account.state import AccountState, Device, ScopeState
 from scrubjay_shared.clock import MAX_LEAD_MS, Millis
-from scrubjay_shared.envelope import SIGNATURE_BYTES, Suite
+from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import BadSignatureError, BrokenChainError, InvalidError, RevokedError
 
 RECOVERY_DELAY_MS = 7 * 24 * 3600 * 1000
-"""How long a change of the recovery key that the old one did not sign waits, so that the old one can void it."""
+"""How long a change of the recovery code that the old one did not sign waits, so that the old one can void it."""
+WRAP_PUB_BYTES = 1216
+"""ML-KEM-768, then X25519."""
 _AGAIN = "the account may have changed meanwhile: run the command again"
 _REPEAT = "another device changed the account meanwhile: run the command again"
+_DATED = frozenset({EntryType.RECOVERY_ROTATE, EntryType.RECOVERY_CONFIRM})
+_TIME_KEY = {EntryType.RECOVERY_ROTATE: 3, EntryType.RECOVERY_CONFIRM: 2}
+_BY_CODE = frozenset({EntryType.RECOVERY_ROTATE, EntryType.VOID, EntryType.DEVICE_ADD})
+"""What the recovery code may sign."""
 
 
-def replay(entries: Sequence[bytes], now: Millis) -> AccountState:
+def replay(entries: Sequence[bytes]) -> AccountState:
     """Return what a whole log adds up to. Raises as `extended`; InvalidError when there is no entry."""
     if not entries:
         raise InvalidError("the account log has no entries", hint="the server has lost it: ask its operator")
-    return extended((), entries, now)[-1]
+    return extended((), entries)[-1]
 
 
 def extended(
-    states: Sequence[AccountState], entries: Sequence[bytes], now: Millis, *, fresh: bool = False
+    states: Sequence[AccountState], entries: Sequence[bytes], now: Millis | None = None, *, fresh: bool = False
 ) -> list[AccountState]:
     """Return `states` (those after entries 0, 1, 2…) with those after some more entries.
 
-    `now` decides whether a recovery key that waits may sign already. `fresh` says that the entries are being made now:
-    the server asks for it on an append, because only then can it be known that a recovery key has run out, or that the
-    time from which another counts was not set back. What stands in a log already is read without it.
+    With `now`, entries that say they were made later than that are refused; a log that was read before needs no clock.
+    `fresh` says that they are being made now: the server asks for it on an append, so that none is set back either.
 
     Raises BrokenChainError when an entry does not follow, BadSignatureError when who signed it may not, InvalidError
     when it says what cannot be. An entry of a type that this version does not know is read and changes nothing.
@@ -43,16 +58,21 @@ def extended(
     after = list(states)
     for data in entries:
         new = read(data)
-        if fresh and new.type == EntryType.RECOVERY_ROTATE and abs(int_of(new.body, 3) - now) > MAX_LEAD_MS:
-            raise InvalidError(
-                "the change of the recovery code is dated more than ten minutes from now",
-                hint="set this machine's clock",
-            )
-        after.append(_after(after, new, now, fresh=fresh))
+        if now is not None and new.type in _DATED:
+            _check_date(new, now, fresh=fresh)
+        after.append(_after(after, new))
     return after
 
 
-def _after(states: Sequence[AccountState], new: Entry, now: Millis, *, fresh: bool) -> AccountState:
+def _check_date(new: Entry, now: Millis, *, fresh: bool) -> None:
+    ahead = int_of(new.body, _TIME_KEY[EntryType(new.type)]) - now
+    if ahead > MAX_LEAD_MS or (fresh and ahead < -MAX_LEAD_MS):
+        raise InvalidError(
+            "the change of the recovery code is dated more than ten minutes from now", hint="set this machine's clock"
+        )
+
+
+def _after(states: Sequence[AccountState], new: Entry) -> AccountState:
     if not states:
         return _genesis(new)
     last = states[-1]
@@ -60,32 +80,30 @@ def _after(states: Sequence[AccountState], new: Entry, now: Millis, *, fresh: bo
         raise BrokenChainError(
             f"account log entry {new.seq} does not follow entry {last.seq}", hint="scrubjay sync verify"
         )
-    if new.signer == Signer.ASK:
-        _verify(last.account, new, [last.ask])
-        if new.type == EntryType.VOID:
-            raise BadSignatureError("only the recovery code can void entries", hint="scrubjay sync verify")
-        return replace(_applied(last, new), seq=new.seq, head=new.hash)
-    if new.signer != Signer.RSK:
+    if new.signer not in {Signer.ASK, Signer.RSK}:
         raise InvalidError(
             f"account log entry {new.seq} is signed by neither the account nor the recovery code", hint=NEWER
         )
-    in_force = last.recovery(now)
-    holders = (in_force,) if fresh else ((last.rsk, last.recovery_pub), in_force)
-    signer = holders[_verify(last.account, new, [rsk for rsk, _ in holders])]
-    if new.type == EntryType.RECOVERY_ROTATE:
-        return replace(_applied(last, new), seq=new.seq, head=new.hash)
-    if new.type != EntryType.VOID:
+    _verify(
+        last.ask if new.signer == Signer.ASK else last.rsk, new.signature, signed_message(last.account, new.text), new
+    )
+    _check_author(last, new)
+    if new.signer == Signer.ASK and new.type == EntryType.VOID:
+        raise BadSignatureError("only the recovery code can void entries", hint="scrubjay sync verify")
+    if new.signer == Signer.RSK and new.type not in _BY_CODE:
         raise BadSignatureError(
             f"account log entry {new.seq} is signed with the recovery code, which may not sign such entries",
             hint="scrubjay sync verify",
         )
+    if new.type != EntryType.VOID:
+        return replace(_applied(last, new), seq=new.seq, head=new.hash)
     start = int_of(new.body, 1)
     if not 1 <= start <= last.seq:
         raise InvalidError(
             f"account log entry {new.seq} cancels entries from {start} on, and there are {last.seq} before it",
             hint=NEWER,
         )
-    return _void(states[start - 1], last, new, signer)
+    return _void(states[start - 1], last, new)
 
 
 def _genesis(new: Entry) -> AccountState:
@@ -97,12 +115,15 @@ def _genesis(new: Entry) -> AccountState:
     account, ask, rsk, recovery_pub = (bytes_of(body, key) for key in (1, 2, 3, 4))
     check_length(account, 16)
     check_length(rsk, 32)
+    check_length(recovery_pub, WRAP_PUB_BYTES)
     origin = text_of(body, 6)  # before the signature: what a body must be comes first for every reader
-    if new.signer != Signer.ASK:
+    if new.signer != Signer.ASK or new.author != CODE_AUTHOR:
         raise InvalidError(
-            "the first entry of the account log is not signed with the account's key", hint="scrubjay sync verify"
+            "the first entry of the account log is not made by the account's key and its recovery code",
+            hint="scrubjay sync verify",
         )
-    _verify(account, new, [ask])
+    _verify(ask, new.signature, signed_message(account, new.text), new)
+    _verify(rsk, new.cosignature, cosigned_message(account, new.text), new)
     return AccountState(
         account=account,
         genesis=new.hash,
@@ -116,18 +137,33 @@ def _genesis(new: Entry) -> AccountState:
     )
 
 
-def _verify(account: bytes, new: Entry, keys: Sequence[bytes]) -> int:
-    """Return the index of the key that signed an entry. Raises BadSignatureError when no key did."""
-    text, signature = new.data[:-SIGNATURE_BYTES], new.data[-SIGNATURE_BYTES:]
-    for index, key in enumerate(keys):
-        try:
-            Ed25519PublicKey.from_public_bytes(key).verify(signature, b"sjs/1/log" + account + text)
-        except (InvalidSignature, ValueError):
-            continue
-        return index
-    raise BadSignatureError(
-        f"account log entry {new.seq} is not signed by the account's key", hint="scrubjay sync verify"
-    )
+def _check_author(state: AccountState, new: Entry) -> None:
+    """Check that who made an entry says so: a full device in force, or the recovery code for what it signs itself.
+
+    The first device of an account has nobody who could have added it: it does so itself.
+    """
+    device = state.devices.get(new.author)
+    if new.author == CODE_AUTHOR and new.signer == Signer.RSK:
+        key = state.rsk
+    elif device is not None and device.full and not device.revoked:
+        key = device.sign_pub
+    elif not state.devices and new.type == EntryType.DEVICE_ADD and new.body.get(1) == new.author:
+        key = bytes_of(new.body, 2)
+    else:
+        raise BadSignatureError(
+            f"account log entry {new.seq} was made by a device that may not change the account",
+            hint="scrubjay sync verify",
+        )
+    _verify(key, new.cosignature, cosigned_message(state.account, new.text), new)
+
+
+def _verify(key: bytes, signature: bytes, message: bytes, new: Entry) -> None:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError) as error:
+        raise BadSignatureError(
+            f"account log entry {new.seq} is not signed by who it says made it", hint="scrubjay sync verify"
+        ) from error
 
 
 def _applied(state: AccountState, new: Entry) -> AccountState:
@@ -145,6 +181,7 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
     device, sign_pub, wrap_pub = (bytes_of(new.body, key) for key in (1, 2, 3))
     check_length(device, 16)
     check_length(sign_pub, 32)
+    check_length(wrap_pub, WRAP_PUB_BYTES)
     if device in state.devices:
         raise InvalidError(
             f"device {device.hex()[:8]} was added to the account already", hint="scrubjay devices list shows it"
@@ -159,6 +196,7 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
                 sign_pub=sign_pub,
                 wrap_pub=wrap_pub,
                 added=new.seq,
+                added_by=new.author,
                 scopes=scopes,
                 read_only=flag_of(new.body, 5),
             ),
@@ -169,12 +207,21 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
 def _device_revoke(state: AccountState, new: Entry) -> AccountState:
     device = _known(state, new)
     ends = dict(lane_end_of(item) for item in list_of(new.body, 2))
-    return replace(state, devices={**state.devices, device.id: replace(device, ends=ends)})
+    # Who is shut out must not come back by a recovery code that it has asked for.
+    waiting = None if device.full else state.waiting_recovery
+    revoked = {**state.devices, device.id: replace(device, ends=ends)}
+    return replace(state, devices=revoked, waiting_recovery=waiting)
 
 
 def _device_rekey(state: AccountState, new: Entry) -> AccountState:
-    device = _known(state, new)
-    return replace(state, devices={**state.devices, device.id: replace(device, wrap_pub=bytes_of(new.body, 2))})
+    device, wrap_pub = _known(state, new), bytes_of(new.body, 2)
+    check_length(wrap_pub, WRAP_PUB_BYTES)
+    if new.author != device.id:  # else one device could have what is wrapped for another
+        raise BadSignatureError(
+            f"account log entry {new.seq} gives a device another key, and that device did not make it",
+            hint="scrubjay sync verify",
+        )
+    return replace(state, devices={**state.devices, device.id: replace(device, wrap_pub=wrap_pub)})
 
 
 def _rotate(state: AccountState, new: Entry) -> AccountState:
@@ -234,23 +281,37 @@ def _lane_adopt(state: AccountState, new: Entry) -> AccountState:
 
 
 def _recovery_rotate(state: AccountState, new: Entry) -> AccountState:
-    rsk, recovery_pub, at = bytes_of(new.body, 1), bytes_of(new.body, 2), int_of(new.body, 3)
+    rsk, recovery_pub, at, bound = (
+        bytes_of(new.body, 1),
+        bytes_of(new.body, 2),
+        int_of(new.body, 3),
+        bytes_of(new.body, 4),
+    )
     check_length(rsk, 32)
+    check_length(recovery_pub, WRAP_PUB_BYTES)
+    _verify(rsk, bound, code_message(state.account, new.prev, rsk, recovery_pub, at), new)
     if new.signer == Signer.RSK:
         return replace(state, rsk=rsk, recovery_pub=recovery_pub, waiting_recovery=None)
-    held = state.recovery(Millis(at))  # a key that has waited long enough holds, and is not lost to the next change
-    waiting = (rsk, recovery_pub, at + RECOVERY_DELAY_MS)
-    return replace(state, rsk=held[0], recovery_pub=held[1], waiting_recovery=waiting)
+    return replace(state, waiting_recovery=(rsk, recovery_pub, at + RECOVERY_DELAY_MS))
+
+
+def _recovery_confirm(state: AccountState, new: Entry) -> AccountState:
+    rsk, at, waiting = bytes_of(new.body, 1), int_of(new.body, 2), state.waiting_recovery
+    if waiting is None or waiting[0] != rsk or at < waiting[2]:
+        raise InvalidError(
+            f"account log entry {new.seq} confirms a recovery code that does not wait, or before its time", hint=_AGAIN
+        )
+    return replace(state, rsk=waiting[0], recovery_pub=waiting[1], waiting_recovery=None)
 
 
 def _origin_add(state: AccountState, new: Entry) -> AccountState:
     return replace(state, origins=(*state.origins, text_of(new.body, 1)))
 
 
-def _void(before: AccountState, last: AccountState, new: Entry, signer: tuple[bytes, bytes]) -> AccountState:
+def _void(before: AccountState, last: AccountState, new: Entry) -> AccountState:
     """Return the state `before` the first voided entry, under a new account key.
 
-    Everything since is gone, but for the recovery key that signs: a code that was replaced does not come back. Versions
+    Everything since is gone, but for the recovery code, which signs: one that was replaced does not come back. Versions
     and epochs count on from `last`, so that no wrap or object of a voided one passes for the new one.
     """
     version, ask = int_of(new.body, 2), bytes_of(new.body, 3)
@@ -268,8 +329,8 @@ def _void(before: AccountState, last: AccountState, new: Entry, signer: tuple[by
         ask=ask,
         version=version,
         scopes=scopes,
-        rsk=signer[0],
-        recovery_pub=signer[1],
+        rsk=last.rsk,
+        recovery_pub=last.recovery_pub,
         waiting_recovery=None,
     )
 
@@ -285,6 +346,7 @@ _RULES: dict[int, Callable[[AccountState, Entry], AccountState]] = {
     EntryType.EPOCH_ADD: _epoch_add,
     EntryType.LANE_ADOPT: _lane_adopt,
     EntryType.RECOVERY_ROTATE: _recovery_rotate,
+    EntryType.RECOVERY_CONFIRM: _recovery_confirm,
     EntryType.ORIGIN_ADD: _origin_add,
 }
 

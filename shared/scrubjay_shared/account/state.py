@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
 
@@ -15,12 +14,15 @@ class Device:
 
     `scopes` None means all, with the account's root key; else a limited device, given the keys of these scopes only.
     `ends` is how far its lanes counted when it was revoked, by scope: (n, link); None while it is in force.
+    `added` is the entry that added it, `added_by` the device that made that entry (its own id for the first one of an
+    account), 16 zeros for the recovery code.
     """
 
     id: bytes
     sign_pub: bytes
     wrap_pub: bytes
     added: int
+    added_by: bytes = bytes(16)
     scopes: tuple[bytes, ...] | None = None
     read_only: bool = False
     ends: Mapping[bytes, tuple[int, bytes]] | None = None
@@ -66,7 +68,7 @@ class AccountState:
     keyring: tuple[int, bytes] | None = None
     adopters: Mapping[tuple[bytes, bytes], tuple[bytes, ...]] = field(default_factory=dict)
     waiting_recovery: tuple[bytes, bytes, int] | None = None
-    """A change of the recovery key that takes effect later: (RSK public, wrap public, from when)."""
+    """A change of the recovery key that an entry may confirm later: (RSK public, wrap public, from when)."""
 
     @property
     def home(self) -> bytes:
@@ -75,12 +77,6 @@ class AccountState:
             if scope.home:
                 return scope.id
         raise InvalidError("the account log makes no home scope, which every account has", hint="sign up again")
-
-    def recovery(self, now: Millis) -> tuple[bytes, bytes]:
-        """Return the recovery keys in force at a time: (RSK public, wrap public)."""
-        if self.waiting_recovery is not None and now >= self.waiting_recovery[2]:
-            return self.waiting_recovery[0], self.waiting_recovery[1]
-        return self.rsk, self.recovery_pub
 
     def active(self) -> tuple[Device, ...]:
         """Return the devices in force, in the order they were added."""

@@ -129,7 +129,11 @@ class Joining:
                     hint="a device that is not yours may have replaced it: scrubjay sync log elsewhere shows where,"
                     " then scrubjay login --void-from SEQ here",
                 )
-            draft = Draft(entries=[(EntryType.DEVICE_ADD, device_body(self.machine.device, self.own))])
+            draft = Draft(
+                entries=[(EntryType.DEVICE_ADD, device_body(self.machine.device, self.own))],
+                recovery=code,
+                by_recovery=frozenset({EntryType.DEVICE_ADD}),
+            )
             if await self._sent(draft, root, Keyring()):
                 return await self._joined(root)
 
@@ -156,15 +160,17 @@ class Joining:
                 keyring=keyring.with_device(self.machine.device, self.name),
                 root=root,
                 recovery=code,
-                by_recovery=frozenset({EntryType.VOID}),
+                by_recovery=frozenset({EntryType.VOID, EntryType.DEVICE_ADD}),
             )
             if await self._sent(draft, root, keyring):
                 return await self._joined(root)
 
     def _check_code(self, code: RecoveryCode) -> None:
-        if code.rsk not in {self.state.rsk, self.state.recovery(self.machine.now())[0]}:
+        # Replaying the log has checked that the key in force signed the first entry, or the one that put it in force.
+        if code.rsk != self.state.rsk:
             raise CredentialsError(
-                "that is not the recovery code of this account", hint="a newer code replaces those before it"
+                "that is not the recovery code of this account",
+                hint="a newer code replaces those before it, and one made with --lost counts after seven days",
             )
 
     async def _root(self, code: RecoveryCode, version: int) -> RootKey | None:

@@ -20,9 +20,10 @@ from scrubjay_sync.keys.wraps import wrap_root
 class Draft:
     """A change of the account, as it follows from one state of it.
 
-    `entries` are (type, body); those in `by_recovery` are signed by the recovery code, the others by the account. A
-    ROTATE or VOID entry needs `root`, the new root key, which signs what follows it. A new `keyring` is sealed, stored
-    and named by a last entry. Every wrap that follows from the change is made by `Member.append` itself.
+    `entries` are (type, body); those in `by_recovery` are signed by the recovery code, the others by the account. The
+    genesis needs `recovery` too, which vouches for it. A ROTATE or VOID entry needs `root`, the new root key, which
+    signs what follows it. A new `keyring` is sealed, stored and named by a last entry. Every wrap that follows from the
+    change is made by `Member.append` itself.
     """
 
     entries: Sequence[tuple[EntryType, dict[int, Any]]] = ()
@@ -55,7 +56,9 @@ def assemble(
     now: Millis,
     entropy: Entropy,
 ) -> Assembled:
-    """Return a draft signed, replayed and wrapped for all whom it concerns; `device` and `sign` author the keyring.
+    """Return a draft signed, replayed and wrapped for all whom it concerns; `device` and `sign` author its entries.
+
+    What the recovery code signs for a machine that is no device of the account yet has the code for its author.
 
     Raises what replaying raises, so that nothing is sent that another device would refuse.
     """
@@ -64,6 +67,8 @@ def assemble(
     def add(kind: EntryType, body: dict[int, Any]) -> None:
         nonlocal after
         recovery = draft.recovery if kind in draft.by_recovery else None
+        code = draft.recovery if recovery is None and kind == EntryType.GENESIS else recovery
+        by_code = code is not None and (not after or device not in after[-1].devices)
         made = account_log.entry(
             account,
             seq=after[-1].seq + 1 if after else 0,
@@ -72,6 +77,8 @@ def assemble(
             body=body,
             sign=root.sign if recovery is None else recovery.sign,
             signer=Signer.ASK if recovery is None else Signer.RSK,
+            author=account_log.CODE_AUTHOR if by_code else device,
+            cosign=code.sign if code is not None and by_code else sign,
         )
         after = account_log.extended(after, [made], now)
         entries.append(made)
@@ -114,18 +121,13 @@ def wraps_after(
         known = None if before is None else before.devices.get(device.id)
         stale = known is None or known.revoked or known.wrap_pub != device.wrap_pub
         if device.full and (stale or rotated):
-            wraps.append(wrap_root(root, account=after.account, target=device.id, wrap_pubs=(device.wrap_pub,)))
+            wraps.append(wrap_root(root, account=after.account, target=device.id, wrap_pub=device.wrap_pub))
         if not device.full and (stale or changed):
             wraps.append(_limited_wrap(after, device, root, keyring))
-    recovery = _recovery_pubs(after)
-    if rotated or before is None or _recovery_pubs(before) != recovery:
-        wraps.append(wrap_root(root, account=after.account, target=RECOVERY_TARGET, wrap_pubs=recovery))
+    # For the code in force, and for no other: one that waits would open this key at once.
+    if rotated or before is None or before.recovery_pub != after.recovery_pub:
+        wraps.append(wrap_root(root, account=after.account, target=RECOVERY_TARGET, wrap_pub=after.recovery_pub))
     return tuple(wraps)
-
-
-def _recovery_pubs(state: AccountState) -> tuple[bytes, ...]:
-    waiting = state.waiting_recovery
-    return (state.recovery_pub,) if waiting is None else (state.recovery_pub, waiting[1])
 
 
 def _limited_wrap(state: AccountState, device: Device, root: RootKey, keyring: Keyring) -> Wrap:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from scrubjay.store import Store
+from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
@@ -14,7 +16,11 @@ from scrubjay_shared.errors import (
     WithheldError,
 )
 from scrubjay_shared.wire import LogPage
+from scrubjay_sync.account.changes import changes_in
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.policy import ACCOUNT_CHANGED
+
+log = logging.getLogger(__name__)
 
 
 async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:
@@ -37,7 +43,7 @@ class PinnedLog:
         self._store = store
         self._now = now
         self._entries = list(entries)
-        self.states = account_log.extended((), entries, now())
+        self.states = account_log.extended((), entries)
 
     @property
     def state(self) -> AccountState:
@@ -71,9 +77,19 @@ class PinnedLog:
         await self.extend(states, entries[1:])
 
     async def extend(self, states: list[AccountState], entries: Sequence[bytes]) -> None:
-        """Pin some more entries; `states` are those after all of them."""
+        """Pin some more entries; `states` are those after all of them. Changes of who is in become alarms."""
         first = len(self._entries)
         if entries:
-            await self._store.write(lambda tx: tx.replication.keep_log(first, list(entries)))
+            told = changes_in(states, entries)
+
+            def keep(tx: Transaction) -> None:
+                tx.replication.keep_log(first, list(entries))
+                # In the same transaction: no crash may leave a change of who is in that nobody is told of.
+                for one in told:
+                    tx.replication.raise_alarm(ACCOUNT_CHANGED, one.subject, one.words, one.hint)
+
+            await self._store.write(keep)
+            for one in told:
+                log.warning("account changed entry=%d: %s", one.seq, one.words)
             self._entries += entries
             self.states = states

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -13,23 +14,22 @@ from scrubjay_shared.errors import (
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.account.rotation import rotation_draft
-from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.keys.keyring import Keyring
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 
-def is_recovery(state: AccountState, rsk: bytes, now: Millis) -> bool:
+def is_recovery(state: AccountState, rsk: bytes) -> bool:
     """Say whether a recovery code, by its public half, is the account's, now or once its wait is over."""
     waiting = () if state.waiting_recovery is None else (state.waiting_recovery[0],)
-    return rsk in {state.recovery(now)[0], *waiting}
+    return rsk in {state.rsk, *waiting}
 
 
 async def replace_recovery(
     member: Member,
     cloud: Cloud,
-    new: RecoveryPublic,
+    new: RecoveryCode,
     *,
     old: RecoveryCode | None,
     now: Callable[[], Millis],
@@ -37,22 +37,47 @@ async def replace_recovery(
 ) -> None:
     """Put a new recovery code in the place of the old one, and replace every key that the old one opened.
 
-    With the old code at once; without it after `account.RECOVERY_DELAY_MS`, in which the old one can still void it.
+    With the old code at once. Without it the new one waits for `account.RECOVERY_DELAY_MS`, in which the old one can
+    still void it: until then no key is given to it, and `confirm_recovery` ends the wait.
     """
 
     def draft(state: AccountState, ring: Keyring) -> Draft:
-        if old is not None and old.rsk not in {state.rsk, state.recovery(now())[0]}:
+        if old is not None and old.rsk != state.rsk:
             raise CredentialsError(
                 "that is not the recovery code of this account",
                 hint="without it: scrubjay recovery rotate --lost, and the new code is valid after seven days",
             )
-        body = {1: new.rsk, 2: new.wrap_pub, 3: now()}
+        body = account_log.recovery_body(
+            state.account, state.head, rsk=new.rsk, recovery_pub=new.wrap_pub, at=now(), sign=new.sign
+        )
+        replaced = (EntryType.RECOVERY_ROTATE, body)
+        if old is None:
+            return Draft(entries=[replaced])
         rotation = rotation_draft(state, ring, entropy)
         return replace(
             rotation,
-            entries=[(EntryType.RECOVERY_ROTATE, body), *rotation.entries],
+            entries=[replaced, *rotation.entries],
             recovery=old,
             by_recovery=frozenset({EntryType.RECOVERY_ROTATE}),
         )
 
     await member.append(cloud, draft)
+
+
+async def confirm_recovery(member: Member, cloud: Cloud, *, now: Callable[[], Millis], entropy: Entropy) -> bool:
+    """Put a recovery code in force whose wait is over, and replace every key that the old one opened.
+
+    Returns whether there was one. Any full device does it with its next round after the seven days.
+    """
+    waiting = member.state.waiting_recovery
+    if member.limited or waiting is None or now() < waiting[2]:
+        return False
+
+    def draft(state: AccountState, ring: Keyring) -> Draft:
+        if state.waiting_recovery != waiting:
+            return Draft()
+        rotation = rotation_draft(state, ring, entropy)
+        return replace(rotation, entries=[(EntryType.RECOVERY_CONFIRM, {1: waiting[0], 2: now()}), *rotation.entries])
+
+    await member.append(cloud, draft)
+    return True

@@ -22,9 +22,9 @@ from scrubjay_sync.account.machine import (
     require_same_account,
 )
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.keys.keypairs import KEY_BYTES, DeviceKeys, RootKey, signer
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
+from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 HOME_NAME = "home"
 
@@ -35,14 +35,15 @@ async def sign_up(
     username: str,
     auth_key: bytes,
     kdf: Kdf,
-    recovery: RecoveryPublic,
+    recovery: RecoveryCode,
     name: str,
     invite: str = "",
     bring_all: bool = False,
 ) -> Member:
     """Make a new account with this machine as its first device, called `name`.
 
-    The recovery code must have been shown before: from here on it is the only way back when this machine is lost.
+    The recovery code must have been shown before: from here on it is the only way back when this machine is lost. It
+    signs the account's first entry, so that whoever types it later knows that account from any other.
     Raises ConflictError when the machine is logged in already or the username is taken, AnotherAccountError when its
     store was in an account before and `bring_all` does not say that everything may go to the new one.
     """
@@ -70,6 +71,7 @@ async def sign_up(
             (EntryType.SCOPE_CREATE, account_log.scope_body(home, suite=Suite.SEALED, home=True)),
         ],
         keyring=keyring,
+        recovery=recovery,
     )
     made = assemble(
         draft,

@@ -9,14 +9,6 @@ from scrubjay_sync.api.identity import Who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryPublic:
-    """The public halves of a recovery code: all that an account needs to know of it."""
-
-    rsk: bytes
-    wrap_pub: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryCheckRequest:
     """The public half of a code that a person typed."""
 
@@ -34,9 +26,9 @@ class RecoveryResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryReplaceRequest:
-    """A new code's public halves and, to make it count at once, the old code."""
+    """A new code, which must sign for itself, and, to make it count at once, the old one."""
 
-    recovery: RecoveryPublic
+    new: str = field(repr=False)
     old: str = field(default="", repr=False)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.api.identity import Who
 
 
@@ -41,13 +40,13 @@ class SignUpCheckRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignUpRequest:
-    """A new account. `auth_key` and `kdf` come from the password, `recovery` is public."""
+    """A new account. `auth_key` and `kdf` come from the password; the recovery code signs the account's first entry."""
 
     origin: str
     username: str
     auth_key: bytes = field(repr=False)
     kdf: Kdf
-    recovery: RecoveryPublic
+    recovery: str = field(repr=False)
     device_name: str
     invite: str = field(default="", repr=False)
     bring_all: bool = False

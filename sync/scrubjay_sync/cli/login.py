@@ -164,7 +164,7 @@ def _signs_up(command: Command, transport: Transport, username: str, before: Kdf
             username=username,
             auth_key=auth_key(password, kdf, before.origin),
             kdf=kdf,
-            recovery=code.public,
+            recovery=code.text,
             device_name=_named(command),
             invite=invite,
             bring_all=bring_all,

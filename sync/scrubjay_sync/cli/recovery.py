@@ -58,7 +58,7 @@ def _rotate_code(command: Command) -> None:
         RecoveryCode.parse(old)
     code = RecoveryCode.new(os.urandom)
     written_down = show_and_check(prompts, code, os.urandom)
-    answer = command.call("recovery_replace", RecoveryReplaceRequest(recovery=code.public, old=old))
+    answer = command.call("recovery_replace", RecoveryReplaceRequest(new=code.text, old=old))
     since = (
         "is valid now, and the old one no longer"
         if answer.from_at is None

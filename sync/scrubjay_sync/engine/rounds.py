@@ -19,6 +19,7 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_sync import searching
+from scrubjay_sync.account import recovery
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push
@@ -172,6 +173,7 @@ async def _follow_account(context: Context, tally: Tally) -> None:
         tally.repaired += given
         await context.alarm(tally, error, "log")
         await member.refresh(context.cloud)
+    await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
     context.cloud.use(member.credential)
 
 

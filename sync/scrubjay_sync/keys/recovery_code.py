@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from scrubjay_shared.errors import (
     InvalidError,
 )
-from scrubjay_sync.api.account import RecoveryPublic
 from scrubjay_sync.keys.keypairs import KEY_BYTES, MLKEM_SEED_BYTES, Entropy, WrapKeys, derived, public_of, signer
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -92,11 +91,6 @@ class RecoveryCode:
     def wrap_pub(self) -> bytes:
         """The public half of the key that root keys are wrapped to, 1,216 bytes."""
         return self._wrap_keys().wrap_pub
-
-    @property
-    def public(self) -> RecoveryPublic:
-        """Both public halves."""
-        return RecoveryPublic(rsk=self.rsk, wrap_pub=self.wrap_pub)
 
     def sign(self, message: bytes) -> bytes:
         """Sign with the key that outranks every device."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.hpke import (
@@ -14,7 +12,6 @@ from scrubjay_shared.errors import (
     BadSignatureError,
     InvalidError,
     MalformedError,
-    WrongKeyError,
 )
 from scrubjay_shared.wire import ROOT_WRAP, Wrap
 from scrubjay_sync.keys.keypairs import HPKE, KEY_BYTES, MLKEM_PUB_BYTES, WRAP_PUB_BYTES, Opener, RootKey
@@ -23,14 +20,10 @@ ROOT_WRAP_BYTES = 1088 + 32 + 2 * KEY_BYTES + 16
 """A sealed root key: both encapsulations, the two secrets, the tag."""
 
 
-def wrap_root(root: RootKey, *, account: bytes, target: bytes, wrap_pubs: Sequence[bytes]) -> Wrap:
-    """Return the account's root key, sealed to one holder.
-
-    The recovery code may have two key pairs for a while, the one in force and the one that waits: then two sealed
-    texts stand one after another. Raises InvalidError when a public key is not valid.
-    """
+def wrap_root(root: RootKey, *, account: bytes, target: bytes, wrap_pub: bytes) -> Wrap:
+    """Return the account's root key, sealed to one holder. Raises InvalidError when the public key is not valid."""
     info = wrap_info(account, target, ROOT_WRAP, root.version)
-    sealed = b"".join(seal_to(root.secret + root.ask_seed, wrap_pub, info) for wrap_pub in wrap_pubs)
+    sealed = seal_to(root.secret + root.ask_seed, wrap_pub, info)
     return Wrap(target=target, kind=ROOT_WRAP, version=root.version, sealed=sealed)
 
 
@@ -42,29 +35,17 @@ def unwrap_root(wrap: Wrap, *, account: bytes, target: bytes, holder: Opener, as
     """
     check_wrap(wrap, ROOT_WRAP, target)
     info = wrap_info(account, target, ROOT_WRAP, wrap.version)
-    if not wrap.sealed or len(wrap.sealed) % ROOT_WRAP_BYTES:
+    if len(wrap.sealed) != ROOT_WRAP_BYTES:
         raise MalformedError(
-            f"a wrapped root key has {ROOT_WRAP_BYTES} bytes for each key of its holder, got {len(wrap.sealed)}",
-            hint="update scrubjay",
+            f"a wrapped root key has {ROOT_WRAP_BYTES} bytes, got {len(wrap.sealed)}", hint="update scrubjay"
         )
-    parts = [wrap.sealed[at : at + ROOT_WRAP_BYTES] for at in range(0, len(wrap.sealed), ROOT_WRAP_BYTES)]
-    opened = _first_opened(parts, info, holder)
+    opened = holder.opened(wrap.sealed, info)
     root = RootKey(version=wrap.version, secret=opened[:KEY_BYTES], ask_seed=opened[KEY_BYTES:])
     if ask is not None and root.ask != ask:
         raise BadSignatureError(
             "the root key from the server does not belong to this account", hint="scrubjay sync verify"
         )
     return root
-
-
-def _first_opened(parts: Sequence[bytes], info: bytes, holder: Opener) -> bytes:
-    *others, last = parts
-    for part in others:
-        try:
-            return holder.opened(part, info)
-        except WrongKeyError:
-            continue
-    return holder.opened(last, info)
 
 
 def seal_to(secret: bytes, wrap_pub: bytes, info: bytes) -> bytes:

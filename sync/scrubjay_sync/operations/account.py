@@ -28,7 +28,7 @@ from scrubjay_sync.operations.client import SyncClient
 async def check_recovery(client: SyncClient, request: RecoveryCheckRequest) -> RecoveryResponse:
     """Say whether a code that a person typed is the account's, and note that they have it."""
     session = await client.require_session()
-    valid = recovery.is_recovery(session.member.state, request.rsk, client.now())
+    valid = recovery.is_recovery(session.member.state, request.rsk)
     if valid:
         await client.save_profile(profile.checked_recovery(session.profile, client.now()))
     return RecoveryResponse(who=client.who(await client.require_session()), valid=valid)
@@ -40,7 +40,7 @@ async def replace_recovery(client: SyncClient, request: RecoveryReplaceRequest) 
     await recovery.replace_recovery(
         session.member,
         session.cloud,
-        request.recovery,
+        RecoveryCode.parse(request.new),
         old=RecoveryCode.parse(request.old) if request.old else None,
         now=client.now,
         entropy=client.entropy,

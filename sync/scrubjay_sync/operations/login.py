@@ -71,7 +71,7 @@ async def sign_up(client: SyncClient, request: SignUpRequest) -> WhoResponse:
             username=request.username,
             auth_key=request.auth_key,
             kdf=request.kdf,
-            recovery=request.recovery,
+            recovery=RecoveryCode.parse(request.recovery),
             name=request.device_name,
             invite=request.invite,
             bring_all=request.bring_all,

@@ -1,0 +1,75 @@
+"""Which entries of the account log a person must be told of on every device: those that change who is in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scrubjay_shared.account import CODE_AUTHOR, AccountState, Entry, EntryType, Signer, read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of who is in: where it stands, its hash in hex, in words, and what to do if it was not you."""
+
+    seq: int
+    subject: str
+    words: str
+    hint: str
+
+
+def changes_in(states: Sequence[AccountState], entries: Iterable[bytes]) -> list[Change]:
+    """Return the changes of who is in among some entries; `states` are those after every entry of the log."""
+    found = []
+    for entry in map(read, entries):
+        if not 0 < entry.seq < len(states):
+            continue
+        words = _words(entry, states[entry.seq - 1])
+        if words:
+            found.append(
+                Change(
+                    seq=entry.seq,
+                    subject=entry.hash.hex(),
+                    words=f"{words}, by {_author(entry)} (entry {entry.seq} of the account log)",
+                    hint=_hint(entry),
+                )
+            )
+    return found
+
+
+_WORDS: dict[int, str] = {
+    EntryType.DEVICE_ADD: "a device was added to the account: {about}",
+    EntryType.DEVICE_REVOKE: "a device was taken out of the account: {about}",
+    EntryType.RECOVERY_ROTATE: "the recovery code was replaced",
+    EntryType.RECOVERY_CONFIRM: "the recovery code that waited counts now, and the one before no longer",
+    EntryType.ORIGIN_ADD: "another address of the server was added to the account",
+    EntryType.VOID: "every change of the account from entry {about} on was undone",
+}
+
+
+def _words(entry: Entry, before: AccountState) -> str:
+    about = entry.body.get(1)
+    words = _WORDS.get(entry.type, "").format(about=about.hex()[:8] if isinstance(about, bytes) else about)
+    if entry.type == EntryType.DEVICE_ADD and entry.body.get(4) is not None:
+        return words.replace("a device", "a limited device")
+    if entry.type == EntryType.RECOVERY_ROTATE and entry.signer == Signer.ASK:
+        return "another recovery code was asked for without the old one, and counts after seven days"
+    if entry.type == EntryType.DEVICE_REVOKE and before.waiting_recovery is not None:
+        return words + ", and with it the recovery code that waited"
+    return words
+
+
+def _author(entry: Entry) -> str:
+    return "the recovery code" if entry.author == CODE_AUTHOR else f"device {entry.author.hex()[:8]}"
+
+
+def _hint(entry: Entry) -> str:
+    if entry.author == CODE_AUTHOR:
+        return (
+            "if this was you: scrubjay sync acknowledge; if not, somebody has your recovery code: scrubjay devices list"
+            " shows who is in, scrubjay devices revoke shuts one out, scrubjay recovery rotate makes another code"
+        )
+    return (
+        f"if this was you: scrubjay sync acknowledge; if not: scrubjay devices revoke {entry.author.hex()[:8]}; or"
+        f" scrubjay login --void-from {entry.seq} on another machine, with the recovery code"
+    )

@@ -1,0 +1,294 @@
+"""Who is let in: attacks on an account by its own server, by a thief at an unlocked device, by one with the password."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from adversary import EvilServer, Thief, device_draft, minted
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import EntryType
+from scrubjay_shared.errors import (
+    BadSignatureError,
+    CredentialsError,
+    InvalidError,
+    MalformedError,
+    ScrubjayError,
+    WrongKeyError,
+)
+from scrubjay_shared.wire import RECOVERY_TARGET, Wrap
+from scrubjay_sync.account import account_devices, recovery, rotation
+from scrubjay_sync.account.machine import Machine
+from scrubjay_sync.account.member import Member
+from scrubjay_sync.keys.keypairs import DeviceKeys, signer
+from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.keys.wraps import unwrap_root
+from sync_devices import AUTH_KEY, KDF, Device, World, world_at
+
+pytestmark = pytest.mark.anyio
+WEEK_MS = 7 * 24 * 3600 * 1000
+EVIL = RecoveryCode(secret=b"e" * 20)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        yield await stack.enter_async_context(world_at(tmp_path))
+
+
+async def wraps_for_code(machine: Machine) -> tuple[Wrap, ...]:
+    return (await machine.cloud.log.wraps(RECOVERY_TARGET)).wraps
+
+
+# --- C1: recovery knows the account by the code -----------------------------------------------------------------------
+
+
+async def test_an_account_that_the_server_made_with_ones_public_recovery_keys_is_not_taken_for_ones_own(
+    world: World,
+) -> None:
+    victim = (await world.device()).member.state
+    false = minted(victim, random=world.random)
+    server = EvilServer(false)
+    with pytest.raises(BadSignatureError):
+        account_log.replay(false.entries)
+    machine = await world.machine(network=server)
+
+    with pytest.raises(BadSignatureError):
+        await (await world.log_in(machine, "new")).recover(world.code)
+
+    assert await machine.vault.load() is None
+    assert server.appended == []
+    # The real service does not keep such an account for anybody else either.
+    with pytest.raises(BadSignatureError):
+        await (await world.machine()).cloud.account.register(false.register(username="eve", auth_key=AUTH_KEY, kdf=KDF))
+
+
+async def test_a_log_that_puts_the_victims_code_behind_a_genesis_of_the_servers_is_not_taken_either(
+    world: World,
+) -> None:
+    victim = (await world.device()).member.state
+    evil = RecoveryCode.new(world.random.randbytes)
+    false = minted(victim, random=world.random, code=evil.sign)
+    own = account_log.read(false.entries[0])
+    body = own.body | {3: evil.rsk, 4: evil.wrap_pub}
+    genesis = account_log.entry(
+        false.account,
+        seq=0,
+        prev=bytes(32),
+        type=EntryType.GENESIS,
+        body=body,
+        sign=false.root.sign,
+        author=account_log.CODE_AUTHOR,
+        cosign=evil.sign,
+    )
+    (state,) = account_log.extended((), [genesis])
+    for sign in (evil.sign, false.root.sign, lambda _: bytes(64)):
+        rotate = account_log.entry(
+            false.account,
+            seq=1,
+            prev=state.head,
+            type=EntryType.RECOVERY_ROTATE,
+            body=account_log.recovery_body(
+                false.account, state.head, rsk=victim.rsk, recovery_pub=victim.recovery_pub, at=1, sign=sign
+            ),
+            sign=evil.sign,
+            signer=account_log.Signer.RSK,
+            author=account_log.CODE_AUTHOR,
+            cosign=evil.sign,
+        )
+        with pytest.raises(BadSignatureError):
+            account_log.extended([state], [rotate])
+
+
+async def test_what_a_new_code_signed_counts_at_its_own_place_of_its_own_account_only(world: World) -> None:
+    one = await world.device()
+    new = RecoveryCode.new(world.random.randbytes)
+    await recovery.replace_recovery(
+        one.member, one.machine.cloud, new, old=world.code, now=world.now, entropy=world.random.randbytes
+    )
+    thief = await Thief.at(one.machine, one.member)
+    states = account_log.extended((), one.member.entries)
+    bound = next(e for e in map(account_log.read, one.member.entries) if e.type == EntryType.RECOVERY_ROTATE)
+
+    for state in (states[-1], states[bound.seq - 2]):
+        with pytest.raises(ScrubjayError):
+            account_log.extended(states[: state.seq + 1], [thief.entry(bound.type, bound.body, state=state)])
+
+
+# --- C2: nothing is wrapped to a code that is not in force ------------------------------------------------------------
+
+
+async def test_a_code_that_waits_opens_nothing_and_a_revoke_ends_its_wait(world: World) -> None:
+    owner, stolen = await world.device(), await world.device()
+    thief = await Thief.at(stolen.machine, stolen.member)
+    await thief.send(thief.own_code(EVIL, world.now()))
+    await owner.sync()
+    assert owner.member.state.waiting_recovery is not None
+    assert any("another recovery code was asked for" in one for one in await owner.changes())
+
+    for change in (
+        lambda: rotation.rotate(owner.member, owner.machine.cloud, entropy=world.random.randbytes),
+        lambda: revoked(world, owner, stolen),
+    ):
+        await change()
+        for wrap in await wraps_for_code(owner.machine):
+            with pytest.raises((WrongKeyError, MalformedError)):
+                unwrap_root(wrap, account=owner.member.account, target=RECOVERY_TARGET, holder=EVIL)
+
+    assert owner.member.state.waiting_recovery is None
+    world.time += 2 * WEEK_MS
+    await owner.sync()
+    assert owner.member.state.rsk == world.code.rsk
+    joining = await world.log_in(await world.machine(), "thief")
+    with pytest.raises(CredentialsError):
+        await joining.recover(EVIL)
+
+
+async def revoked(world: World, owner: Device, lost: Device) -> None:
+    await account_devices.revoke(
+        owner.member, owner.machine.cloud, lost.member.device, ends={}, entropy=world.random.randbytes
+    )
+
+
+async def test_a_thief_who_has_a_new_root_key_and_no_device_in_force_appends_nothing(world: World) -> None:
+    owner, stolen = await world.device(), await world.device()
+    thief = await Thief.at(stolen.machine, stolen.member)
+    await revoked(world, owner, stolen)
+    joining = await world.log_in(await world.machine(), "thief")
+    thief.states, thief.root = joining.states, owner.member.root  # as if the new key had leaked to him
+    device, keys, draft = device_draft(world.random)
+    _, body = draft.entries[0]
+
+    for author, cosign in (
+        (thief.device, signer(thief.keys.sign_seed)),  # revoked
+        (device, signer(keys.sign_seed)),  # himself
+        (owner.member.device, signer(keys.sign_seed)),  # in the owner's name
+        (account_log.CODE_AUTHOR, thief.root.sign),
+        (account_log.CODE_AUTHOR, EVIL.sign),
+    ):
+        entry = thief.entry(EntryType.DEVICE_ADD, body, author=author, cosign=cosign)
+        with pytest.raises(BadSignatureError):
+            account_log.extended(thief.states, [entry])
+        thief.machine = joining.machine
+        with pytest.raises(BadSignatureError):
+            await thief.send(entry, pending=joining.pending.token)
+
+
+async def test_a_code_made_without_the_old_one_counts_after_a_week_and_is_told_before(world: World) -> None:
+    owner, other = await world.device(), await world.device()
+    new = RecoveryCode.new(world.random.randbytes)
+    await recovery.replace_recovery(
+        owner.member, owner.machine.cloud, new, old=None, now=world.now, entropy=world.random.randbytes
+    )
+    world.time += WEEK_MS - 3_600_000
+    await world.settle()
+    assert owner.member.state.rsk == world.code.rsk
+    assert any("counts after seven days" in one for one in await other.changes())
+    world.time += 3_600_000
+    await world.settle()
+
+    assert owner.member.state.rsk == other.member.state.rsk == new.rsk
+    assert any("that waited counts now" in one for one in await other.changes())
+    joined = await (await world.log_in(await world.machine(), "back")).recover(new)
+    assert joined.root == owner.member.root
+    with pytest.raises(WrongKeyError):
+        unwrap_root(
+            (await wraps_for_code(owner.machine))[0],
+            account=owner.member.account,
+            target=RECOVERY_TARGET,
+            holder=world.code,
+        )
+
+
+async def test_a_code_confirmed_before_its_time_is_refused_by_clients_and_server(world: World) -> None:
+    owner, stolen = await world.device(), await world.device()
+    thief = await Thief.at(stolen.machine, stolen.member)
+    at = world.now()
+    await thief.send(thief.own_code(EVIL, at))
+    for claimed in (at, at + WEEK_MS):
+        entry = thief.entry(EntryType.RECOVERY_CONFIRM, {1: EVIL.rsk, 2: claimed})
+        with pytest.raises(InvalidError):
+            await thief.send(entry)
+        with pytest.raises(InvalidError):
+            account_log.extended(thief.states, [entry], world.now())
+    assert owner.member.state.rsk == world.code.rsk
+
+
+# --- H3: whoever changes who is in is named ---------------------------------------------------------------------------
+
+
+async def test_every_change_of_who_is_in_is_told_on_every_device_with_its_author(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await two.sync()
+    await one.engine.acknowledge()
+    await two.engine.acknowledge()
+    device, _, draft = device_draft(world.random)
+
+    await two.member.append(two.machine.cloud, lambda *_: draft)
+    await one.sync()
+
+    for told in (await one.changes(), await two.changes()):
+        (words,) = told
+        assert device.hex()[:8] in words
+        assert f"by device {two.member.device.hex()[:8]}" in words
+    assert one.member.state.devices[device].added_by == two.member.device
+    await one.reopen()
+    assert len(await one.changes()) == 1
+    await one.engine.acknowledge()
+    await one.sync()
+    assert await one.changes() == []
+
+
+async def test_a_change_is_kept_and_told_in_one_transaction_or_not_at_all(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await one.engine.acknowledge()
+    _, _, draft = device_draft(world.random)
+    await two.member.append(two.machine.cloud, lambda *_: draft)
+    before = len(one.member.entries)
+    write = one.store.write
+
+    async def dies(_: object) -> None:
+        raise InterruptedError
+
+    one.store.write = dies  # type: ignore[method-assign, assignment]
+    with pytest.raises(InterruptedError):
+        await one.member.refresh(one.machine.cloud)
+    one.store.write = write  # type: ignore[method-assign]
+    await one.reopen()
+    assert (len(one.member.entries), await one.changes()) == (before, [])
+    await one.sync()
+    assert len(one.member.entries) > before
+    assert len(await one.changes()) == 1
+
+
+async def test_a_device_renews_its_own_key_and_nobody_elses(world: World) -> None:
+    owner, stolen = await world.device(), await world.device()
+    thief = await Thief.at(stolen.machine, stolen.member)
+    keys = DeviceKeys.new(world.random.randbytes)
+    entry = thief.entry(EntryType.DEVICE_REKEY, {1: owner.member.device, 2: keys.wrap_pub})
+
+    with pytest.raises(BadSignatureError):
+        account_log.extended(thief.states, [entry])
+    with pytest.raises(BadSignatureError):
+        await thief.send(entry)
+
+
+async def test_an_account_of_the_first_format_is_named_and_nothing_of_it_is_taken() -> None:
+    old = msgspec.msgpack.encode((0, bytes(32), 1, {1: bytes(16)}, 1)) + bytes(64)
+    with pytest.raises(MalformedError, match="earlier beta") as told:
+        account_log.read(old + bytes(0))
+    assert "--sign-up" in told.value.hint
+
+
+async def test_what_the_recovery_code_lets_in_is_told_as_that(world: World) -> None:
+    one = await world.device()
+    joined: Member = await (await world.log_in(await world.machine(), "back")).recover(world.code)
+    await one.sync()
+
+    (words,) = await one.changes()
+    assert "by the recovery code" in words
+    assert joined.state.devices[joined.device].added_by == account_log.CODE_AUTHOR
