@@ -146,7 +146,8 @@ async def view_of(device: Device, scope: bytes) -> list[Any]:
 
 
 async def shown(world: Searching) -> list[Any]:
-    """What the server shows of all searchable scopes."""
+    """What the server shows of all searchable scopes, once it has read them."""
+    await world.app.state.service.materialising.idle()
     return [
         tuple(row)
         for row in await world.rows(
@@ -156,7 +157,8 @@ async def shown(world: Searching) -> list[Any]:
 
 
 async def kept(world: Searching) -> list[Any]:
-    """Everything that is made from lanes, bytes and all."""
+    """Everything that is made from lanes, bytes and all, once they are read."""
+    await world.app.state.service.materialising.idle()
     mem = await world.rows(
         "select id, fields, text, type, topic, created, updated, superseded, hash from mem order by id"
     )

@@ -23,6 +23,7 @@ from cloud_searching import (
     team,
     view_of,
     write,
+    write_all,
 )
 from quick_disk import quick_folder
 from scrubjay.policy import DEFAULT as LOCAL
@@ -202,6 +203,7 @@ async def test_ops_that_cannot_be_read_stop_neither_a_push_nor_those_after_them(
 
     assert state.synced
     assert [one.status for one in results] == ["ok", "ok"]
+    await world.app.state.service.materialising.idle()
     assert await world.rows("select n from mem_lane where scope = ?", scope) == [(lane[0] + 2,)]
     assert [row[1] for row in await shown(world)] == ["before"]
 
@@ -211,6 +213,31 @@ async def _sent_ops(device: Device) -> AsyncIterator[bytes]:
         lambda q: q.fetch("select body from op where body is not null order by seq")
     ):
         yield bytes(body)
+
+
+async def test_a_push_does_not_wait_for_ten_thousand_ops_to_be_read_and_a_question_finds_them(
+    world: Searching,
+) -> None:
+    device = await world.device()
+    scope = await team(device)
+    await write_all(device, [(f"note {n} of the harbour", None) for n in range(2_000)])
+    service = world.app.state.service
+    folded: list[int] = []
+    fold = service.materialising._fold
+
+    async def counted(work: Any) -> Any:
+        folded.append(sum(map(len, work.args[0].bodies)))
+        return await fold(work)
+
+    service.materialising._fold = counted
+    await device.sync()
+    pushed = (await world.rows("select n from lane where scope = ?", scope))[0][0]
+    answer = (await ask(device, scope, "note 1999")).answer
+
+    assert max(folded) > DEFAULT.search.small_bytes  # in the process, not in this one
+    assert len(answer.hits) > 0
+    assert await world.rows("select n from mem_lane where scope = ?", scope) == [(pushed,)]
+    assert len(await shown(world)) == 2_000
 
 
 async def test_a_memory_in_parts_is_read_once_all_of_them_are_there(world: Searching) -> None:

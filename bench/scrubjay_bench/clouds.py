@@ -180,6 +180,7 @@ class Author:
     device: bytes
     secret: bytes
     key: Key
+    suite: Suite = Suite.SEALED
     tokens: list[str] = field(default_factory=list)
     n: int = 0
     tip: bytes = b""
@@ -201,7 +202,7 @@ class Author:
             device=self.device,
             n=self.n + 1,
             prev=self.tip or lane_root(self.account, self.scope, self.device),
-            suite=int(Suite.SEALED),
+            suite=int(self.suite),
             epoch=0,
             key=self.secret,
         )
@@ -217,7 +218,7 @@ def authors(count: int) -> tuple[list[Author], list[bytes]]:
     return _account("http://127.0.0.1", count)
 
 
-def _account(origin: str, count: int) -> tuple[list[Author], list[bytes]]:
+def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list[Author], list[bytes]]:
     account, scope, secret = os.urandom(16), os.urandom(16), os.urandom(32)
     owner, recovery = Key(), Key()
     bodies: list[tuple[EntryType, dict[int, Any]]] = [
@@ -228,7 +229,14 @@ def _account(origin: str, count: int) -> tuple[list[Author], list[bytes]]:
             ),
         ),
     ]
-    made = [Author(account=account, scope=scope, device=os.urandom(16), secret=secret, key=Key()) for _ in range(count)]
+    suite = Suite.SEALED
+    if searchable:
+        scope, suite = os.urandom(16), Suite.OPEN
+        bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=suite, space="bench@1/64")))
+    made = [
+        Author(account=account, scope=scope, suite=suite, device=os.urandom(16), secret=secret, key=Key())
+        for _ in range(count)
+    ]
     bodies += [
         (EntryType.DEVICE_ADD, accountlog.device_body(one.device, sign_pub=one.key.public, wrap_pub=os.urandom(1216)))
         for one in made
@@ -253,9 +261,14 @@ def _account(origin: str, count: int) -> tuple[list[Author], list[bytes]]:
     return made, entries
 
 
-async def signed_up(service: Service, number: int, *, devices: int = 1, tokens: int = 1) -> list[Author]:
-    """Return the devices of a new account, each with tokens; `number` tells accounts apart, and their addresses."""
-    made, entries = _account(service.origin, devices)
+async def signed_up(
+    service: Service, number: int, *, devices: int = 1, tokens: int = 1, searchable: bool = False
+) -> list[Author]:
+    """Return the devices of a new account, each with tokens; `number` tells accounts apart, and their addresses.
+
+    With `searchable` they write to a scope that the server may read.
+    """
+    made, entries = _account(service.origin, devices, searchable=searchable)
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     async with connected(service) as line:
         record = wire.Register(

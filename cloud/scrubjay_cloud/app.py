@@ -26,11 +26,13 @@ from scrubjay_cloud.endpoint import Admits, Answer, Call, Caller, Endpoint, Take
 from scrubjay_cloud.guard import ACCOUNT, ADDRESS, REQUEST_ID, ROUTE, Guard
 from scrubjay_cloud.limits import Limits
 from scrubjay_cloud.litestream import Condition, as_record
+from scrubjay_cloud.materialise import Offload
+from scrubjay_cloud.materialise_queue import MaterialiseQueue
 from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.openapi import document
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.problem import problem
-from scrubjay_cloud.service import Offload, Service
+from scrubjay_cloud.service import Service
 from scrubjay_cloud.settings import Settings
 from scrubjay_io.bodies import bounded_body
 from scrubjay_shared import wire
@@ -107,6 +109,7 @@ def create_app(
         generation=int(meta["generation"]),
         limits=Limits(database, now=now, key=secret),
         notifier=Notifier(database, poll_s=policy.poll_s),
+        materialising=MaterialiseQueue(database, policy.search, offload=offload),
         hashing=asyncio.Semaphore(policy.hash_at_once),
     )
 

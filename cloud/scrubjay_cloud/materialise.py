@@ -1,11 +1,11 @@
 """What a searchable scope shows: its lanes' ops folded with the devices' own merge code into one row a memory.
 
 Theory of operation. A lane is read from where it was read before (`mem_lane`) to its end, some objects at a time: read,
-folded away from the database, and merged into the rows of the memories concerned in a transaction that also moves
-`mem_lane`. Merging is commutative and idempotent, so it may stop anywhere, run twice, or meet a pack that covers what
-was read already. A row keeps of each field the version that is shown and no other: the greatest stamp wins whatever
-else was there, and so words that were replaced are gone. A forgotten memory leaves a row without words, which keeps
-late edits out.
+folded away from the database, and merged into the rows of the memories concerned, some rows a transaction, the last of
+which moves `mem_lane`. Merging is commutative and idempotent, so it may stop anywhere, run twice, or meet a pack that
+covers what was read already. Between two transactions others write: a few kilobytes can hold ops by the ten thousand.
+A row keeps of each field the version that is shown and no other: the greatest stamp wins whatever else was there, and
+so words that were replaced are gone. A forgotten memory leaves a row without words, which keeps late edits out.
 
 What cannot be read (an op of a newer version, an object that does not unpack) adds nothing and stops nothing; when the
 code changes, `VERSION` does, and every scope is read again from its lanes. A lane that is not the one that was read any
@@ -16,9 +16,9 @@ Events stand in the lanes, and are not read here.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,17 +26,16 @@ import msgspec
 from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_cloud.paging import fitting
 from scrubjay_cloud.policy import SearchPolicy
-from scrubjay_cloud.service import Offload, Service
 from scrubjay_shared import ops, parts, segment
-from scrubjay_shared.account import AccountState
 from scrubjay_shared.envelope import READER, ObjectKind, Suite, parse
-from scrubjay_shared.errors import CorruptError, MalformedError, ScrubjayError
+from scrubjay_shared.errors import CorruptError, MalformedError
 from scrubjay_shared.ops import Field, State
 from scrubjay_shared.parts import PART, Part
 from scrubjay_shared.records import Op
 from scrubjay_shared.text import analyse
 
-log = logging.getLogger(__name__)
+Offload = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a function that costs CPU away from the event loop."""
 
 VERSION = 1
 """Raised when the same lanes would give other rows."""
@@ -45,7 +44,7 @@ TABLES = ("mem_embedding", "mem_label", "mem_lane", "mem_word", "mem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
+class Batch:
     """Some objects of a lane that are to be read: its bodies, and from where to where they go."""
 
     device: bytes
@@ -57,7 +56,7 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class Read:
     """What a batch adds, and up to where it was read."""
 
     device: bytes
@@ -71,33 +70,38 @@ async def caught_up(
     database: Database, account: bytes, scope: bytes, *, policy: SearchPolicy, offload: Offload
 ) -> None:
     """Read what a scope's lanes hold and its rows do not show yet. Only for scopes that the server may read."""
+    waiting = set[bytes]()
+    while await step(database, account, scope, waiting, policy=policy, offload=offload):
+        pass
+
+
+async def step(
+    database: Database, account: bytes, scope: bytes, waiting: set[bytes], *, policy: SearchPolicy, offload: Offload
+) -> bool:
+    """Read one batch of a scope's lanes, and say whether there may be more.
+
+    `waiting` are the devices whose next op has not come whole: it is added to. `offload` gets what a process can be
+    given: a function of this module and a batch.
+    """
     if not database.searches:
-        return
-    done = set[bytes]()
-    while True:
-        batch = await database.read(lambda tx: _behind(tx, account, scope, done, policy))
-        if batch is None:
-            return
-        if not batch.bodies:
-            await database.write(lambda tx: cleared(tx, account, scope))
-            continue
-        folded: _Read = await offload(lambda batch=batch: _read(batch))  # type: ignore[misc]
-        if folded.n == batch.start:
-            done.add(batch.device)  # the rest of an op's parts has not come yet
-            continue
-        await database.write(lambda tx, folded=folded: _merge(tx, account, scope, folded, policy))  # type: ignore[misc]
-
-
-async def all_caught_up(service: Service, account: bytes, scopes: Iterable[bytes], state: AccountState) -> None:
-    """Read on in those of some scopes that the server may read. What fails is logged: the next call tries again."""
-    for scope in sorted(set(scopes)):
-        known = state.scopes.get(scope)
-        if known is None or known.suite != Suite.OPEN or known.deleted:
-            continue
-        try:
-            await caught_up(service.database, account, scope, policy=service.policy.search, offload=service.offload)
-        except ScrubjayError as error:
-            log.error("search fell behind account=%s scope=%s code=%s", account.hex()[:8], scope.hex()[:8], error.code)  # noqa: TRY400
+        return False
+    batch = await database.read(lambda tx: _behind(tx, account, scope, waiting, policy))
+    if batch is None:
+        return False
+    if not batch.bodies:
+        await database.write(lambda tx: cleared(tx, account, scope))
+        return True
+    read: Read = await offload(partial(folded, batch))
+    if read.n == batch.start:
+        waiting.add(batch.device)  # the rest of an op's parts has not come yet
+        return True
+    touched = sorted({entity for entity, _ in read.state.registers} | read.state.forgotten)
+    slices = [touched[begin : begin + policy.batch_rows] for begin in range(0, len(touched), policy.batch_rows)] or [[]]
+    for number, some in enumerate(slices, start=1):
+        await database.write(
+            partial(_merge, scope=(account, scope), read=read, touched=some, last=number == len(slices), policy=policy)
+        )
+    return True
 
 
 async def behind(database: Database) -> list[tuple[bytes, bytes]]:
@@ -115,7 +119,7 @@ async def behind(database: Database) -> list[tuple[bytes, bytes]]:
 # --- reading lanes ----------------------------------------------------------------------------------------------------
 
 
-def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], policy: SearchPolicy) -> _Batch | None:
+def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], policy: SearchPolicy) -> Batch | None:
     """Return the next objects to read: None for nothing, without bodies when all must be read again."""
     lanes = {
         device: (n, tip)
@@ -132,7 +136,7 @@ def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], pol
     for device, (n, tip, version) in known.items():
         end = lanes.get(device, (0, b""))
         if version != VERSION or n > end[0] or (n == end[0] and tip != end[1]):
-            return _Batch(device=device, start=0, bodies=(), ends=(), last=False)
+            return Batch(device=device, start=0, bodies=(), ends=(), last=False)
     for device, (n, _) in sorted(lanes.items()):
         start = known[device][0] if device in known else 0
         if start < n and device not in done:
@@ -144,7 +148,7 @@ def _behind(tx: Transaction, account: bytes, scope: bytes, done: set[bytes], pol
 
 def _next_batch(
     tx: Transaction, lane: tuple[bytes, bytes, bytes], start: int, end: int, policy: SearchPolicy
-) -> _Batch | None:
+) -> Batch | None:
     """Return objects of a lane beyond a place: a batch of them, or all parts of the op that they begin with."""
     live = (
         "from object where account = ? and scope = ? and device = ? and superseded_at is null"
@@ -157,7 +161,7 @@ def _next_batch(
         rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, parts))
     if not rows:
         return None
-    return _Batch(
+    return Batch(
         device=lane[2],
         start=start,
         bodies=tuple(row[0] for row in rows),
@@ -183,7 +187,7 @@ def _part(data: bytes) -> Part | None:
         return None
 
 
-def _read(batch: _Batch) -> _Read:
+def folded(batch: Batch) -> Read:
     """Fold what some objects say. Stops before parts of an op whose other parts may still come."""
     device = batch.device.hex()
     read: list[Op] = []
@@ -206,7 +210,7 @@ def _read(batch: _Batch) -> _Read:
         n, tip = end, link
     if waiting and not batch.last and n == batch.start:
         n, tip = batch.ends[-1]  # all that there could be of it was read, and it is not whole
-    return _Read(device=batch.device, start=batch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
+    return Read(device=batch.device, start=batch.start, n=n, tip=tip, state=_shown(ops.fold(read)))
 
 
 def _entries(data: bytes) -> list[segment.Entry]:
@@ -257,22 +261,32 @@ def _shown(state: State) -> State:
 # --- writing rows -----------------------------------------------------------------------------------------------------
 
 
-def _merge(tx: Transaction, account: bytes, scope: bytes, read: _Read, policy: SearchPolicy) -> None:
-    """Merge what a batch of a lane says into the rows, unless somebody else has, or the lane is gone."""
+def _merge(
+    tx: Transaction,
+    *,
+    scope: tuple[bytes, bytes],
+    read: Read,
+    touched: Sequence[str],
+    last: bool,
+    policy: SearchPolicy,
+) -> None:
+    """Merge what a batch of a lane says of some memories, unless somebody else has merged it, or the lane is gone."""
+    account, name = scope
     if not tx.execute("update account set gseq = gseq where id = ?", (account,)):
         return
-    lane = (account, scope, read.device)
+    lane = (account, name, read.device)
     at = tx.row("select n from mem_lane where account = ? and scope = ? and device = ?", lane)
     there = tx.row("select n, tip from lane where account = ? and scope = ? and device = ?", lane)
     if (at[0] if at else 0) != read.start or there is None or there[0] < read.n:
         return
-    touched = sorted({entity for entity, _ in read.state.registers} | read.state.forgotten)
-    for begin in range(0, len(touched), policy.batch_rows):
-        _write(tx, (account, scope), touched[begin : begin + policy.batch_rows], read.state, policy)
+    if touched:
+        _write(tx, scope, touched, read.state, policy)
+    if not last:
+        return
     tx.execute(
         "delete from mem_label where account = ? and scope = ? and topic not in"
         " (select topic from mem where account = ? and scope = ? and topic is not null)",
-        (account, scope, account, scope),
+        (*scope, *scope),
     )
     tx.execute(
         "insert into mem_lane (account, scope, device, n, tip, version) values (?, ?, ?, ?, ?, ?)"

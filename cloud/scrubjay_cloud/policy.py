@@ -62,7 +62,9 @@ class SearchPolicy:
     index_rows: int = 50_000  # vectors of one scope from which PostgreSQL keeps an index: 0.1 s without one
     batch_objects: int = 256  # read of a lane at once
     batch_bytes: int = 128 * 1024  # of those, compressed: some thousand ops, merged in one transaction
-    batch_rows: int = 500  # rows named in one statement: PostgreSQL and SQLite take 32,766 values
+    batch_rows: int = 200  # memories merged in one transaction, 10 ms of the writer's time: then others write
+    small_bytes: int = 2_048  # objects up to this are folded by a thread: a thousand ops at most, 0.1 s
+    catch_up_s: float = 2.0  # a question waits so long for what was pushed before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

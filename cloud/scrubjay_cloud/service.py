@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.limits import Limits
+from scrubjay_cloud.materialise import Offload
+from scrubjay_cloud.materialise_queue import MaterialiseQueue
 from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.settings import Settings
@@ -20,8 +22,6 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError
 
 T = TypeVar("T")
-Offload = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a function that costs CPU away from the event loop."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +39,7 @@ class Service:
     generation: int
     limits: Limits
     notifier: Notifier
+    materialising: MaterialiseQueue
     hashing: asyncio.Semaphore
     ready: bool = True
     _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)
@@ -47,6 +48,7 @@ class Service:
         """Begin to stop: not ready any more, and whoever waits for news is answered at once."""
         self.ready = False
         self.notifier.close()
+        self.materialising.close()
 
     def derived(self, purpose: str) -> bytes:
         """Return a key for one purpose, made from the server's secret."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from scrubjay_cloud import materialise
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.append import Append, answer_to, append_together, is_plain
@@ -75,7 +74,7 @@ async def _stored(
             continue
         if moved:
             service.notifier.notify(caller.account, gseq)
-            await materialise.all_caught_up(service, caller.account, {one.scope for one in answer.results}, state)
+            service.materialising.submit(caller.account, {one.scope for one in answer.results}, state)
         return Answer(record=answer, headers=caller.warnings)
     raise UnavailableError("the account is being changed", hint="try again in a moment")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scrubjay_cloud.endpoint import Call
-from scrubjay_cloud.materialise import caught_up
 from scrubjay_cloud.refusals import device_revoked, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import ScopeState
@@ -44,4 +43,4 @@ async def searchable_scope(service: Service, call: Call, *, writes: bool = False
 
 async def catch_up(service: Service, account: bytes, scope: bytes) -> None:
     """Have the rows of a scope show what its lanes hold."""
-    await caught_up(service.database, account, scope, policy=service.policy.search, offload=service.offload)
+    await service.materialising.caught_up(account, scope)
