@@ -114,6 +114,7 @@ COMMANDS: dict[str, Command] = {
         Command("rebuild", "derive everything again from events and ops", "RebuildResponse", "scrubjay rebuild"),
         Command("models", "list, fetch and choose models", "ModelsResponse", "scrubjay models pull"),
         Command("daemon", "start, stop and watch the daemon", "StatusResponse", "scrubjay daemon start"),
+        Command("mcp", "connect an agent: MCP over stdin and stdout, through the daemon", "", "scrubjay mcp"),
         Command("jobs", "list, run and pause the background jobs", "JobsResponse", "scrubjay jobs history learn"),
         Command(
             "setup",

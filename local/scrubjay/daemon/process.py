@@ -40,6 +40,7 @@ from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import Running, discover
 from scrubjay.transports.http.app import create_app
 from scrubjay.transports.http.connection import HttpConnection
+from scrubjay.transports.mcp.mount import McpMount
 from scrubjay.transports.one_request import RECORD_NAME
 from scrubjay.version import __version__
 from scrubjay_io import private_files
@@ -124,6 +125,7 @@ async def _serve(
                 warnings=tuple(warnings),
             )
             plugins = Plugins(service, settings)
+            mcp = McpMount(service, version=record.version, policy=policy)
 
             async def of_record() -> tuple[str, ...]:
                 return record.warnings
@@ -138,7 +140,9 @@ async def _serve(
                 instance=record.instance,
                 policy=policy,
                 plugins=plugins,
+                mcp=mcp,
             )
+            undo.push_async_callback(mcp.close)
             undo.push_async_callback(service.scheduler.stop)
             undo.push_async_callback(plugins.close)
 

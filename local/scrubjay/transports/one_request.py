@@ -50,16 +50,13 @@ def post(data_dir: str, target: str, fields: dict[str, Any]) -> tuple[int, bytes
             token = file.read().strip()
         if record["version"] != __version__:
             return None
-        connection = _connected(record)
+        connection = connected(record)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     with connection, connection.makefile("rb") as stream:
         try:
             # Whoever answers must be the one that wrote `daemon.json`, or it is not told the token.
-            connection.sendall(_sent("GET /healthz", record))
-            status, greeting = _answer(stream)
-            found = json.loads(greeting)
-            if status != 200 or (found["instance"], found["pid"]) != (record["instance"], record["pid"]):
+            if not greeted(connection, stream, record):
                 return None
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -67,13 +64,25 @@ def post(data_dir: str, target: str, fields: dict[str, Any]) -> tuple[int, bytes
             connection.settimeout(TIMEOUT_SECONDS)
             payload = json.dumps(fields, ensure_ascii=False).encode()
             headers = f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-            connection.sendall(_sent(f"POST {target}", record, headers, payload))
-            return _answer(stream)
+            connection.sendall(sent(f"POST {target}", record, headers, payload))
+            return answer(stream)
         except (OSError, ValueError) as error:
             raise LostError(timed_out=isinstance(error, TimeoutError)) from error
 
 
-def _connected(record: dict[str, Any]) -> socket.socket:
+def greeted(connection: socket.socket, stream: BinaryIO, record: dict[str, Any]) -> bool:
+    """Say whether the daemon that wrote a record is at the other end.
+
+    Raises OSError, ValueError, KeyError or TypeError where what answers is no daemon.
+    """
+    connection.sendall(sent("GET /healthz", record))
+    status, greeting = answer(stream)
+    found = json.loads(greeting)
+    return status == 200 and (found["instance"], found["pid"]) == (record["instance"], record["pid"])
+
+
+def connected(record: dict[str, Any]) -> socket.socket:
+    """Connect to the daemon that `daemon.json` names. Raises OSError."""
     if record["socket"] is None:
         return socket.create_connection((record["host"], record["port"]), HANDSHAKE_SECONDS)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -86,7 +95,8 @@ def _connected(record: dict[str, Any]) -> socket.socket:
     return connection
 
 
-def _sent(request: str, record: dict[str, Any], headers: str = "", payload: bytes = b"") -> bytes:
+def sent(request: str, record: dict[str, Any], headers: str = "", payload: bytes = b"") -> bytes:
+    """Return the bytes of a request; `headers` end with a line break each."""
     host = record["host"] if ":" not in record["host"] else f"[{record['host']}]"
     head = (
         f"{request} HTTP/1.1\r\nHost: {host}:{record['port']}\r\nAccept: application/json, application/problem+json\r\n"
@@ -95,14 +105,19 @@ def _sent(request: str, record: dict[str, Any], headers: str = "", payload: byte
     return head.encode() + payload
 
 
-def _answer(stream: BinaryIO) -> tuple[int, bytes]:
-    """Read one answer. Raises ValueError for one that breaks off or is not HTTP."""
+def answer(stream: BinaryIO, headers: dict[bytes, bytes] | None = None) -> tuple[int, bytes]:
+    """Read one answer; `headers` takes its headers, their names in lower case.
+
+    Raises ValueError for one that breaks off or is not HTTP.
+    """
     status = int(stream.readline()[9:12])  # HTTP/1.1 200 OK
     length: int | None = None
     while (line := stream.readline()).strip():
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
             length = int(value)
+        if headers is not None:
+            headers[name.lower()] = value.strip()
     if not line:
         raise ValueError("the answer breaks off")
     if length is None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from scrubjay.plugins import Plugins
     from scrubjay.service.application import Application
+    from scrubjay.transports.mcp.mount import McpMount
+
+MCP_PATHS = ("/mcp", "/mcp/", "/mcp/{toolset}", "/mcp/{toolset}/")
 
 OLD_PLUGIN_PATH = "/v1/workers/{plugin}/{name}"
 """Where commands before 0.3 ask for an operation of their package: a daemon may be newer than they for a moment."""
@@ -47,13 +50,14 @@ def create_app(
     instance: str = "",
     policy: MemoryPolicy = DEFAULT,
     plugins: Plugins | None = None,
+    mcp: McpMount | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
-    Whoever sends `token` is the person, whoever sends `agent_token` an agent, whoever sends
-    `hook_token` an agent's host. `instance` names this run to clients,
-    `plugins` run the operations of other packages. `app.state.ready` is what /readyz tells, unless the store stopped
-    writing; the caller takes it back when it begins to stop.
+    Whoever sends `token` is the person, whoever sends `agent_token` an agent, whoever sends `hook_token` an agent's
+    host. `instance` names this run to clients, `plugins` run the operations of other packages, `mcp` serves the tools
+    of agents. `app.state.ready` is what /readyz tells, unless the store stopped writing; the caller takes it back when
+    it begins to stop.
     """
     by_path: dict[str, dict[str, tuple[Operation, Path]]] = {}
     for path in ROUTES:
@@ -75,6 +79,7 @@ def create_app(
             *(Route(path, endpoint, methods=list(endpoint.methods)) for path, endpoint in endpoints.items()),
             Route(PLUGIN_PATH, _PluginEndpoint(service, plugins, policy), methods=["POST"]),
             Route(OLD_PLUGIN_PATH, _PluginEndpoint(service, plugins, policy), methods=["POST"]),
+            *([] if mcp is None else [Route(path, mcp) for path in MCP_PATHS]),
             Route("/healthz", healthz),
             Route("/readyz", partial(_readyz, service, instance)),
             Route("/openapi.json", openapi),

@@ -143,12 +143,17 @@ class Guard:
             return PERSON
         if found[0] is Principal.HOST:
             return HOST
-        return Caller(
-            principal=Principal.AGENT,
-            agent=_of_header(headers, AGENT_HEADER),
-            project=_of_header(headers, PROJECT_HEADER),
-            session_id=_of_header(headers, SESSION_HEADER),
-        )
+        return agent_of(headers)
+
+
+def agent_of(headers: Headers) -> Caller:
+    """Return the agent that a request's headers name, bound to what they name. Raises InvalidError."""
+    return Caller(
+        principal=Principal.AGENT,
+        agent=_of_header(headers, AGENT_HEADER),
+        project=_of_header(headers, PROJECT_HEADER),
+        session_id=_of_header(headers, SESSION_HEADER),
+    )
 
 
 def explained(error: ScrubjayError, headers: Mapping[str, str], version: str) -> ScrubjayError:

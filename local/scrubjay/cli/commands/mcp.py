@@ -1,0 +1,33 @@
+"""`scrubjay mcp`: what an agent starts to reach the memory, over stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from scrubjay.cli.arguments import Parser
+from scrubjay.folders import data_folder
+from scrubjay.transports.mcp import bridge
+
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+TOOLSETS = ()
+"""The toolsets that are asked for by name; a test compares them with those that there are."""
+
+
+def configure(parser: Parser) -> None:
+    """Take which tools to offer."""
+
+
+def run(line: Namespace) -> None:
+    """Pass MCP messages between stdin, stdout and the daemon until stdin ends."""
+    folder = data_folder(line.data_dir, line.home, os.environ)
+    if folder is None:
+        from scrubjay.cli import invocation  # noqa: PLC0415  # loads the settings, where only they know the folder
+
+        folder = str(invocation.settings_of(line).data_dir)
+    path = "/mcp"
+    serving = bridge.Bridge(folder, path, os.getcwd(), sys.stdout.buffer, lambda: bridge.start_daemon(folder))  # noqa: PTH109  # pathlib takes as long as half of the interpreter
+    serving.run(sys.stdin.buffer)

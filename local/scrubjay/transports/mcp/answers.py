@@ -1,0 +1,166 @@
+"""What a tool answers, as text that is enough by itself: who said what and when, under ids that other tools take. Pure.
+
+Every answer keeps to a budget of tokens. What has no room is named by a cursor, never cut off in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from scrubjay import api
+from scrubjay.dates import find_dates
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import Memory
+from scrubjay_shared.text import estimate_tokens
+
+MEMORY_ID = "m_"
+EVENT_ID = "e_"
+GRIP_ID = "g_"
+CUT = " […]"
+
+DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
+"""What is said beside a memory that is not the person's own words."""
+
+WHEN_HINT = 'a day or a period: "yesterday", "last week", "2026-11-20", "March 2026", "May to June 2026"'
+
+
+def bare(ref: str) -> str:
+    """Return an id as the operations take it: without the letter that tells a model what it is an id of.
+
+    >>> bare("m_01KXK2Y3Q0"), bare("database")
+    ('01KXK2Y3Q0', 'database')
+    """
+    plain = ref.strip()
+    return plain[2:] if plain[:2] in {MEMORY_ID, EVENT_ID, GRIP_ID} else plain
+
+
+def day(ts: Millis, utc_offset: int) -> str:
+    """Return the day of a time on the clock of a place, as ISO 8601 has it."""
+    return f"{datetime.fromtimestamp(ts / 1000, UTC) + timedelta(minutes=utc_offset):%Y-%m-%d}"
+
+
+def period(words: str, now: Millis, utc_offset: int) -> tuple[Millis | None, Millis | None]:
+    """Return since when and until when a phrase means, (None, None) for no words. Raises InvalidError."""
+    if not words.strip():
+        return None, None
+    found = find_dates(words, now, utc_offset) or find_dates(f"in {words}", now, utc_offset)
+    if not found:
+        raise InvalidError(f"when: {words[:60]!r} is not a time that is understood", hint=WHEN_HINT)
+    return min(date.start for date in found), max(date.end for date in found)
+
+
+class Page:
+    """The lines of an answer within a budget of tokens."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self._max_tokens = max_tokens
+        self._lines: list[str] = []
+        self._spent = 0
+
+    def add(self, text: str, *, reserve: int = 0) -> bool:
+        """Add some lines if they fit and leave `reserve` tokens. Say whether they did."""
+        cost = estimate_tokens(text) + 1
+        if self._spent + cost + reserve > self._max_tokens:
+            return False
+        self._lines.append(text)
+        self._spent += cost
+        return True
+
+    def add_cut(self, text: str, *, reserve: int = 0) -> bool:
+        """Add as much of the beginning of a text as fits. Say whether it was all of it."""
+        if self.add(text, reserve=reserve):
+            return True
+        low, high = 0, len(text)
+        room = self._max_tokens - self._spent - reserve - estimate_tokens(CUT) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if estimate_tokens(text[:middle]) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        if low:
+            self.add(text[:low].rstrip() + CUT, reserve=reserve)
+        return False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been added."""
+        return not self._lines
+
+    def text(self) -> str:
+        """Return the lines."""
+        return "\n".join(self._lines)
+
+
+def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
+    """Return one answer of a search: a line about it, its words, and the first words that it was read from."""
+    is_memory = found.kind == "memory"
+    about = [f"{MEMORY_ID if is_memory else EVENT_ID}{found.id}", found.type, day(found.ts, utc_offset)]
+    if found.name:
+        about.append(f'"{found.name}"')
+    if found.scope == "project" and found.resource_id:
+        about.append("this project")
+    if is_memory and found.trust in DOUBTED:
+        about.append(DOUBTED[found.trust])
+    if found.valid_to is not None:
+        about.append(f"held until {day(found.valid_to, utc_offset)}")
+    if found.superseded_by:
+        about.append(f"replaced by {MEMORY_ID}{found.superseded_by}")
+    if not is_memory and found.sources:
+        about.append(found.sources[0].speaker)
+    lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]
+    if is_memory and found.sources:
+        said = found.sources[0]
+        lines.append(f"> {said.speaker}, {day(said.ts, said.utc_offset)}: {said.text} ({EVENT_ID}{said.event_id})")
+    if why and found.parts:
+        lines.append("score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value))
+    return "\n".join(lines)
+
+
+def memory(found: api.WhyResponse, utc_offset: int, *, full: bool) -> list[str]:
+    """Return one memory as pieces, the most important first: what it says, its sources, its history."""
+    entry, origin = found.entry.memory, found.origin
+    about = [
+        f"{MEMORY_ID}{entry.id}",
+        entry.type.value,
+        entry.scope.value,
+        f"{origin.how} {day(origin.ts, utc_offset)}",
+    ]
+    agent = entry.metadata.get("agent")
+    if isinstance(agent, str) and agent:
+        about.append(f"by {agent}")
+    about.append(DOUBTED.get(entry.trust.value, "the person's words"))
+    about += [f'"{name}"' for name in found.entry.aliases[:3]]
+    if entry.topic:
+        about.append(f"topic {entry.topic}")
+    if entry.superseded_by:
+        about.append(f"replaced by {MEMORY_ID}{entry.superseded_by}")
+    if entry.archived_at:
+        about.append("put away")
+    pieces = [" · ".join(about), entry.content]
+    pieces += [f"from {place.file}" + (f" › {place.heading}" if place.heading else "") for place in origin.places[:3]]
+    for source in found.sources if full else found.sources[:1]:
+        events = source.events[:1] if not full else source.events
+        if not events:
+            pieces.append(f"> {source.grip.excerpt}")
+        for event in events:
+            words = event.text if full else source.grip.excerpt
+            said = day(event.ts, event.utc_offset)
+            pieces.append(f"> {event.speaker}, {said}, {event.agent}: {words} ({EVENT_ID}{event.id})")
+    if len(found.sources) > 1 and not full:
+        pieces.append(f"{len(found.sources) - 1} more sources: detail=full")
+    if full:
+        pieces += [replaced(old, utc_offset) for old in found.supersedes]
+    return pieces
+
+
+def replaced(old: Memory, utc_offset: int) -> str:
+    """Return the line about a memory whose place another took."""
+    return f"replaces {MEMORY_ID}{old.id} ({day(old.created_at, utc_offset)}): {old.content}"
+
+
+def noted(notes: Sequence[str]) -> str:
+    """Return what an operation remarked."""
+    return "\n".join(f"({note})" for note in notes)

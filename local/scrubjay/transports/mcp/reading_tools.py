@@ -1,0 +1,166 @@
+"""The tools that read: search, get, and how the memory is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from scrubjay import api
+from scrubjay.transports.mcp import answers
+from scrubjay.transports.mcp.answers import Page, bare
+from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
+from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
+from scrubjay_shared.records import Scope
+
+SEARCH_LIMIT = 20
+"""The most hits of a page: also how many recall judges, so that a later page continues the same order."""
+
+ANSWER_TOKENS = 1_000
+"""What an answer costs a model unless it asks for more: five hits with their sources."""
+
+MOST_TOKENS = 20_000
+"""The most that one answer may cost: hosts cut tool results off at 25,000."""
+
+NEXT_TOKENS = 30
+"""Kept for the line that says how to go on."""
+
+LEAST_TOKENS = 100
+"""Less would not hold one hit: what it is, and a sentence of it."""
+
+Tokens = Annotated[int, Meta(ge=LEAST_TOKENS, le=MOST_TOKENS)]
+
+
+class Search(Arguments, frozen=True):
+    """Arguments of memory_search."""
+
+    query: Annotated[str, Meta(description="question or keywords")]
+    scope: Literal["", "project", "user"] = ""
+    when: Annotated[str, Meta(description='"last week", "2026-11-20", "March 2026"')] = ""
+    agent: Annotated[str, Meta(description="only what this agent said")] = ""
+    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = 5
+    cursor: str = ""
+    max_tokens: Tokens = ANSWER_TOKENS
+    why: Annotated[bool, Meta(description="explain the ranking")] = False
+
+
+async def search(context: ToolContext, asked: Search) -> str:
+    """Return what answers a question, best first, with a cursor where there is more."""
+    if not asked.query.strip():
+        raise InvalidError("memory_search needs a question", hint="give query a question or some keywords")
+    since, until = answers.period(asked.when, context.now, context.utc_offset)
+    skip = _skipped(asked.cursor)
+    request = api.RecallRequest(
+        query=asked.query,
+        limit=min(skip + asked.limit + 1, context.policy.work.recalled_hits),
+        scope=Scope(asked.scope) if asked.scope else None,
+        agent=asked.agent or None,
+        since=since,
+        until=until,
+        max_tokens=asked.max_tokens * (skip // asked.limit + 2),
+    )
+    found: api.RecallResponse = await context.operation("recall", request)
+    page = Page(asked.max_tokens)
+    hits = found.hits[skip : skip + asked.limit]
+    if not hits:
+        page.add("no more hits" if skip else "nothing is remembered that comes near: try other words or no filters")
+    elif not found.known and not skip:
+        page.add("nothing surely answers this; nearest:", reserve=NEXT_TOKENS)
+    shown = 0
+    for hit in hits:
+        text = answers.hit(hit, context.utc_offset, why=asked.why)
+        if shown and not page.add(text, reserve=NEXT_TOKENS):
+            break
+        if not shown:
+            page.add_cut(text, reserve=NEXT_TOKENS)
+        shown += 1
+    if skip + shown < len(found.hits) or found.left_out:
+        page.add(f"more: cursor={skip + shown}")
+    if found.notes:
+        page.add(answers.noted(found.notes))
+    return page.text()
+
+
+def _skipped(cursor: str) -> int:
+    """Return how many hits earlier pages had. Raises InvalidError for a cursor that no page gave."""
+    if not cursor:
+        return 0
+    if not cursor.isdecimal() or len(cursor) > 3:
+        raise InvalidError(f"{cursor[:40]!r} is not a cursor", hint="give it as the page before did, or leave it out")
+    return int(cursor)
+
+
+class Get(Arguments, frozen=True):
+    """Arguments of memory_get."""
+
+    ids: Annotated[list[str], Meta(description="m_… or names")]
+    detail: Literal["brief", "full"] = "brief"
+    max_tokens: Tokens = ANSWER_TOKENS * 2
+
+
+async def get(context: ToolContext, asked: Get) -> Answer:
+    """Return memories with what they were read from."""
+    if not asked.ids:
+        raise InvalidError("memory_get needs ids", hint="memory_search gives them")
+    page = Page(asked.max_tokens)
+    missing = 0
+    for ref in asked.ids:
+        try:
+            found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
+        except ScrubjayError as error:
+            if len(asked.ids) == 1:
+                raise
+            missing += 1
+            page.add(f"{ref[:60]}: {error.message}", reserve=NEXT_TOKENS)
+            continue
+        for piece in answers.memory(found, context.utc_offset, full=asked.detail == "full"):
+            if not page.add_cut(piece, reserve=NEXT_TOKENS):
+                page.add("cut to max_tokens: ask for fewer ids, or give max_tokens")
+                return Answer(text=page.text())
+    return Answer(text=page.text(), failed=missing == len(asked.ids))
+
+
+class Status(Arguments, frozen=True):
+    """Arguments of memory_status: none."""
+
+
+async def status(context: ToolContext, _: Status) -> str:
+    """Say what is remembered, what waits, and what is wrong."""
+    stats: api.StatsResponse = await context.operation("stats", api.Nothing())
+    process: api.StatusResponse = await context.operation("status", api.Nothing())
+    unsettled: api.ConflictsResponse = await context.operation("conflicts", api.ConflictsRequest())
+    page = Page(ANSWER_TOKENS)
+    by_count = sorted(stats.by_type.items(), key=lambda one: -one[1])
+    types = ", ".join(f"{count} {name}" for name, count in by_count if count)
+    page.add(f"{stats.memories} memories ({types or 'none yet'}); {stats.events} events in {stats.sessions} sessions")
+    if stats.oldest is not None and stats.newest is not None:
+        page.add(" to ".join(answers.day(moment, context.utc_offset) for moment in (stats.oldest, stats.newest)))
+    page.add(f"waiting: {stats.to_learn} events to learn from, {stats.to_embed} texts to embed")
+    waiting = len(unsettled.conflicts) + len(unsettled.doubts)
+    page.add(f"for the person to settle: {waiting}" + (" (scrubjay conflicts)" if waiting else ""))
+    page.add(f"project: {context.caller.project or 'none'}; you are {context.caller.agent or 'an unnamed agent'}")
+    models = f"{process.model} {process.model_state}, {process.reranker} {process.reranker_state}"
+    page.add(f"scrubjay {process.version}; models: {models}")
+    for warning in process.warnings:
+        page.add(f"warning: {warning}")
+    return page.text()
+
+
+async def read_memory(context: ToolContext, ref: str) -> str:
+    """Return one memory with all its sources."""
+    found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
+    return "\n".join(answers.memory(found, context.utc_offset, full=True))
+
+
+async def read_session(context: ToolContext, session_id: str) -> str:
+    """Return what was said in a session, from its beginning."""
+    page = Page(MOST_TOKENS)
+    found: api.EventsResponse = await context.operation("events", api.EventsRequest(session_id=session_id))
+    if not found.events:
+        raise NotFoundError(f"there is no session {session_id[:60]!r}", hint="memory_search finds what was said")
+    for event in found.events:
+        said = f"{answers.day(event.ts, event.utc_offset)} {event.speaker}: {event.text} (e_{event.id})"
+        if not page.add(said, reserve=NEXT_TOKENS):
+            page.add("the session goes on: memory_search finds what was said in it")
+            break
+    return page.text()
