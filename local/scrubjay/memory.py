@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from scrubjay import api, destination
+from scrubjay import api, checkouts, destination
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.retrieval import packing
 from scrubjay.transports import local
@@ -40,17 +40,19 @@ class Memory:
         self,
         path: str | Path | None = None,
         *,
-        project: str | None = None,
+        project: str | Path | None = None,
         session: str | None = None,
         agent: str | None = None,
     ) -> None:
         """Open the store in that file; without one, the store of this machine, which the commands use too.
 
-        `project` and `session` narrow what is asked: see `scrubjay.api`. With `agent`, the name of an agent, the calls
-        are that agent's and not the person's: it sees the memories of the person and of its own project and session,
-        what it adds is trusted as an agent's, and it cannot write identity. See `scrubjay.api.access`.
+        `project` and `session` narrow what is asked: see `scrubjay.api`. A project is named by a folder of it (a Path,
+        or a string that begins like one: ".", "~/shop"), or by the name that `sessions` shows. With `agent`, the name
+        of an agent, the calls are that agent's and not the person's: it sees the memories of the person and of its own
+        project and session, what it adds is trusted as an agent's, and it cannot write identity. See
+        `scrubjay.api.access`.
         """
-        self._project = project
+        self._project = project = None if project is None else checkouts.absolute(project)
         self._session = session
         caller = PERSON
         if agent is not None:

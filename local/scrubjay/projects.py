@@ -1,10 +1,44 @@
-"""What to say of a project that nothing here belongs to: most often its name was mistyped. Pure."""
+"""How projects are named, and what to say of one that nothing here belongs to. Pure.
+
+A project is what its checkouts have in common: the address of their remote without its spelling, else their first
+commit. A folder that is in no repository is a project by its path.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
+from types import MappingProxyType
+
+FIRST_COMMIT = "git:"
+"""How the name of a project begins that has no remote; its first commit follows."""
+
+COMMIT_CHARS = 16
+"""Of a commit in a project's name: two repositories of one person never share so many."""
+
+SAME_HOSTS = MappingProxyType(
+    {
+        "ssh.github.com": "github.com",
+        "www.github.com": "github.com",
+        "altssh.gitlab.com": "gitlab.com",
+        "altssh.bitbucket.org": "bitbucket.org",
+        "ssh.dev.azure.com": "dev.azure.com",
+    }
+)
+"""Names under which a host takes ssh through firewalls, and the name that it has in addresses of the web."""
+
+PREFERRED_REMOTES = ("origin", "upstream")
+"""Which remote names the project: the one that a clone makes, then the one of which it is a fork, then the first."""
+
+_URL = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:[^/]*@)?(?P<host>\[[^\]@]*\]|[^/:@]*)(?::\d*)?/(?P<path>.*)"
+)
+_SCP = re.compile(r"(?:[^/@:]*@)?(?P<host>\[[^\]]*\]|[^/:@]{2,}):(?P<path>[^@]*)")
+_ESCAPED = re.compile(r"%([2-6][0-9A-Fa-f]|7[0-9A-Ea-e])")
+_SECTION = re.compile(r"""\s*\[\s*(?P<name>[\w.-]+)(?:\s+"(?P<sub>(?:[^"\\]|\\.)*)")?\s*\]""")
+_VALUE = re.compile(r"\s*(?P<key>[\w-]+)\s*=\s*(?P<value>.*)")
 
 SUGGESTED = 3
 """Names that are suggested: more is a list to read, not a hint."""
@@ -33,3 +67,95 @@ def likely(project: str, known: Collection[str]) -> list[str]:
 
 def _last(project: str) -> str:
     return PurePosixPath(project.replace("\\", "/")).name.casefold() or project.casefold()
+
+
+def remote_name(url: str) -> str | None:
+    """Return what all addresses of one repository have in common: host and path, without user, password and port.
+
+    None for an address on this machine, which another clone may write differently: their first commit tells more.
+
+    >>> remote_name("git@github.com:ana/Shop.git"), remote_name("https://ana:secret@github.com/ana/shop")
+    ('github.com/ana/shop', 'github.com/ana/shop')
+    """
+    found = _URL.fullmatch(url.strip())
+    if found is None:
+        found = None if "://" in url else _SCP.fullmatch(url.strip())
+    elif found["scheme"].lower() == "file":
+        return None
+    if found is None:
+        return None
+    host = found["host"].strip("[]").casefold().rstrip(".")
+    host = SAME_HOSTS.get(host, host)
+    parts = [
+        part
+        for part in _ESCAPED.sub(lambda each: chr(int(each[1], 16)), found["path"])
+        .replace("\\", "/")
+        .casefold()
+        .split("/")
+        if part not in ("", ".")
+    ]
+    if host == "dev.azure.com":
+        parts = [part for place, part in enumerate(parts) if part != "_git" and (place or part != "v3")]
+    if parts:
+        parts[-1] = parts[-1].removesuffix(".git")
+    path = "/".join(filter(None, parts))
+    return f"{host}/{path}" if host and path and path.isprintable() else None
+
+
+def remote_url(config: str) -> str | None:
+    """Return the address of the remote that names a project, from the text of a repository's configuration."""
+    urls: dict[str, str] = {}
+    remote: str | None = None
+    for line in config.splitlines():
+        if section := _SECTION.match(line):
+            remote = section["sub"] if section["name"].lower() == "remote" else None
+            line = line[section.end() :]  # noqa: PLW2901 - a value may stand behind its section
+        if remote is not None and (value := _VALUE.match(line)) and value["key"].lower() == "url":
+            urls.setdefault(remote, _plain(value["value"]))
+    named = next((name for name in PREFERRED_REMOTES if urls.get(name)), next(iter(urls), None))
+    return urls[named] or None if named is not None else None
+
+
+def _plain(value: str) -> str:
+    """Return a value of git's configuration without quotes, escapes and a comment."""
+    plain: list[str] = []
+    quoted = escaped = False
+    for character in value.strip():
+        if escaped:
+            plain.append({"n": "\n", "t": "\t"}.get(character, character))
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == '"':
+            quoted = not quoted
+        elif character in "#;" and not quoted:
+            break
+        else:
+            plain.append(character)
+    return "".join(plain).strip()
+
+
+def is_folder(name: str) -> bool:
+    """Say whether a project is named by the path of a folder, of this system or of another."""
+    return name.startswith("/") or PureWindowsPath(name).is_absolute()
+
+
+def names_of(folder: str, *, top: str | None, main: str | None, remote: str | None, first: str | None) -> list[str]:
+    """Return the names that a folder's project may have here, the best of a new project first.
+
+    `top` is the folder of the checkout and `main` that of its repository; `remote` and `first` as in `Checkout`.
+    """
+    commit = None if first is None else f"{FIRST_COMMIT}{first[:COMMIT_CHARS]}"
+    return list(dict.fromkeys(name for name in (remote, commit, top, main, folder) if name))
+
+
+def chosen(names: Iterable[str], folder: str, is_known: Callable[[str], bool]) -> str:
+    """Return the name that a project has here: the one that something is stored under already, else the best.
+
+    A folder's own path comes first: before projects had names, everything was stored under it, and stays readable. So
+    does what was stored under the first commit before the repository got a remote.
+    """
+    possible = list(names)
+    paths = [folder, *(name for name in possible if is_folder(name) and name != folder)]
+    others = [name for name in possible if not is_folder(name)]
+    return next((name for name in (*paths, *others) if is_known(name)), possible[0])

@@ -51,6 +51,7 @@ from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.learning import Learning
 from scrubjay.service.memories import Memories
+from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.status import Status
@@ -118,6 +119,7 @@ class Application:
     def _compose(self, named: ModelSettings) -> None:
         store, policy, now = self.store, self.policy, self._now
         self._references = References(store, lambda: self._maintainer.index)
+        self.project_names = ProjectNames(self._references.is_known)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._hooks = Hooks(policy, events=self._events, folder=store.path.parent, now=now)
         self._memories = Memories(
@@ -151,7 +153,15 @@ class Application:
         history = History(store, policy, references=self._references)
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
-        imports = Imports(store, policy, events=self._events, memories=self._memories, wake=self._wake, now=now)
+        imports = Imports(
+            store,
+            policy,
+            events=self._events,
+            memories=self._memories,
+            project_names=self.project_names,
+            wake=self._wake,
+            now=now,
+        )
         status = Status(
             store,
             models=self._models,
@@ -215,6 +225,7 @@ class Application:
                 "use_model": status.use_model,
             },
             {"export": self.archives.export},
+            self.project_names,
         )
         self.call = self.handlers.call
         self.stream = self.handlers.stream

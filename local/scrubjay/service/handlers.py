@@ -8,6 +8,7 @@ from typing import Any
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.api.operations import OPERATIONS, Kind, Operation
+from scrubjay.service.project_names import ProjectNames
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
 Handler = Callable[[Caller, Any], Awaitable[Any]]
@@ -20,13 +21,16 @@ StreamHandler = Callable[[Caller, Any], AsyncGenerator[bytes, None]]
 class Handlers:
     """The handlers of an application: those of the core, and those that plugins register."""
 
-    def __init__(self, unary: Mapping[str, Handler], streams: Mapping[str, StreamHandler]) -> None:
+    def __init__(
+        self, unary: Mapping[str, Handler], streams: Mapping[str, StreamHandler], project_names: ProjectNames
+    ) -> None:
         """Bind every operation of the core; one without a handler is an error of ours."""
         if set(OPERATIONS) != {*unary, *streams}:
             raise ValueError(f"operations without a handler: {sorted(set(OPERATIONS) ^ {*unary, *streams})}")
         self._operations = dict(OPERATIONS)
         self._unary = dict(unary)
         self._streams = dict(streams)
+        self._project_names = project_names
 
     def register(self, operation: Operation, handler: Handler) -> None:
         """Add an operation of a plugin. Raises ConflictError for a name that is taken."""
@@ -44,9 +48,13 @@ class Handlers:
         return self._operations.get(name)
 
     async def call(self, caller: Caller, name: str, request: Any) -> Any:
-        """Run an operation and return its response. Raises DeniedError where the caller may not call it."""
+        """Run an operation and return its response. Raises DeniedError where the caller may not call it.
+
+        A project that the caller or the request names by a folder gets its name first (`project_names`).
+        """
         access.check_call(caller, self._known(name, Kind.UNARY))
-        return await self._unary[name](caller, request)
+        caller = await self._project_names.caller(caller)
+        return await self._unary[name](caller, await self._project_names.request(request))
 
     def stream(self, caller: Caller, name: str, request: Any) -> AsyncGenerator[bytes, None]:
         """Run an operation and yield the lines of its response. Raises DeniedError as `call`, before the first line."""

@@ -19,6 +19,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
 from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
+from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.threads import kept_from_collector
 from scrubjay.store import Cause, MemoryWrite, Queries, Store
 from scrubjay_shared import ops
@@ -38,6 +39,7 @@ class Imports:
         *,
         events: Events,
         memories: Memories,
+        project_names: ProjectNames,
         wake: Callable[[str], None],
         now: Callable[[], Millis],
     ) -> None:
@@ -45,6 +47,7 @@ class Imports:
         self._policy = policy
         self._events = events
         self._memories = memories
+        self._project_names = project_names
         self._wake = wake
         self._now = now
 

@@ -28,12 +28,16 @@ class References:
                 raise access.not_found(ref)
         return memory_id
 
+    def is_known(self, project: str) -> bool:
+        """Say whether anything that can be found is stored under this project."""
+        names = self._index().names
+        return names.projects.find(project) >= 0 or names.resources.find(project) >= 0
+
     async def notes_on(self, project: str | None) -> tuple[str, ...]:
         """Return what is to be said of a project that nothing belongs to; nothing when it is known or not named."""
         if project is None:
             return ()
-        names = self._index().names
-        if names.projects.find(project) >= 0 or names.resources.find(project) >= 0:
+        if self.is_known(project):
             return ()
         known = await self._store.read(lambda q: q.stats.projects())
         return () if project in known else (projects.unknown(project, known),)

@@ -1,0 +1,89 @@
+"""Whoever names a project by a folder means what that folder is a checkout of: names are made the same for all callers.
+
+Every call passes here before its handler, so hooks, the command line, MCP and programs may all send the folder that
+they are in, and a checkout that was moved, or a second one beside it, is the same project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scrubjay import api, projects
+from scrubjay.api.caller import Caller
+from scrubjay.checkouts import checkout
+from scrubjay_shared.records import EventDraft, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something happened: its project, and the branch that was checked out, where there is one."""
+
+    project: str
+    branch: str | None = None
+
+
+class ProjectNames:
+    """Names the projects of one store. `is_known` says whether anything is stored under a name."""
+
+    def __init__(self, is_known: Callable[[str], bool]) -> None:
+        self._is_known = is_known
+
+    async def place(self, name: str) -> Place:
+        """Return the project that a name or a folder means. A path where no folder is means itself."""
+        if not projects.is_folder(name):
+            return Place(project=name)
+        return await asyncio.to_thread(self._place, name)
+
+    def _place(self, folder: str) -> Place:
+        try:
+            path = Path(folder)
+            if not path.is_dir():
+                return Place(project=folder)
+            found = checkout(path)
+            real = str(path.resolve())
+        except (OSError, ValueError):  # not of this system, or not to be read: then it is a name like any other
+            return Place(project=folder)
+        names = projects.names_of(
+            real,
+            top=found.top if found else None,
+            main=found.main if found else None,
+            remote=found.remote if found else None,
+            first=found.first if found else None,
+        )
+        return Place(
+            project=projects.chosen([*names, folder], folder, self._is_known), branch=found.branch if found else None
+        )
+
+    async def caller(self, caller: Caller) -> Caller:
+        """Return a caller whose project has its name."""
+        if caller.project is None or not projects.is_folder(caller.project):
+            return caller
+        return replace(caller, project=(await self.place(caller.project)).project)
+
+    async def request(self, request: Any) -> Any:
+        """Return a request whose projects have their names: its own, its memory's, and those of its events."""
+        if isinstance(request, api.IngestRequest):
+            return await self._ingest(request)
+        resource = getattr(request, "resource_id", None)
+        if isinstance(resource, str) and projects.is_folder(resource) and request.scope is Scope.PROJECT:
+            request = replace(request, resource_id=(await self.place(resource)).project)
+        named = getattr(request, "project", None)
+        if not isinstance(named, str) or not projects.is_folder(named):
+            return request
+        return replace(request, project=(await self.place(named)).project)
+
+    async def _ingest(self, request: api.IngestRequest) -> api.IngestRequest:
+        events = await self.events(request.events)
+        return request if events is request.events else replace(request, events=events)
+
+    async def events(self, drafts: tuple[EventDraft, ...]) -> tuple[EventDraft, ...]:
+        """Return drafts whose projects have their names; the same ones where none is named by a folder."""
+        folders = {draft.project for draft in drafts if draft.project and projects.is_folder(draft.project)}
+        if not folders:
+            return drafts
+        places = {folder: (await self.place(folder)).project for folder in sorted(folders)}
+        return tuple(replace(draft, project=places.get(draft.project or "", draft.project)) for draft in drafts)
