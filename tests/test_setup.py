@@ -14,27 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_machine import HOME, machine
 from scrubjay.setup import files, json_edits, json_source, plan, toml_edits
 from scrubjay.setup.hosts import HOSTS
 from scrubjay.setup.json_edits import Hooks, Server
-from scrubjay.setup.program import Machine
 from scrubjay.setup.target import Target
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError
-
-HOME = Path("/home/ana")
-"""A home that is not there: plans are pure."""
-
-
-def machine(home: Path = HOME, hook: str = "/opt/scrubjay/bin/scrubjay-hook", **environ: str) -> Machine:
-    return Machine(
-        home=home,
-        environ=environ,
-        platform="linux",
-        hook=Path(hook),
-        scrubjay=Path("/opt/scrubjay/bin/scrubjay"),
-        options=("--data-dir", "/data/of ana"),
-    )
-
 
 TARGETS: list[Target] = [target for host in HOSTS.values() for target in host.targets(machine())]
 JSON_TARGETS = [target for target in TARGETS if target.path.suffix == ".json"]

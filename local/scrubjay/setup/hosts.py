@@ -74,7 +74,8 @@ class Host:
     then: str = ""
 
 
-def _seconds(event: str, *, inject: bool) -> int:
+def seconds(event: str, *, inject: bool) -> int:
+    """Return after how many seconds the host may end the hook."""
     return CLOSING_S if event.casefold() == "sessionend" else INJECT_S if inject else CAPTURE_S
 
 
@@ -86,7 +87,7 @@ def _handlers(
     machine: Machine, host: str, events: Mapping[str, bool], made: Callable[[tuple[str, ...], int], dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     return {
-        event: made(_line(machine, host, event, inject=inject), _seconds(event, inject=inject))
+        event: made(_line(machine, host, event, inject=inject), seconds(event, inject=inject))
         for event, inject in events.items()
     }
 
