@@ -8,7 +8,7 @@ MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/m
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo demo-sync test test-slow check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds
+.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -22,6 +22,16 @@ test: $(STAMP) $(MODELS)
 
 test-slow: $(STAMP) $(MODELS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+# The five real agents (1.2 GB from npm, no install scripts), offline against a stub model; writes a part of docs/agents.md.
+agents-live: $(STAMP) $(MODELS) .agents-live/.stamp
+	$(BIN)/python -m pytest -m agents tests/agents_live $(ARGS)
+
+.agents-live/.stamp: tests/agents_live/agents.py
+	for package in $$(PYTHONPATH=tests $(BIN)/python -m agents_live.agents); do \
+	  npm install --ignore-scripts --no-audit --no-fund --silent --prefix .agents-live/$${package%%=*} $${package#*=} || exit 1; \
+	done
+	@touch $@
 
 # Each file of deploy/ under the tool its users use. These are big (290 MB), so they have an environment of their own.
 check-deploy: $(STAMP) $(DEPLOY)/.stamp
@@ -104,4 +114,4 @@ lock: $(STAMP)
 	  --no-annotate --constraints requirements.lock --python-version 3.11 deploy/$$name.in --output-file deploy/$$name.lock; done
 
 clean:
-	rm -rf $(VENV) $(DEPLOY) .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEPLOY) .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

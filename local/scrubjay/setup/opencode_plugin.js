@@ -52,7 +52,7 @@ const hooksIn = (directory) => {
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
       if (event.type === "session.created" && !event.properties?.info?.parentID) await inject(event.type, session, event.properties)
-      else if (/^session\.(idle|compacted|deleted)$/.test(event.type)) await capture(event.type, event.properties)
+      else if (/^session\.(compacted|deleted)$/.test(event.type)) await capture(event.type, event.properties)
     },
     "chat.message": async (input, output) => {
       await inject("chat.message", input.sessionID, { input, output })
