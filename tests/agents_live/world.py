@@ -97,6 +97,7 @@ def world(root: Path, packages: Path, models: Path | None) -> Iterator[World]:
     finally:
         made.scrubjay("daemon", "stop", check=False)
         server.shutdown()
+        server.server_close()
 
 
 def contents(folder: Path) -> dict[str, bytes]:
