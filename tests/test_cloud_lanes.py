@@ -425,6 +425,34 @@ async def test_a_device_revoked_while_it_waits_is_told_so(world: World, device: 
     assert await waiting == (403, "revoked")
 
 
+async def test_a_device_waits_a_few_times_at_once_and_no_more(world: World, device: Device) -> None:
+    """A thief of a token, or a loop gone wrong, does not take the places of everybody else."""
+    policy = world.service.policy
+    waiting = [asyncio.create_task(device.pull(wait=25)) for _ in range(policy.waits_per_device)]
+    while len(world.service.notifier) < policy.waits_per_device:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.01)
+
+    assert await refused(device.pull(wait=25)) == (429, "too_many")
+    assert await refused(device.client.call("GET", "/v1/events")) == (429, "too_many")
+    assert (await device.pull()).objects == []  # who does not wait takes no place
+
+    await device.push(device.segment())
+    pages = await asyncio.gather(*waiting)
+    assert all(page.objects for page in pages)
+    assert len(world.service.notifier) == 0
+    assert (await device.pull(wait=1)).objects
+
+
+async def test_what_is_under_way_is_bounded_and_the_rest_is_told_to_come_back(world: World, device: Device) -> None:
+    segment = device.segment()
+    most = world.service.policy.bodies_bytes
+    with world.service.bodies.held(most - len(segment.data) + 1):
+        assert await refused(device.push(segment)) == (503, "unavailable")
+        assert (await device.pull()).objects == []
+
+    assert await device.statuses(segment) == ["ok"]
+
+
 async def test_an_event_stream_tells_places_and_nothing_else(world: World, device: Device) -> None:
     """Driven at the ASGI level: the client's transport reads a whole answer before it gives any of it."""
     lines: asyncio.Queue[bytes] = asyncio.Queue()

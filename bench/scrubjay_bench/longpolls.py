@@ -16,8 +16,8 @@ from scrubjay_bench.plan import Plan
 from scrubjay_shared import wire
 from scrubjay_shared.errors import UnavailableError
 
-ACCOUNTS = 100
-TOKENS = 10  # of an account: a device holds at most sixteen
+ACCOUNTS = 250
+TOKENS = 4  # of an account's device, each of which waits: no more of one do
 WAIT_S = 25  # what a client asks for, and the most that the service grants
 WINDOW_SECONDS = 26.0  # each poll is asked again within it: the service is idle in between
 REST_SECONDS = 3.0  # of a window while nobody waits

@@ -32,7 +32,7 @@ from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.openapi import document
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.problem import problem
-from scrubjay_cloud.service import Service
+from scrubjay_cloud.service import Bodies, Service
 from scrubjay_cloud.settings import Settings
 from scrubjay_io.bodies import bounded_body
 from scrubjay_shared import wire
@@ -108,8 +108,9 @@ def create_app(
         secret=secret,
         generation=int(meta["generation"]),
         limits=Limits(database, now=now, key=secret),
-        notifier=Notifier(database, poll_s=policy.poll_s),
+        notifier=Notifier(database, policy),
         materialising=MaterialiseQueue(database, policy.search, offload=offload),
+        bodies=Bodies(policy.bodies_bytes),
         hashing=asyncio.Semaphore(policy.hash_at_once),
     )
 
@@ -183,15 +184,24 @@ class _PathEndpoints:
             who = await admitted(service, request.headers.get("authorization", ""), endpoint.admits)
             scope[ACCOUNT] = who.account.hex()[:8]
             await service.limits.spend(endpoint.limit, who.account, getattr(service.policy.limits, endpoint.limit))
-        call = Call(
-            request_id=scope[REQUEST_ID],
-            address=scope[ADDRESS],
-            path=path_ids(request.path_params),
-            query=query_fields(endpoint, scope["query_string"]),
-            body=await _body(service, request, endpoint, who),
-            who=who,
-        )
-        return _response(endpoint, await endpoint.handler(service, call))
+        path, query = path_ids(request.path_params), query_fields(endpoint, scope["query_string"])
+        with service.bodies.held(_most(service, request, endpoint)):
+            body = await _body(service, request, endpoint, who)
+            call = Call(
+                request_id=scope[REQUEST_ID], address=scope[ADDRESS], path=path, query=query, body=body, who=who
+            )
+            return _response(endpoint, await endpoint.handler(service, call))
+
+
+def _most(service: Service, request: Request, endpoint: Endpoint) -> int:
+    """Return how many bytes a request's body may come to: what its headers say of it, where they say it."""
+    most = {
+        Takes.NOTHING: 0,
+        Takes.JSON: service.policy.max_json_bytes,
+        Takes.OBJECTS: service.policy.max_body_bytes,
+    }[endpoint.takes]
+    declared = request.headers.get("content-length", "")
+    return min(most, int(declared[:9])) if declared.isascii() and declared.isdecimal() else most
 
 
 async def _body(service: Service, request: Request, endpoint: Endpoint, who: Caller | None) -> Any:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from scrubjay_cloud.database.port import Database, Transaction
-from scrubjay_shared.errors import ScrubjayError
+from scrubjay_cloud.policy import CloudPolicy
+from scrubjay_shared.errors import ScrubjayError, TooManyError, UnavailableError
 
 ACCOUNTS_A_QUERY = 500  # values in one statement
 
@@ -68,30 +70,55 @@ def _done(future: asyncio.Future[None]) -> None:
 class Notifier:
     """All watches of a process."""
 
-    def __init__(self, database: Database, *, poll_s: float) -> None:
+    def __init__(self, database: Database, policy: CloudPolicy) -> None:
         self._database = database
-        self._poll_s = poll_s
+        self._policy = policy
         self._watches: dict[bytes, set[Watch]] = {}
+        self._by_device: Counter[bytes] = Counter()
         self._closing = False
         self._poller: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return sum(len(watches) for watches in self._watches.values())
+        return self._by_device.total()
 
     @contextmanager
-    def watch(self, account: bytes) -> Iterator[Watch]:
-        """Watch an account: begin before reading it, so that nothing falls in between."""
+    def watch(self, account: bytes, device: bytes) -> Iterator[Watch]:
+        """Watch an account for a device: begin before reading it, so that nothing falls in between.
+
+        Raises as `check_room`.
+        """
+        self.check_room(device)
         watch = Watch(closing=self._closing)
         self._watches.setdefault(account, set()).add(watch)
+        self._by_device[device] += 1
         if self._database.shared and (self._poller is None or self._poller.done()) and not self._closing:
             self._poller = asyncio.create_task(self._poll(), name="cloud-poller")
         try:
             yield watch
         finally:
+            self._by_device[device] -= 1
+            if not self._by_device[device]:
+                del self._by_device[device]
             watches = self._watches[account]
             watches.discard(watch)
             if not watches:
                 del self._watches[account]
+
+    def check_room(self, device: bytes) -> None:
+        """Check that one more may wait.
+
+        Raises TooManyError for a device that waits several times already, UnavailableError where nobody fits any more.
+        """
+        if self._by_device[device] >= self._policy.waits_per_device:
+            raise TooManyError(
+                f"this device waits for news {self._policy.waits_per_device} times already",
+                hint="end the others, or ask without waiting",
+                retry_after=self._policy.max_wait_s,
+            )
+        if len(self) >= self._policy.waits:
+            raise UnavailableError(
+                "as many wait for news here as this server holds", hint="ask without waiting, or try again in a minute"
+            )
 
     def notify(self, account: bytes, gseq: int) -> None:
         """Wake who waits for an account to be at a position, or beyond."""
@@ -116,7 +143,7 @@ class Notifier:
 
     async def _poll(self) -> None:
         while self._watches:
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(self._policy.poll_s)
             accounts = tuple(self._watches)
             try:
                 for start in range(0, len(accounts), ACCOUNTS_A_QUERY):

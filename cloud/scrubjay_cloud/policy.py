@@ -116,6 +116,9 @@ class CloudPolicy:
     kdf_min_iterations: int = 2
 
     # What the process holds.
+    waits: int = 20_000  # long-polls and event streams at once: 2 KB each
+    waits_per_device: int = 4  # a device waits once; a second begins before the server has seen the first one's end
+    bodies_bytes: int = 128 * MIB  # of requests under way: 140 pushes of the largest size, some seconds of work
     states: int = 4_096  # account states in memory, least recently used go: about 4 KB each
     readers: int = 3  # read connections (SQLite): as many as cores would use
     pool: int = 8  # connections (PostgreSQL) per process, and threads to use them
@@ -177,6 +180,7 @@ class OperationsPolicy:
     keep_alive_s: int = 75  # an idle connection: longer than proxies keep theirs (60 s), so that they close first
     drain_s: int = 10  # for requests that are under way; long-polls are answered at once
     large_block_bytes: int = 1024 * 1024  # of memory: from here on returned when freed; a hash takes 19 MiB, a body 0.9
+    connections: int = 32_768  # open at once: those that wait, and as many again
     backlog: int = 2048  # connections that wait for accept: 1,000 long-polls that reconnect after a restart
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,9 +20,28 @@ from scrubjay_cloud.settings import Settings
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import NotFoundError
+from scrubjay_shared.errors import NotFoundError, UnavailableError
 
 T = TypeVar("T")
+
+
+class Bodies:
+    """The bytes of requests that are under way: they wait in queues, and so their sum is bounded."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Count a body for as long as its request takes. Raises UnavailableError where there is no room for it."""
+        if size and self._held + size > self._most:
+            raise UnavailableError("the server has more under way than it holds", hint="try again in a moment")
+        self._held += size
+        try:
+            yield
+        finally:
+            self._held -= size
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +60,7 @@ class Service:
     limits: Limits
     notifier: Notifier
     materialising: MaterialiseQueue
+    bodies: Bodies
     hashing: asyncio.Semaphore
     ready: bool = True
     _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)

@@ -186,6 +186,7 @@ def _server(app: ASGIApp, settings: Settings, *, secure: bool) -> _Server:
             date_header=False,
             proxy_headers=False,
             backlog=OPERATIONS.backlog,
+            limit_concurrency=OPERATIONS.connections,
             timeout_keep_alive=OPERATIONS.keep_alive_s,
             timeout_graceful_shutdown=OPERATIONS.drain_s,
             ssl_certfile=settings.tls_cert if tls else None,

@@ -35,12 +35,15 @@ async def pull(service: Service, call: Call) -> Answer:
     def next_page(tx: Transaction) -> _Page:
         return _page(tx, caller.account, after, limit=limit, scopes=scopes, policy=policy)
 
-    with service.notifier.watch(caller.account) as watch:
+    wait = min(query["wait"], policy.max_wait_s)
+    if not wait:
         page = await service.database.read(next_page)
-        wait = min(query["wait"], policy.max_wait_s)
-        if not page.objects and wait and await watch.wait_beyond(page.head, wait):
-            await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked
+    else:
+        with service.notifier.watch(caller.account, caller.device or caller.token) as watch:
             page = await service.database.read(next_page)
+            if not page.objects and await watch.wait_beyond(page.head, wait):
+                await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked
+                page = await service.database.read(next_page)
     await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, page.objects)))
     key = service.derived("cursor")
     return Answer(

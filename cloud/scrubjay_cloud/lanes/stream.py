@@ -17,10 +17,12 @@ from scrubjay_shared.errors import (
 async def events(service: Service, call: Call) -> Answer:
     """Send the account's `gseq`, and again whenever it moves, for as long as the token is valid."""
     caller = call.caller
+    device = caller.device or caller.token
+    service.notifier.check_room(device)
 
     async def lines() -> AsyncIterator[str]:
         sent, gseq = -1, caller.gseq
-        with service.notifier.watch(caller.account) as watch:
+        with service.notifier.watch(caller.account, device) as watch:
             while True:
                 if gseq != sent:
                     sent = gseq
