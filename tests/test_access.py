@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,9 @@ ROWS: dict[str, Row] = {
     "replay": Row(lambda _: api.ReplayRequest(session_id="other session"), "session"),
     "agents": Row(lambda _: api.AgentsRequest(), "open"),
     "agent_activity": Row(lambda _: api.ActivityRequest(), "open"),
+    "toc": Row(lambda _: api.TocRequest(), "survey"),
+    "timeline": Row(lambda _: api.TimelineRequest(level="segment", limit=500), "survey"),
+    "grip": Row(lambda ref: api.GripRequest(id=ref), "passage"),
     "conflicts": Row(lambda _: api.ConflictsRequest(), "open"),
     "context": Row(lambda _: api.ContextRequest(), "open"),
     # What is added belongs to who adds it.
@@ -166,6 +170,16 @@ class Calls:
             whose: self.call(PERSON, "add", MemoryDraft(content=anew("zebra"), name=anew("zebra"), **fields)).memory.id
             for whose, fields in WHOSE.items()
         }
+
+    def seen(self, caller: Caller) -> list[Event]:
+        """Return all events that a caller sees."""
+        found: list[Event] = []
+        cursor = None
+        while True:
+            page = self.call(caller, "events", api.EventsRequest(limit=500, cursor=cursor))
+            found += page.events
+            if (cursor := page.next) is None:
+                return found
 
     def event(self, event_id: str) -> Event:
         """Return an event as the person sees it."""
@@ -237,6 +251,8 @@ def expected(name: str, who: str, whose: str) -> str:
     effect = ROWS[name].effect
     if who not in SEEN or (effect == "person" and who != "person"):
         return "denied"
+    if effect == "passage":
+        return "missing"  # a memory is none
     if who == "person" or effect in {"survey", "open"}:
         return "done"
     if effect == "session":  # another's: to one that has a session, it is another's; to the rest it is not there
@@ -260,12 +276,21 @@ def check(calls: Calls, name: str, who: str) -> None:
             held = calls.call(PERSON, "get", api.RefRequest(ref=ref))
             assert held.memory.content.startswith("zebra"), "what is refused changes nothing"
             assert set(held.aliases) <= {held.memory.name}
-    if row.effect == "survey" and who in SEEN:
+    if row.effect in {"survey", "passage"} and who in SEEN:
         survey(calls, name, who, memories, events)
 
 
 def survey(calls: Calls, name: str, who: str, memories: dict[str, str], events: dict[str, str]) -> None:
     """Check that what is listed is what the caller sees, and all of it."""
+    if name == "grip":
+        asked = {whose: api.GripRequest(id=f"grip:{ref}:0-5", before=50) for whose, ref in events.items()}
+        found = {whose: outcome(partial(calls.call, CALLERS[who], "grip", each)) for whose, each in asked.items()}
+        assert {whose for whose, became in found.items() if became == "done"} == EVENTS_SEEN[who]
+        shown = [calls.call(CALLERS[who], "grip", asked[whose]) for whose in EVENTS_SEEN[who]]
+        assert all(access.view(CALLERS[who]).shows_event(event) for each in shown for event in each.events)
+        return
+    if name in {"toc", "timeline"}:
+        calls.call(PERSON, "run_job", api.JobRequest(name="toc"))
     response = calls.call(CALLERS[who], name, ROWS[name].request(""))
     if name == "list":
         found = {entry.memory.id for entry in response.entries}
@@ -280,6 +305,14 @@ def survey(calls: Calls, name: str, who: str, memories: dict[str, str], events: 
         assert all(access.view(CALLERS[who]).shows_event(each) for each in response.events), (
             "on every page, of every event"
         )
+    elif name == "toc":
+        assert response.events == len(calls.seen(CALLERS[who])) > 0
+        assert response.following is response.previous is None
+    elif name == "timeline":
+        shown = {each.id: each for each in calls.seen(CALLERS[who])}
+        begins = {node.id.removeprefix("toc:segment:") for node in response.nodes}
+        assert begins <= set(shown)
+        assert {whose for whose, ref in events.items() if ref in begins} <= EVENTS_SEEN[who]
     else:
         found = {session.id for session in response.sessions}
         assert ("other session" in found) is (who == "person")

@@ -220,6 +220,10 @@ class Asking:
         oldest = {"limit": 500, "cursor": f"{int(stores.NOW)}-{ITEMS}"}
         yield "list, the oldest", partial(self.client.call, "GET", "/v1/memories", query=oldest)
         yield "events, 500", partial(self.client.call, "GET", "/v1/events", query={"limit": 500})
+        yield "toc, all", partial(self.client.call, "GET", "/v1/toc")
+        yield "timeline, 500 segments", partial(self._timeline, "segment")
+        yield "timeline, days", partial(self._timeline, "day")
+        yield "grip, of large events", self._grip
         yield (
             "events, large",
             partial(self.client.call, "GET", "/v1/events", query={"limit": 500, "session_id": "page"}),
@@ -290,6 +294,15 @@ class Asking:
 
     def _recall(self, text: str = QUESTION, **fields: object) -> None:
         self.client.call("POST", "/v1/recall", {"query": text, **fields})
+
+    def _timeline(self, level: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.call("GET", "/v1/timeline", query={"level": level, "limit": 500})
+        return found
+
+    def _grip(self) -> None:
+        """Ask what was said around a passage of a large text, which other large ones stand beside."""
+        place = f"grip:{self.ids['event lines']}:0-56"
+        self.client.call("GET", f"/v1/grips/{place}", query={"before": 50, "after": 50})
 
     def _import(self, name: str, data: bytes, **fields: object) -> None:
         self.client.call("POST", "/v1/import", data, query={"name": name, **fields})

@@ -299,6 +299,31 @@ class LimitPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TocPolicy:
+    """How sessions are cut into segments, and how much of these the table of contents keeps."""
+
+    gap_ms: int = 30 * 60_000  # a silence after which people have come back to something: the specification's
+    max_events: int = 80  # of one segment: a screen or two of turns, of which the outline can still speak for all
+    max_chars: int = 24_000  # said in one segment: about 6,000 tokens, what an agent can read at once
+    min_events: int = 6  # below which no shift of topic is looked for: two exchanges, and an answer
+    window: int = 3  # said turns to each side of a shift that are compared: one alone may be "yes, do that"
+    reach: int = 12  # turns within which those after it are looked for, as tool calls come between
+    topic_drop: float = 0.12  # of the cosine, below what is usual between neighbours, from which the topic has shifted
+    said_chars: int = 4_000  # of one turn that are read: what a turn is about stands at its beginning
+    min_words: int = 3  # of a passage: fewer say nothing by themselves
+    max_passage_chars: int = 240  # of a passage: two sentences, as in answers of recall
+    title_chars: int = 80  # of a segment's title: one line
+    bullets: int = 5  # of a segment or a period, as shown
+    kept_bullets: int = 10  # of each period, for the next longer one to choose from
+    shown_in_list: int = 2  # bullets of a node among its parent's children: enough to choose by
+    keywords: int = 8  # as shown
+    kept_keywords: int = 40  # for the next longer period to add up
+    around: int = 50  # events to each side of a passage that may be asked for: a screen or two
+    same_passage: float = 0.5  # share of stems in common (Jaccard) from which two passages say the same
+    step_events: int = 400  # of one session cut between two commits: about a tenth of a second in a thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonPolicy:
     """How long the daemon waits for what, and how much it logs."""
 
@@ -357,6 +382,7 @@ class MemoryPolicy:
     compaction: CompactionPolicy = CompactionPolicy()
     redact: RedactPolicy = RedactPolicy()
     limits: LimitPolicy = LimitPolicy()
+    toc: TocPolicy = TocPolicy()
     daemon: DaemonPolicy = DaemonPolicy()
     work: WorkPolicy = WorkPolicy()
     models: ModelPolicy = ModelPolicy()

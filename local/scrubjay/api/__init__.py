@@ -91,6 +91,14 @@ from scrubjay.api.status import (
     StatsResponse,
     StatusResponse,
 )
+from scrubjay.api.toc import (
+    GripRequest,
+    GripResponse,
+    TimelineRequest,
+    TimelineResponse,
+    TocRequest,
+    TocResponse,
+)
 from scrubjay.api.transfer import (
     ImportRequest,
     ImportResponse,
@@ -134,6 +142,8 @@ __all__ = [
     "EventsResponse",
     "ForgetRequest",
     "ForgetResponse",
+    "GripRequest",
+    "GripResponse",
     "HistoryRequest",
     "HistoryResponse",
     "Hit",
@@ -184,6 +194,10 @@ __all__ = [
     "StatusResponse",
     "SupersedeRequest",
     "SupersedeResponse",
+    "TimelineRequest",
+    "TimelineResponse",
+    "TocRequest",
+    "TocResponse",
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",

@@ -105,6 +105,24 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="What agents did on each day or in each week of the person's calendar.",
         ),
         Operation(
+            name="toc",
+            request=api.TocRequest,
+            response=api.TocResponse,
+            summary="A node of the table of contents by time, with its children: years, months, weeks, days, segments.",
+        ),
+        Operation(
+            name="timeline",
+            request=api.TimelineRequest,
+            response=api.TimelineResponse,
+            summary="The nodes of one level of the table of contents with events between two times.",
+        ),
+        Operation(
+            name="grip",
+            request=api.GripRequest,
+            response=api.GripResponse,
+            summary="The passage behind a bullet or a memory, with what was said before and after it.",
+        ),
+        Operation(
             name="add",
             request=MemoryDraft,
             response=api.Entry,

@@ -31,6 +31,7 @@ from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.jobs.spool import Spool
+from scrubjay.jobs.toc import TableOfContents
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
 from scrubjay.models.runtime import Models
@@ -55,6 +56,7 @@ from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.status import Status
+from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
 from scrubjay.settings import Settings
 from scrubjay.store import (
@@ -105,10 +107,11 @@ class Application:
             stopping,
             compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
         )
+        self.toc = TableOfContents(store, policy, stopping)
         self.recall_counts = RecallCounts(store, policy.work)
         self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
-        jobs = Jobs((self.distill, self.compact, self.embed, self.recall_counts, self.maintain, spool))
+        jobs = Jobs((self.distill, self.compact, self.embed, self.toc, self.recall_counts, self.maintain, spool))
         self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
@@ -136,6 +139,7 @@ class Application:
             flush_accesses=self.recall_counts.run,
             rebuilding=self._maintainer.rebuilding,
             load_index=self._maintainer.load,
+            build_contents=self.toc.run,
             wake=self._wake,
             now=now,
         )
@@ -151,6 +155,7 @@ class Application:
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
+        toc = Toc(store, policy, references=self._references)
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
         imports = Imports(
@@ -192,6 +197,9 @@ class Application:
                 "replay": self._compaction.replay,
                 "agents": agents.agents,
                 "agent_activity": agents.activity,
+                "toc": toc.toc,
+                "timeline": toc.timeline,
+                "grip": toc.grip,
                 "add": self._memories.add,
                 "learn": learning.learn,
                 "list": self._memories.page,
@@ -332,6 +340,7 @@ class Application:
                     await self.compact.run()
                     await self.distill.run()
                     await self.embed.run()
+                    await self.toc.run()
             except TimeoutError:
                 log.info("drain gave up after ms=%d", request.timeout_ms)
         return api.SettleResponse(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())

@@ -28,6 +28,7 @@ class Archives:
         flush_accesses: Callable[[], Awaitable[int]],
         rebuilding: Callable[[], AbstractAsyncContextManager[None]],
         load_index: Callable[[], Awaitable[None]],
+        build_contents: Callable[[], Awaitable[int]],
         wake: Callable[[str], None],
         now: Callable[[], Millis],
     ) -> None:
@@ -35,6 +36,7 @@ class Archives:
         self._flush_accesses = flush_accesses
         self._rebuilding = rebuilding
         self._load_index = load_index
+        self._build_contents = build_contents
         self._wake = wake
         self._now = now
         self.ours: tuple[Path, ...] = ()
@@ -82,5 +84,6 @@ class Archives:
             with uncollected():
                 memories, events, before, after = await self._store.write(work)
                 await self._load_index()
+            await self._build_contents()  # in steps, between which others write
         self._wake("embed")
         return api.RebuildResponse(memories=memories, events=events, before=before, after=after)

@@ -234,6 +234,8 @@ class IndexMaintainer:
             task.add_done_callback(self._dropping.discard)
         if changes.arrived:
             self._wake("embed")
+        if changes.events or changes.vectors or changes.removed:
+            self._wake("toc")
         self._unsaved += len(changes.events) + len(changes.memories) + len(changes.removed) + len(changes.vectors)
         if self._gathered is None:
             self._gathered = changes

@@ -2,6 +2,7 @@
 
 from scrubjay.store.causes import Cause
 from scrubjay.store.changes import Changes
+from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
@@ -14,6 +15,7 @@ from scrubjay.store.queries.causes import CauseRow
 from scrubjay.store.queries.conflicts import Conflict
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
+from scrubjay.store.queries.toc import Seen, Stale
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
@@ -41,9 +43,14 @@ __all__ = [
     "Queries",
     "Received",
     "Remedy",
+    "Seen",
+    "SessionPlace",
     "Snapshot",
+    "Stale",
     "Store",
     "StoreInUseError",
+    "StoredPeriod",
+    "StoredSegment",
     "Transaction",
     "Waiting",
     "check",

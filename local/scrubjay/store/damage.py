@@ -52,7 +52,10 @@ class Damage:
     remedy: Remedy
 
 
-_REMEDIES = {"embedding": Remedy.VECTORS, "refused": Remedy.REBUILD, "embed_queue": Remedy.REBUILD}
+_REMEDIES = {
+    "embedding": Remedy.VECTORS,
+    **dict.fromkeys(("refused", "embed_queue", "toc_segment", "toc_period", "toc_stale"), Remedy.REBUILD),
+}
 """What brings back the rows of sealed tables that can be had without a backup."""
 
 

@@ -19,6 +19,8 @@ class Role(StrEnum):
     """What is kept for an account."""
     QUEUE = "queue"
     """What waits for a vector: made again by a rebuild, and covered by a check sum because nothing else repeats it."""
+    CONTENTS = "contents"
+    """The table of contents: made again in the background after a rebuild, and covered by a check sum till then."""
     DERIVED = "derived"
     """A projection: follows from the sources."""
 
@@ -74,6 +76,9 @@ TABLES = (
     Table(name="erased", role=Role.REPLICATION),
     Table(name="refused", role=Role.QUEUE),
     Table(name="embed_queue", role=Role.QUEUE),
+    Table(name="toc_segment", role=Role.CONTENTS),
+    Table(name="toc_period", role=Role.CONTENTS),
+    Table(name="toc_stale", role=Role.CONTENTS),
     Table(name="tombstone", role=Role.DERIVED, columns="id, hlc", key="id"),
     Table(
         name="memory",

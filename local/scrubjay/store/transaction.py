@@ -18,6 +18,7 @@ from scrubjay.store.writes.forgetting import Forgetting
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
 from scrubjay.store.writes.replication import ReplicationWrites
+from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.vectors import Vectors
 
 
@@ -38,12 +39,13 @@ class Transaction:
         self.events = EventWrites(context, log, projections.events)
         self.memories = MemoryWrites(context, log, projections.memories)
         self.forget = Forgetting(context, log, projections.erasure, projections.events)
-        self.vectors = Vectors(context, projections.queue)
+        self.vectors = Vectors(context, projections.queue, projections.contents)
         self.accesses = Accesses(context, log, projections.memories)
         self.jobs = JobHistory(context)
         self.ingest = OpIngest(context, log, projections)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)
+        self.toc = TocWrites(context, projections.contents)
 
     def tidy(self) -> None:
         """Let SQLite renew its statistics where they have gone stale, and merge a little of the full text."""

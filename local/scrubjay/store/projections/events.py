@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from scrubjay.store import checksums, rows, sqlite
+from scrubjay.store.contents import SessionPlace
 from scrubjay.store.embed_queue import EmbedQueue
+from scrubjay.store.projections.contents import Contents
 from scrubjay.store.projections.memories import Memories
 from scrubjay.store.projections.sessions import Sessions
 from scrubjay.store.write_context import WriteContext
@@ -20,7 +22,14 @@ _INSERT = f"insert into event ({_COLUMNS}) values ({rows.placeholders(_COLUMNS)}
 class Events:
     """The table `event`, and what follows from its rows."""
 
-    def __init__(self, context: WriteContext, sessions: Sessions, memories: Memories, queue: EmbedQueue) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        sessions: Sessions,
+        memories: Memories,
+        queue: EmbedQueue,
+        contents: Contents,
+    ) -> None:
         self._context = context
         self._fetch = context.queries.fetch
         self._run = context.run
@@ -28,6 +37,7 @@ class Events:
         self._sessions = sessions
         self._memories = memories
         self._queue = queue
+        self._contents = contents
 
     def add(self, new: Sequence[tuple[int, sqlite.Row, bool, int]], *, learn: bool) -> None:
         """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased)."""
@@ -42,6 +52,7 @@ class Events:
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
         self._tell((seq, row) for _, seq, row in live)
         self._sessions.extend(live, learn=learn)
+        self._contents.mark((row[3], SessionPlace(row[5], seq, row[0]).text) for _, seq, row in live)
         self._memories.cover({row[3] for _, _, row in live})
 
     def _tell(self, numbered: Iterable[tuple[int, sqlite.Row]]) -> set[str]:
@@ -56,6 +67,7 @@ class Events:
         there = rows.event_of(row)
         if there == event or ops.first_event(event, there) is there:
             return
+        self._contents.erased(rows.array([event.id]))  # from where it stood: its place may have changed
         self._run(
             f"update event set ({rows.EVENT_COLUMNS}, seq, forgotten) = ({rows.placeholders(rows.EVENT_COLUMNS)}, ?, ?)"
             " where id = ?",
@@ -119,6 +131,7 @@ class Events:
             (ids,),
         )
         self._queue.change_events(ids)
+        self._contents.erased(ids)
         found = self._fetch(
             f"select {rows.EVENT_COLUMNS}, n, seq, forgotten from event"
             " where id in (select value from json_each(?)) order by n",

@@ -13,6 +13,7 @@ from scrubjay.store import rows, tables
 from scrubjay.store.embed_queue import EmbedQueue
 from scrubjay.store.file import PROJECTED
 from scrubjay.store.projections import full_text
+from scrubjay.store.projections.contents import Contents
 from scrubjay.store.projections.erasure import Erasure
 from scrubjay.store.projections.events import Events
 from scrubjay.store.projections.memories import Memories
@@ -37,7 +38,8 @@ class Projections:
         self.sessions = Sessions(context)
         self.names = Names(context)
         self.memories = Memories(context, self.names, self.queue)
-        self.events = Events(context, self.sessions, self.memories, self.queue)
+        self.contents = Contents(context)
+        self.events = Events(context, self.sessions, self.memories, self.queue, self.contents)
         self.erasure = Erasure(context, self.events, self.memories)
 
     def rebuild(self, *, vectors: bool) -> tuple[int, int]:
@@ -71,4 +73,5 @@ class Projections:
             self._context.run(f"delete from {table}")
         self.sessions.project([row[0] for row in self._context.queries.fetch("select distinct session_id from event")])
         self.memories.project_all(tell=tell)
+        self.contents.empty()
         self._context.set_meta("projected", PROJECTED)

@@ -81,6 +81,30 @@ class EventQueries:
         )
         return [rows.event_of(row) for row in found]
 
+    def around(self, start: str, end: str, *, before: int, after: int, chars: int) -> list[Event]:
+        """Return the events of one session from one to another with some before and after, in order.
+
+        No more than `chars` of a text. Nothing where either is not there, or they are of two sessions.
+        """
+        covered = self.run(start, end, chars=chars)
+        if not covered:
+            return []
+        columns = rows.beginning(rows.prefixed(rows.EVENT_COLUMNS, "e"), "e.text", chars)
+        beside = [
+            self._fetch(
+                f"select {columns} from event a cross join event e where a.id = ? and e.session_id = a.session_id"
+                f" and (e.ts, e.seq, e.id) {compare} (a.ts, a.seq, a.id) and not e.forgotten"
+                f" order by e.ts {order}, e.seq {order}, e.id {order} limit ?",
+                (event_id, count),
+            )
+            for event_id, compare, order, count in ((start, "<", "desc", before), (end, ">", "asc", after))
+        ]
+        return [
+            *(rows.event_of(row) for row in reversed(beside[0])),
+            *covered,
+            *(rows.event_of(row) for row in beside[1]),
+        ]
+
     def page(
         self, chosen: EventFilter, *, after: tuple[int, int] | None, limit: int, chars: int
     ) -> tuple[list[Event], tuple[int, int] | None]:

@@ -28,6 +28,11 @@ class GripQueries:
             found.setdefault(row[1], []).append(rows.grip_of(row))
         return {memory_id: tuple(grips) for memory_id, grips in found.items()}
 
+    def by_id(self, grip_id: str) -> Grip | None:
+        """Return a grip of a memory, None when there is none of that id."""
+        found = self._fetch(f"select {rows.GRIP_COLUMNS} from grip where id = ?", (grip_id,))
+        return rows.grip_of(found[0]) if found else None
+
     def of_memory(self, memory_id: str) -> list[Grip]:
         """Return the grips of a memory."""
         return [

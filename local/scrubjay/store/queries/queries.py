@@ -18,6 +18,7 @@ from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
 from scrubjay.store.queries.stats import StatsQueries
+from scrubjay.store.queries.toc import TocQueries
 from scrubjay.store.sqlite import fetching
 
 
@@ -41,6 +42,7 @@ class Queries:
         self.stats = StatsQueries(fetch)
         self.digests = DigestQueries(fetch)
         self.replication = ReplicationQueries(fetch)
+        self.toc = TocQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from scrubjay.store import rows
 from scrubjay.store.embed_queue import EmbedQueue, Place
+from scrubjay.store.projections.contents import Contents
 from scrubjay.store.write_context import WriteContext
 
 
 class Vectors:
     """The embedding spaces and the vectors in them."""
 
-    def __init__(self, context: WriteContext, queue: EmbedQueue) -> None:
+    def __init__(self, context: WriteContext, queue: EmbedQueue, contents: Contents) -> None:
         self._context = context
         self._fetch = context.queries.fetch
         self._run = context.run
         self._run_many = context.run_many
         self.queue = queue
+        self._contents = contents
 
     def space(self, name: str) -> int:
         """Return the number of an embedding space, giving it one if it is new."""
@@ -27,13 +29,16 @@ class Vectors:
     def enter_space(self, name: str) -> int:
         """Embed in a space from now on: what has no vector in it waits for one. Returns its number."""
         space = self.space(name)
-        self.queue.enter(space)
+        if space != self.queue.space:
+            self.queue.enter(space)
+            self._contents.mark_all(said=False)
         return space
 
     def leave_space(self) -> None:
         """Embed nothing from now on."""
         if self.queue.space is not None:
             self.queue.refill(None)
+            self._contents.mark_all(said=False)
 
     def put(self, space: int, vectors: Sequence[tuple[str, str, bytes]]) -> None:
         """Store (owner, content hash, vector) of owners whose text is still the one that was embedded.
@@ -48,6 +53,7 @@ class Vectors:
             [(space, *row) for row in kept],
         )
         self.queue.embedded(space, [current[row[:2]] for row in kept])
+        self._contents.mark_vectors(row[0] for row in kept)
         self._context.changes.vectors += [(space, owner, vector) for owner, _, vector in kept]
 
     def refuse(self, space: int, refusals: Sequence[tuple[str, str, str]]) -> None:

@@ -32,6 +32,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
     page: Keywords = {"limit": {"minimum": 1, "maximum": work.page}, "cursor": {"pattern": CURSOR}}
     period: Keywords = {"since": time, "until": time}
     asked: Keywords = period | {"as_of": time}
+    around: Keywords = {"minimum": 0, "maximum": policy.toc.around}
     return {
         "EventDraft": {
             "agent": who,
@@ -71,6 +72,9 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "ActivityRequest": period,
         "ReplayRequest": page,
         "EventsRequest": page | period,
+        "TocRequest": page,
+        "TimelineRequest": page | period | {"level": {"enum": ["year", "month", "week", "day", "segment", None]}},
+        "GripRequest": {"before": around, "after": around},
         "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},
