@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 from scrubjay_shared.clock import ULID_LENGTH, Millis
-from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.errors import InvalidError, NotFoundError
 
 ROOT = "toc"
 HINT = "scrubjay toc shows the years; a node's id is like toc:month:2026-11, and its children are listed with it"
@@ -65,7 +65,7 @@ def node_id(level: Level, key: str) -> str:
 
 
 def parse(text: str) -> Node:
-    """Return the node that an id names. Raises InvalidError for what cannot be one.
+    """Return the node that an id names. Raises InvalidError for what is no such id, NotFoundError for 30 February.
 
     >>> parse("toc:month:2026-11").key
     '2026-11'
@@ -75,9 +75,11 @@ def parse(text: str) -> Node:
     _, _, rest = text.partition(f"{ROOT}:")
     name, _, key = rest.partition(":")
     form = _FORMS.get(Level(name)) if name in _FORMS else None
-    if form is not None and form.fullmatch(key) and (name == Level.SEGMENT or _is_date(Level(name), key)):
-        return Node(Level(name), key)
-    raise InvalidError(f"{text[:60]!r} is not a node of the table of contents", hint=HINT)
+    if form is None or not form.fullmatch(key):
+        raise InvalidError(f"{text[:60]!r} is not a node of the table of contents", hint=HINT)
+    if name != Level.SEGMENT and not _is_date(Level(name), key):
+        raise NotFoundError(f"the calendar has no {name} {key}", hint=HINT)
+    return Node(Level(name), key)
 
 
 def _is_date(level: Level, key: str) -> bool:

@@ -18,6 +18,10 @@ NOT_BLANK = r"[\p{L}\p{N}\p{P}\p{S}]"
 _PLAIN = r"[\p{L}\p{M}\p{N}\p{P}\p{S} ]*"
 PRINTABLE = rf"^{_PLAIN}{NOT_BLANK}{_PLAIN}$"
 BASE64 = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{4})$"
+TOC_NODE = (
+    r"^toc(:year:[0-9]{4}|:month:[0-9]{4}-[0-9]{2}|:week:[0-9]{4}-W[0-9]{2}|:day:[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"|:segment:[0-9A-Z]{26})?$"
+)
 CURSOR = r"^[0-9]{1,14}-[0-9]{1,14}$"
 
 
@@ -72,7 +76,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "ActivityRequest": period,
         "ReplayRequest": page,
         "EventsRequest": page | period,
-        "TocRequest": page,
+        "TocRequest": page | {"id": {"pattern": TOC_NODE}},
         "TimelineRequest": page | period | {"level": {"enum": ["year", "month", "week", "day", "segment", None]}},
         "GripRequest": {"before": around, "after": around},
         "RecallRequest": asked
