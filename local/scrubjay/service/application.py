@@ -124,7 +124,9 @@ class Application:
         self._references = References(store, lambda: self._maintainer.index)
         self.project_names = ProjectNames(self._references.is_known)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
-        self._hooks = Hooks(policy, events=self._events, folder=store.path.parent, now=now)
+        self._hooks = Hooks(
+            policy, events=self._events, project_names=self.project_names, folder=store.path.parent, now=now
+        )
         self._memories = Memories(
             store, policy, models=self._models, references=self._references, wake=self._wake, now=now
         )

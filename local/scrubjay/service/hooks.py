@@ -23,10 +23,12 @@ from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.events import Events
+from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.records import EventDraft
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +56,18 @@ class Understood:
 class Hooks:
     """What hosts report to one store. `folder` is where the spool is."""
 
-    def __init__(self, policy: MemoryPolicy, *, events: Events, folder: Path, now: Callable[[], Millis]) -> None:
+    def __init__(
+        self,
+        policy: MemoryPolicy,
+        *,
+        events: Events,
+        project_names: ProjectNames,
+        folder: Path,
+        now: Callable[[], Millis],
+    ) -> None:
         self._policy = policy
         self._events = events
+        self._project_names = project_names
         self._now = now
         self.folder = folder
 
@@ -85,10 +96,18 @@ class Hooks:
         captured = await off_loop(size, partial(_normalised, report))
         if captured.transcript is not None:
             captured = hosts.completed(captured, await asyncio.to_thread(_tail, Path(captured.transcript)))
-        drafts = [replace(draft, project=draft.project or captured.cwd) for draft in captured.drafts]
+        drafts = await self._placed(captured)
         work = partial(self._events.cleaned, drafts, intake.Source.HOST, Millis(report.sent))
         cleaned = await off_loop(size, work)
         return Understood(captured=captured, clean=tuple(one for one in cleaned if isinstance(one, intake.Clean)))
+
+    async def _placed(self, captured: Captured) -> Sequence[EventDraft]:
+        """Return the drafts with the project of the folder they come from, and the branch that is checked out there."""
+        if captured.cwd is None or not captured.drafts:
+            return captured.drafts
+        place = await self._project_names.place(captured.cwd)
+        branch = {} if place.branch is None else {"git_branch": place.branch}
+        return [replace(draft, project=place.project, metadata=draft.metadata | branch) for draft in captured.drafts]
 
     async def drain(self) -> int:
         """Store what waits in the spool, oldest first, and return how much that was.
@@ -151,6 +170,8 @@ def _normalised(report: Report) -> Captured:
 def _tail(path: Path) -> bytes:
     """Return the end of a transcript; nothing where it cannot be read: the host may not have written it yet."""
     try:
+        if not path.is_file():  # a device has no end
+            return b""
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TRANSCRIPT_BYTES))
