@@ -28,6 +28,7 @@ from scrubjay_cloud.admin import Ways
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import OPTIONS, Settings
 from scrubjay_cloud.verify import Verified
+from scrubjay_cloud.workers import end_with_parent, supervised
 from scrubjay_shared.errors import (
     ConflictError,
     CorruptError,
@@ -80,8 +81,20 @@ def _serve(_line: argparse.Namespace, chosen: Settings) -> int:
     sys.stderr.write(f"scrubjay-cloud: data folder {chosen.data}\n")
     if chosen.registration == "invite" and not chosen.database_url and not chosen.database_path.exists():
         sys.stderr.write("      signing up needs an invitation: scrubjay-cloud admin create-invite, same settings\n")
+    if chosen.workers > 1:
+        serving.set_up_logging()
+        return supervised(chosen, _work)
     run(chosen)
     return 0
+
+
+def _work(chosen: Settings) -> None:
+    """Be one of several processes of the service, for as long as the one that started it is there."""
+    end_with_parent()
+    try:
+        run(chosen)
+    except Exception as error:  # noqa: BLE001 - the edge of the process, as in `main`
+        sys.exit(_report(error, as_json=False))
 
 
 def run(chosen: Settings) -> None:

@@ -180,6 +180,7 @@ class OperationsPolicy:
     keep_alive_s: int = 75  # an idle connection: longer than proxies keep theirs (60 s), so that they close first
     drain_s: int = 10  # for requests that are under way; long-polls are answered at once
     large_block_bytes: int = 1024 * 1024  # of memory: from here on returned when freed; a hash takes 19 MiB, a body 0.9
+    worker_start_s: float = 10.0  # a worker that ends within it could not start; a start takes about one
     connections: int = 32_768  # open at once: those that wait, and as many again
     backlog: int = 2048  # connections that wait for accept: 1,000 long-polls that reconnect after a restart
 

@@ -71,7 +71,7 @@ async def serve(settings: Settings) -> None:
     """Serve until a signal comes. Raises what keeps the service from starting, before it listens."""
     async with AsyncExitStack() as stack:
         # Taken first: who cannot have the port need not open the database.
-        public = stack.enter_context(_listening(settings.host, settings.port))
+        public = stack.enter_context(_listening(settings.host, settings.port, shared=settings.workers > 1))
         private = stack.enter_context(_listening(settings.host, settings.metrics_port))
         metrics = Metrics(now=wall, backups=not settings.database_url)
         opened = await stack.enter_async_context(_database(settings, metrics))
@@ -141,11 +141,13 @@ async def _database(settings: Settings, metrics: Metrics) -> AsyncIterator[_Open
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening(host: str, port: int, *, shared: bool = False) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             listener.bind((host, port))
         except OSError as error:

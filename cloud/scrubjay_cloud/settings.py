@@ -18,6 +18,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Registration = Literal["invite", "open"]
 
 DATABASE_NAME = "server.db"
+MAX_WORKERS = 64
+"""More cores than one machine for this has; each worker has a pool of connections to PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +29,15 @@ class Settings:
     `database_url` empty means SQLite in `data`. `origin` is the address clients use (`https://sync.example.org`),
     without a slash at its end; empty on a loopback test server. `proxies` are the networks whose X-Forwarded-For is
     believed. `replica` is litestream's target, empty for none. `pepper` is a secret outside the database, without which
-    a stolen one cannot even be searched for passwords; all instances share it.
+    a stolen one cannot even be searched for passwords; all instances share it. `workers` are processes that serve the
+    port together, which needs PostgreSQL.
     """
 
     data: Path
     database_url: str = field(default="", repr=False)
     host: str = "127.0.0.1"
     port: int = 8377
+    workers: int = 1
     metrics_port: int = 9377
     origin: str = ""
     registration: Registration = "invite"
@@ -162,6 +166,13 @@ def _proxies(text: str) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
 
 
+def _workers(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MAX_WORKERS:
+        raise ValueError(f"it must be from 1 to {MAX_WORKERS}, got {number}")
+    return number
+
+
 def _bytes(text: str) -> int:
     number = int(text)
     if number <= 0:
@@ -185,6 +196,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(key="database_url", variable="DATABASE_URL", meaning="PostgreSQL instead of SQLite", read=_database),
     Option(key="host", variable="SCRUBJAY_CLOUD_HOST", meaning="the address to listen on", read=str),
     Option(key="port", variable="SCRUBJAY_CLOUD_PORT", meaning="the port to listen on", read=_port),
+    Option(
+        key="workers",
+        variable="SCRUBJAY_CLOUD_WORKERS",
+        meaning="processes that serve the port together, with PostgreSQL; 1 unless given",
+        read=_workers,
+    ),
     Option(key="metrics_port", variable="SCRUBJAY_CLOUD_METRICS_PORT", meaning="the port of /metrics", read=_port),
     Option(key="origin", variable="SCRUBJAY_CLOUD_ORIGIN", meaning="the address clients use", read=_origin),
     Option(
