@@ -175,6 +175,21 @@ def test_a_command_line_that_means_nothing_ends_well_and_prints_nothing(
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_the_form_that_hands_over_prints_the_hosts_json_and_stores_the_event(running: Home) -> None:
+    running.hook("claude-code", "UserPromptSubmit", prompt("earlier", "We decided to use pnpm for the web shop."))
+    running.ask("POST", "/v1/settle", {"timeout_ms": 60_000})
+
+    done = running.hook(
+        "inject", "codex", "UserPromptSubmit", payload=prompt("later", "Do we use pnpm for the web shop?")
+    )
+
+    answer = json.loads(done.stdout)["hookSpecificOutput"]
+    assert answer["hookEventName"] == "UserPromptSubmit"
+    assert "We decided to use pnpm for the web shop." in answer["additionalContext"]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [event.agent for event in running.events("later")] == ["codex"]
+
+
 def test_the_switch_for_hosts_that_expect_an_answer_prints_it(running: Home) -> None:
     done = running.hook("--cch", "claude-code", "UserPromptSubmit", payload=prompt("cch", "Hello there."))
 

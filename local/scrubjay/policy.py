@@ -324,6 +324,23 @@ class TocPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandingPolicy:
+    """What an agent is handed without having asked: little, and only what is likely to help."""
+
+    start_tokens: int = 900  # at a session's start, beside identity and active layer: a page; hosts cut at 2,500
+    prompt_tokens: int = 500  # beside a prompt: every one costs it again, so half as much
+    rules: int = 6  # of a project and of the person: more are not read as rules
+    decisions: int = 6  # the last ones: earlier ones are found by recall
+    recalled: int = 4  # beside a prompt: the fifth hit answers seldom
+    considered: int = 24  # hits that are looked at for these: the session's own turns are among them, and left out
+    floor: float = 0.1  # how likely a hit must be to answer; below it, silence
+    line_chars: int = 320  # of one thing: two sentences, and its id for the rest
+    prompt_words: int = 2  # of a prompt that is recalled for: "yes" and "continue" ask for nothing
+    wait_seconds: float = 0.35  # for recall, within the half second that a hook waits
+    kept_days: int = 90  # how long it is known what a session was handed: longer than one is resumed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonPolicy:
     """How long the daemon waits for what, and how much it logs."""
 
@@ -383,6 +400,7 @@ class MemoryPolicy:
     redact: RedactPolicy = RedactPolicy()
     limits: LimitPolicy = LimitPolicy()
     toc: TocPolicy = TocPolicy()
+    handing: HandingPolicy = HandingPolicy()
     daemon: DaemonPolicy = DaemonPolicy()
     work: WorkPolicy = WorkPolicy()
     models: ModelPolicy = ModelPolicy()

@@ -23,8 +23,10 @@ from scrubjay.api.compaction import (
     ReplayResponse,
 )
 from scrubjay.api.context import (
+    ContextItem,
     ContextRequest,
     ContextResponse,
+    Section,
     SlotRequest,
 )
 from scrubjay.api.events import (
@@ -134,6 +136,7 @@ __all__ = [
     "Conflict",
     "ConflictsRequest",
     "ConflictsResponse",
+    "ContextItem",
     "ContextRequest",
     "ContextResponse",
     "Doubt",
@@ -184,6 +187,7 @@ __all__ = [
     "ReplayRequest",
     "ReplayResponse",
     "ResolveRequest",
+    "Section",
     "SessionsResponse",
     "SettleRequest",
     "SettleResponse",

@@ -45,6 +45,7 @@ from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
 from scrubjay.service.forget import Forgetting
+from scrubjay.service.handing import Handing
 from scrubjay.service.handlers import Handlers
 from scrubjay.service.history import History
 from scrubjay.service.hooks import Hooks
@@ -124,26 +125,11 @@ class Application:
         self._references = References(store, lambda: self._maintainer.index)
         self.project_names = ProjectNames(self._references.is_known)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
-        self._hooks = Hooks(
-            policy, events=self._events, project_names=self.project_names, folder=store.path.parent, now=now
-        )
         self._memories = Memories(
             store, policy, models=self._models, references=self._references, wake=self._wake, now=now
         )
         self._forgetting = Forgetting(
             store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
-        )
-        self._context = Context(
-            store, policy, references=self._references, forgetting=self._forgetting, wake=self._wake
-        )
-        self.archives = Archives(
-            store,
-            flush_accesses=self.recall_counts.run,
-            rebuilding=self._maintainer.rebuilding,
-            load_index=self._maintainer.load,
-            build_contents=self.toc.run,
-            wake=self._wake,
-            now=now,
         )
         recall = Recall(
             store,
@@ -152,6 +138,28 @@ class Application:
             models=self._models,
             references=self._references,
             counts=self.recall_counts,
+            now=now,
+        )
+        handing = Handing(store, policy, recall=recall.recall, warm=self._warm, now=now)
+        self._context = Context(
+            store, policy, references=self._references, forgetting=self._forgetting, handing=handing, wake=self._wake
+        )
+        self._hooks = Hooks(
+            policy,
+            events=self._events,
+            handing=handing,
+            context=self._context,
+            project_names=self.project_names,
+            folder=store.path.parent,
+            now=now,
+        )
+        self.archives = Archives(
+            store,
+            flush_accesses=self.recall_counts.run,
+            rebuilding=self._maintainer.rebuilding,
+            load_index=self._maintainer.load,
+            build_contents=self.toc.run,
+            wake=self._wake,
             now=now,
         )
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
@@ -239,6 +247,10 @@ class Application:
         )
         self.call = self.handlers.call
         self.stream = self.handlers.stream
+
+    async def _warm(self) -> None:
+        """Load the embedding model, for the first prompt not to wait for it."""
+        await self.meaning(["a question"], question=True)
 
     def _wake(self, job: str) -> None:
         self.on_work(job)

@@ -15,10 +15,11 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import packing
 from scrubjay.service import transfer
 from scrubjay.service.forget import Forgetting
+from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import MemoryWrite, Store, Transaction
-from scrubjay_shared.errors import ConflictError, NotFoundError
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, TooLargeError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType
 
@@ -33,17 +34,38 @@ class Context:
         *,
         references: References,
         forgetting: Forgetting,
+        handing: Handing,
         wake: Callable[[str], None],
     ) -> None:
         self._store = store
         self._policy = policy
         self._references = references
         self._forgetting = forgetting
+        self._handing = handing
         self._wake = wake
 
     async def context(self, caller: Caller, request: api.ContextRequest) -> api.ContextResponse:
-        """Return the startup context: who the agent is and what it is at, within their budgets."""
-        seen = access.view(caller, project=request.project, session_id=request.session_id)
+        """Return the startup context: who the agent is and what it is at, within their budgets, and more.
+
+        That is what agents are handed; with a prompt, what is handed beside it. Nothing counts as handed over by being
+        asked for here.
+        """
+        _check(request, self._policy)
+        found = await self.always(caller, project=request.project, session_id=request.session_id)
+        wish = Wish(
+            project=request.project if request.project is not None else caller.project,
+            session_id=request.session_id if request.session_id is not None else caller.session_id,
+            prompt=request.prompt,
+            max_tokens=request.max_tokens,
+            always=found.text if request.prompt is None else "",
+        )
+        items, handed = await self._handing.chosen(caller, wish)
+        notes = await self._references.notes_on(request.project)
+        return replace(found, notes=notes, items=items, handed=handed)
+
+    async def always(self, caller: Caller, *, project: str | None, session_id: str | None) -> api.ContextResponse:
+        """Return the layers that are always loaded, as a caller sees them."""
+        seen = access.view(caller, project=project, session_id=session_id)
         identity = await self.slots(Layer.IDENTITY, seen)
         active = await self.slots(Layer.ACTIVE, seen)
         limits = self._policy.limits
@@ -54,8 +76,7 @@ class Context:
             identity_tokens=limits.identity_tokens,
             active_tokens=limits.active_tokens,
         )
-        found = await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
-        return replace(found, notes=await self._references.notes_on(request.project))
+        return await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
 
     async def set_identity(self, caller: Caller, request: api.SlotRequest) -> api.ContextResponse:
         """Set one line of the identity layer."""
@@ -107,3 +128,15 @@ class Context:
                 name = memory.name or memory.id[-6:]
                 lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content
         return lines
+
+
+def _check(request: api.ContextRequest, policy: MemoryPolicy) -> None:
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise InvalidError(
+            f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for the usual budget"
+        )
+    if request.prompt is not None and len(request.prompt) > policy.limits.max_query_chars:
+        raise TooLargeError(
+            f"a prompt must have at most {policy.limits.max_query_chars} characters, got {len(request.prompt)}",
+            hint="its beginning is enough to find what belongs to it",
+        )

@@ -18,11 +18,13 @@ from pathlib import Path
 import psutil
 
 from scrubjay import api, hosts, spool
-from scrubjay.api.caller import Caller
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
+from scrubjay.service.context import Context
 from scrubjay.service.events import Events
+from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
@@ -40,6 +42,9 @@ TRANSCRIPT_BYTES = 1024 * 1024
 
 DRAINED = 200
 """Reports of the spool that are stored in one transaction."""
+
+EMPTIED = ("compact", "clear")
+"""Of a session's start, the sources by which the agent has forgotten what it was handed."""
 
 OURS = "scrubjay's own"
 """Why nothing is stored of an agent that scrubjay itself started."""
@@ -62,12 +67,16 @@ class Hooks:
         *,
         events: Events,
         project_names: ProjectNames,
+        handing: Handing,
+        context: Context,
         folder: Path,
         now: Callable[[], Millis],
     ) -> None:
         self._policy = policy
         self._events = events
         self._project_names = project_names
+        self._handing = handing
+        self._context = context
         self._now = now
         self.folder = folder
 
@@ -89,7 +98,11 @@ class Hooks:
             return Report(host=host, event=request.event, sent=sent, project=request.project or "", payload=payload)
 
         report = await off_loop(len(request.data), read)
-        return await self._stored(await self.understood(report, size=len(request.data)))
+        understood = await self.understood(report, size=len(request.data))
+        stored = await self._stored(understood)
+        if not request.inject or understood.captured.context is None:
+            return stored
+        return replace(stored, output=await self._handed(understood, report))
 
     async def understood(self, report: Report, *, size: int) -> Understood:
         """Return a report of so many bytes as events. Raises InvalidError, TooLargeError where it cannot be stored."""
@@ -108,6 +121,28 @@ class Hooks:
         place = await self._project_names.place(captured.cwd)
         branch = {} if place.branch is None else {"git_branch": place.branch}
         return [replace(draft, project=place.project, metadata=draft.metadata | branch) for draft in captured.drafts]
+
+    async def _handed(self, understood: Understood, report: Report) -> str:
+        """Return what a hook prints for its agent: what the agent may see of what is worth telling it now."""
+        captured = understood.captured
+        event = understood.clean[0].event
+        caller = Caller(
+            principal=Principal.AGENT, agent=captured.host, project=event.project, session_id=event.session_id
+        )
+        starts = captured.context == "session_start"
+        always = ""
+        if starts:
+            found = await self._context.always(caller, project=event.project, session_id=event.session_id)
+            always = found.text
+        wish = Wish(
+            project=event.project,
+            session_id=event.session_id,
+            prompt=None if starts else event.text,
+            always=always,
+        )
+        anew = starts and report.payload.get("source") in EMPTIED
+        block = await self._handing.deliver(caller, wish, anew=anew)
+        return hosts.answer(captured.host, captured.kind, block)
 
     async def drain(self) -> int:
         """Store what waits in the spool, oldest first, and return how much that was.

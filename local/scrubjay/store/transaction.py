@@ -15,6 +15,7 @@ from scrubjay.store.write_context import WriteContext
 from scrubjay.store.writes.accesses import Accesses
 from scrubjay.store.writes.events import EventWrites
 from scrubjay.store.writes.forgetting import Forgetting
+from scrubjay.store.writes.handed import Handed
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
 from scrubjay.store.writes.replication import ReplicationWrites
@@ -41,6 +42,7 @@ class Transaction:
         self.forget = Forgetting(context, log, projections.erasure, projections.events)
         self.vectors = Vectors(context, projections.queue, projections.contents)
         self.accesses = Accesses(context, log, projections.memories)
+        self.handed = Handed(context)
         self.jobs = JobHistory(context)
         self.ingest = OpIngest(context, log, projections)
         self.incarnation = Incarnation(context, projections)

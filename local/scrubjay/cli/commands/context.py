@@ -33,6 +33,10 @@ def configure(parser: Parser) -> None:
         metavar="KEY=VALUE",
         help="set a line about what you are working on; KEY= removes it",
     )
+    parser.add_argument(
+        "--handed", action="store_true", help="show all that an agent is handed at the start of a session"
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="show what an agent is handed beside this prompt")
     caller(parser)
 
 
@@ -44,11 +48,12 @@ def run(line: Namespace) -> None:
             for key, value in pairs:
                 store.call(operation, api.SlotRequest(key=key, value=value))
         answer: api.ContextResponse = store.call(
-            "context", api.ContextRequest(project=line.project, session_id=line.session)
+            "context", api.ContextRequest(project=line.project, session_id=line.session, prompt=line.prompt)
         )
-    out.answer(answer, lambda: render.events.context(answer))
+    handed = line.handed or line.prompt is not None
+    out.answer(answer, lambda: (render.events.handed if handed else render.events.context)(answer))
     out.notes(answer.notes)
-    if not out.json:
+    if not out.json and not handed:
         out.remark(
             render.words.counted(answer.tokens, "token") + (f" · cut: {', '.join(answer.cut)}" if answer.cut else "")
         )

@@ -51,3 +51,8 @@ def sessions(found: Sequence[Session]) -> RenderableType:
 def context(answer: ContextResponse) -> Text:
     """Return the startup context as an agent gets it."""
     return Text(clean(answer.text) or "nothing set: scrubjay context --identity name=…")
+
+
+def handed(answer: ContextResponse) -> Text:
+    """Return the block that an agent is handed."""
+    return Text(clean(answer.handed) or "nothing is handed over")

@@ -13,6 +13,7 @@ from scrubjay.store.queries.documents import DocumentQueries
 from scrubjay.store.queries.embed_queue import EmbedQueueQueries
 from scrubjay.store.queries.events import EventQueries
 from scrubjay.store.queries.grips import GripQueries
+from scrubjay.store.queries.handed import HandedQueries
 from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
@@ -34,6 +35,7 @@ class Queries:
         self.memories = MemoryQueries(fetch)
         self.names = NameQueries(fetch)
         self.grips = GripQueries(fetch)
+        self.handed = HandedQueries(fetch)
         self.ops = OpLogQueries(fetch)
         self.causes = CauseQueries(fetch)
         self.conflicts = ConflictQueries(fetch, self.ops)

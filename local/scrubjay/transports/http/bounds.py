@@ -70,6 +70,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "HistoryRequest": page,
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
+        "ContextRequest": {"prompt": {"maxLength": limits.max_query_chars}, "max_tokens": {"minimum": 1}},
         "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
         "JobRunsRequest": {"limit": page["limit"]},
         "ListRequest": page | period,

@@ -1,0 +1,24 @@
+"""How a host takes text into the model's context: what a hook prints, by tables of hosts. Pure."""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+
+FLAT = MappingProxyType(
+    {"copilot": "additionalContext", "opencode": "additionalContext", "cursor": "additional_context"}
+)
+"""The hosts that take it as one field at the top, and how they call it. The others follow Claude Code."""
+
+
+def answer(host: str, event: str, text: str) -> str:
+    """Return the JSON that a hook prints to hand text to a model, "" for no text. `event` is the host's name of it.
+
+    >>> answer("copilot", "sessionStart", "Mog")
+    '{"additionalContext": "Mog"}'
+    """
+    if not text:
+        return ""
+    if host in FLAT:
+        return json.dumps({FLAT[host]: text})
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})

@@ -1,0 +1,167 @@
+"""What agents are handed without having asked: at a session's start and beside a prompt, to each session once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.caller import Caller
+from scrubjay.policy import HandingPolicy, MemoryPolicy
+from scrubjay.retrieval import handing
+from scrubjay.store import MemoryFilter, Store, Transaction
+from scrubjay.store.queries import Queries
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Memory, Session
+
+log = logging.getLogger(__name__)
+
+LAST_TURNS = 12
+"""Turns of the last session among which the last words of each side are looked for."""
+
+LOOKED_AT = 200
+"""Memories of a project among which its rules and decisions are looked for, newest first: months of them."""
+
+Asks = Callable[[Caller, api.RecallRequest], Awaitable[api.RecallResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Who is to be handed something, and beside which prompt: none at a session's start."""
+
+    project: str | None
+    session_id: str | None
+    prompt: str | None = None
+    max_tokens: int | None = None
+    always: str = ""
+    given: frozenset[str] = field(default_factory=frozenset)
+
+
+class Handing:
+    """What the agents of one store are handed."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        *,
+        recall: Asks,
+        warm: Callable[[], Awaitable[None]],
+        now: Callable[[], Millis],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._recall = recall
+        self._warm = warm
+        self._now = now
+        self._late: set[asyncio.Future[Any]] = set()
+
+    async def chosen(self, caller: Caller, wish: Wish) -> tuple[tuple[api.ContextItem, ...], str]:
+        """Return what an agent is to be handed, and the block that holds it; nothing and "" where it is nothing."""
+        policy, now = self._policy.handing, self._now()
+        utc_offset = time.localtime(now / 1000).tm_gmtoff // 60
+        if wish.prompt is None:
+            items = await self._at_start(caller, wish, policy, now=now, utc_offset=utc_offset)
+            budget = policy.start_tokens
+        else:
+            hits = await self._hits(caller, wish, policy)
+            items = handing.recalled(hits, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
+            budget = policy.prompt_tokens
+        return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=wish.max_tokens or budget)
+
+    async def deliver(self, caller: Caller, wish: Wish, *, anew: bool = False) -> str:
+        """Return what a session is to be handed and was not handed before, and note that it was.
+
+        `anew`: the session's context is gone, and what it was handed with it.
+        """
+        session_id = wish.session_id or ""
+        if wish.prompt is None:
+            self._later(asyncio.ensure_future(self._warm()))
+        given = set() if anew else await self._store.read(lambda q: q.handed.refs(session_id))
+        layers = hashlib.sha256(wish.always.encode()).hexdigest()[:26] if wish.always else ""
+        wish = Wish(
+            project=wish.project,
+            session_id=wish.session_id,
+            prompt=wish.prompt,
+            max_tokens=wish.max_tokens,
+            always="" if layers in given else wish.always,
+            given=frozenset(given),
+        )
+        items, block = await self.chosen(caller, wish)
+        refs = [item.ref for item in items] + ([layers] if wish.always else [])
+        if refs or (anew and session_id):
+            await self._store.write(lambda tx: _noted(tx, session_id, refs, self._policy.handing, anew=anew))
+        return block
+
+    async def _at_start(
+        self, caller: Caller, wish: Wish, policy: HandingPolicy, *, now: Millis, utc_offset: int
+    ) -> list[api.ContextItem]:
+        if wish.project is None:
+            return []
+        seen = access.view(caller, project=wish.project, session_id=wish.session_id)
+        project = wish.project
+
+        def read(queries: Queries) -> tuple[list[Memory], Session | None]:
+            chosen = MemoryFilter(project=project)
+            memories, _ = queries.memories.page(
+                chosen, after=None, limit=LOOKED_AT, chars=self._policy.limits.page_chars
+            )
+            return memories, queries.handed.session_before(project, wish.session_id)
+
+        memories, before = await self._store.read(read)
+        shown = [memory for memory in memories if seen.shows(memory)]
+        items = handing.of_project(shown, project, policy, now=now, utc_offset=utc_offset)
+        if before is not None and seen.shows_session(before):
+            words = await self._store.read(
+                lambda q: q.handed.last_words(before.id, limit=LAST_TURNS, chars=2 * policy.line_chars)
+            )
+            items += handing.left_off(before, words, policy, utc_offset=utc_offset)
+        return items
+
+    async def _hits(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> tuple[api.Hit, ...]:
+        """Return what recall finds for a prompt in the time that a hook waits; nothing where it takes longer.
+
+        It goes on then, and what it loads is there for the next prompt.
+        """
+        prompt = (wish.prompt or "")[: self._policy.limits.max_query_chars]
+        if not handing.asks_enough(prompt, policy):
+            return ()
+        request = api.RecallRequest(
+            query=prompt,
+            project=wish.project,
+            session_id=wish.session_id,
+            limit=policy.considered,
+            max_tokens=self._policy.limits.recall_tokens,
+            rerank=False,
+        )
+        asking = asyncio.ensure_future(self._recall(caller, request))
+        done, _ = await asyncio.wait({asking}, timeout=policy.wait_seconds)
+        if not done:
+            log.info("handing: recall took longer than ms=%d", policy.wait_seconds * 1000)
+            self._later(asking)
+            return ()
+        return asking.result().hits
+
+    def _later(self, work: asyncio.Future[Any]) -> None:
+        """Let something go on that nobody waits for."""
+        self._late.add(work)
+        work.add_done_callback(self._late.discard)
+        work.add_done_callback(_end)
+
+
+def _end(work: asyncio.Future[Any]) -> None:
+    """Look at how it ended, so that nobody misses its error."""
+    if not work.cancelled() and (error := work.exception()) is not None:
+        log.warning("handing: what went on failed error=%s", type(error).__qualname__)
+
+
+def _noted(tx: Transaction, session_id: str, refs: Sequence[str], policy: HandingPolicy, *, anew: bool) -> None:
+    if anew:
+        tx.handed.clear(session_id)
+    tx.handed.note(session_id, refs, kept_days=policy.kept_days)

@@ -1,0 +1,40 @@
+"""What a session was handed."""
+
+from __future__ import annotations
+
+from scrubjay.store import rows
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.records import Event, EventType, Session
+
+_WORDS = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.ASSISTANT_STOP)
+
+
+class HandedQueries:
+    """What sessions were handed, and what a new one may be told of the last."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def refs(self, session_id: str) -> set[str]:
+        """Return the ids of what a session was handed."""
+        return {str(row[0]) for row in self._fetch("select ref from handed where session_id = ?", (session_id,))}
+
+    def session_before(self, project: str, session_id: str | None) -> Session | None:
+        """Return the session of a project in which somebody spoke last, other than one."""
+        found = self._fetch(
+            f"select {rows.SESSION_COLUMNS} from session where project = ?1 and id is not ?2"
+            " and exists (select 1 from event e where e.session_id = session.id and not e.forgotten"
+            " and e.type in (select value from json_each(?3))) order by last desc limit 1",
+            (project, session_id, rows.array(kind.value for kind in _WORDS)),
+        )
+        return rows.session_of(found[0]) if found else None
+
+    def last_words(self, session_id: str, *, limit: int, chars: int) -> list[Event]:
+        """Return the last turns of a session, newest first, with at most `chars` characters of each."""
+        found = self._fetch(
+            f"select {rows.beginning(rows.EVENT_COLUMNS, 'text', chars)} from event where session_id = ?"
+            " and type in (select value from json_each(?)) and not forgotten"
+            " order by ts desc, seq desc, id desc limit ?",
+            (session_id, rows.array(kind.value for kind in _WORDS), limit),
+        )
+        return [rows.event_of(row) for row in found]
