@@ -74,9 +74,20 @@ SUBJECT_CHARS = 2_000
 """Of a command or a file's name in a result's heading: here-documents hold whole files."""
 
 SHELL_NOISE = re.compile(
-    r"\n?<shellId: \w+ completed with exit code (?P<exit>\d+)>\s*\Z|\nProcess Group PGID: \d+\s*\Z"
+    r"\n?<shellId: \w+ completed with exit code (?P<copilot>\d+)>\s*\Z"
+    r"|(?:\nExit Code: (?P<gemini>\d+))?\nProcess Group PGID: \d+\s*\Z"
 )
-"""What Copilot CLI and Gemini CLI put behind a shell's output."""
+"""What Copilot CLI and Gemini CLI put behind a shell's output: the only sign there of a command that failed."""
+
+
+RESULTS = ("tool_response", "tool_result", "toolResult", "tool_output", "output")
+"""Where a payload has a tool's result."""
+
+SHELL_TEXTS = ("textResultForLlm", "text_result_for_llm", "llmContent")
+"""Members of a result under which a shell's output stands."""
+
+FAILURES = frozenset(("failure", "error", "denied", "rejected", "timeout"))
+"""Copilot CLI's words for a result that is none."""
 
 
 def at(payload: Any, path: str) -> Any:
@@ -170,21 +181,28 @@ def heading(tool: str, given: Any) -> str:
 
 
 def failed(payload: Mapping[str, Any]) -> bool:
-    """Say whether a tool's result tells that the tool failed, in any of the ways that hosts tell it."""
-    for key in ("tool_response", "tool_result", "toolResult", "tool_output", "output"):
+    """Say whether a tool's result tells that the tool failed, in any of the ways that hosts tell it.
+
+    Codex does not tell it of a shell's command.
+    """
+    for key in RESULTS:
         result = opened(payload.get(key))
-        if isinstance(result, str) and (end := SHELL_NOISE.search(result)) and end["exit"] not in (None, "0"):
+        if isinstance(result, str) and _exit_of(result):
             return True
         if not isinstance(result, Mapping):
             continue
         if result.get("isError") is True or result.get("is_error") is True or result.get("error"):
             return True
-        if clean(result.get("resultType") or result.get("result_type")) in ("failure", "error", "denied", "rejected"):
+        if word(result, ("resultType", "result_type")) in FAILURES:
             return True
-        text = clean(result.get("textResultForLlm") or result.get("text_result_for_llm"))
-        if (end := SHELL_NOISE.search(text)) and end["exit"] not in (None, "0"):
+        if any(_exit_of(clean(result.get(name))) for name in SHELL_TEXTS):
             return True
-        exit_code = at(result, "metadata.exit")
-        if isinstance(exit_code, int) and exit_code != 0:
+        if at(result, "metadata.exit") not in (None, 0):
             return True
     return False
+
+
+def _exit_of(text: str) -> bool:
+    """Say whether a shell's output ends in what its host says of a command that failed."""
+    end = SHELL_NOISE.search(unwrapped(text))
+    return end is not None and (end["copilot"] or end["gemini"] or "0") != "0"
