@@ -231,7 +231,7 @@ def used(told: Told) -> EventDraft | str:
         return "recalled" if raw else "empty"
     about: Json = {"tool": tool} if tool else {}
     if call := told.word(CALLS):
-        about["tool_use_id"] = call
+        about["call_id"] = call
     if failed(told.payload):
         about["is_error"] = True
     title = heading(tool, given)
