@@ -63,7 +63,13 @@ class Shell:
 def environment(home: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("SCRUBJAY_")}
     paths = os.pathsep.join(str(ROOT / part) for part in ("local", "shared", "bench"))
-    return kept | {"SCRUBJAY_HOME": str(home), "SCRUBJAY_MODEL": "none", "SCRUBJAY_PORT": "0", "PYTHONPATH": paths}
+    return kept | {
+        "HOME": str(home.parent),
+        "SCRUBJAY_HOME": str(home),
+        "SCRUBJAY_MODEL": "none",
+        "SCRUBJAY_PORT": "0",
+        "PYTHONPATH": paths,
+    }
 
 
 def shell_in(home: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> Shell:
@@ -71,6 +77,7 @@ def shell_in(home: Path, capture: pytest.CaptureFixture[str], patch: pytest.Monk
     for name in [name for name in os.environ if name.startswith("SCRUBJAY_")]:
         patch.delenv(name)
     patch.setenv("SCRUBJAY_HOME", str(home))
+    patch.setenv("HOME", str(home.parent))  # what hosts read, and `doctor` looks at, is below it
     patch.setenv("SCRUBJAY_MODEL", "none")
     patch.setenv("SCRUBJAY_PORT", "0")
     return Shell(home, capture, patch)

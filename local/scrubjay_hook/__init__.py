@@ -6,8 +6,9 @@ to the daemon as it came, and ends. Where the daemon is away, or does not answer
 child that nobody waits for takes secrets out of it and writes it to the spool, which the daemon reads when it is back.
 
 `scrubjay-hook inject HOST EVENT` is the only form that prints: what the daemon hands to the agent for this event.
-`--cch` prints `{"continue":true}`, for hosts that expect it. Nothing is done at all where `SCRUBJAY_HOOK=off` is set,
-as it is for agents that scrubjay itself starts.
+`--cch` prints `{"continue":true}`, for hosts that expect it. `--check` prints the daemon's answer, nothing where there
+is none, and spools nothing: so `scrubjay doctor` sees whether events arrive. Nothing is done at all where
+`SCRUBJAY_HOOK=off` is set, as it is for agents that scrubjay itself starts.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def _run(arguments: list[str]) -> None:
     if "--cch" in arguments:
         arguments.remove("--cch")
         _print(b'{"continue":true}\n')
+    check = "--check" in arguments
+    if check:
+        arguments.remove("--check")
     folder = data_folder(arguments)
     injects = arguments[:1] == ["inject"]
     host, event = arguments[injects : injects + 2]
@@ -67,6 +71,9 @@ def _run(arguments: list[str]) -> None:
         from scrubjay_hook.delivery import deliver  # noqa: PLC0415  # half a millisecond, and not for large payloads
 
         answer = deliver(folder, host, where | ({"inject": "true"} if injects else {}), payload)
+        if check:
+            _print(answer or b"")
+            return
         if answer is not None:
             if injects:
                 _print(_output(answer))

@@ -17,6 +17,7 @@ from scrubjay import settings as options
 from scrubjay.cli import render
 from scrubjay.cli.check import Check, fail, ok, warn
 from scrubjay.cli.daemon_state import report_of
+from scrubjay.cli.host_checks import hosts
 from scrubjay.cli.model_files import choices
 from scrubjay.daemon import control
 from scrubjay.model_choice import Choice
@@ -325,6 +326,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     daemon,
     version_of_daemon,
     token,
+    hosts,
     extensions,
 )
 """What `doctor` looks at, in the order in which one thing needs another. Each yields `ok`, `warn` or `fail`."""

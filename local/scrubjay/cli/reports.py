@@ -141,12 +141,14 @@ class SetupFile:
 class HostReport:
     """One host. `installed` is whether it is on this machine, `captures` whether its sessions are taken in.
 
+    `state` is how it was before: absent, partly (or set up by another version), or complete.
     `notes` say what was left out and why, `then` what is left for a person to do.
     """
 
     host: str
     title: str
     installed: bool
+    state: str
     captures: bool
     files: tuple[SetupFile, ...]
     notes: tuple[str, ...] = ()

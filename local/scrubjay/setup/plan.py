@@ -6,6 +6,7 @@ import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from scrubjay.setup.target import Target
@@ -103,6 +104,32 @@ def removal(targets: Sequence[Target], contents: Mapping[Path, bytes | None], re
             raise _about(target, error) from error
         edits.append(Edit(path=target.path, what=target.what, before=before, after=after))
     return Plan(edits=tuple(edits))
+
+
+class Standing(StrEnum):
+    """How far a host is set up. What is there in part may be of another version."""
+
+    ABSENT = "absent"
+    PARTLY = "partly"
+    COMPLETE = "complete"
+
+
+def standing(targets: Sequence[Target], made: Plan) -> Standing:
+    """Return how far a host was set up before a plan that installs or removes."""
+    held = {edit.path: edit.before for edit in made.edits}
+    ours = [target for target in targets if _holds_us(target, held.get(target.path))]
+    if not ours:
+        return Standing.ABSENT
+    current = all(
+        target in ours and target.install(held[target.path]) == held[target.path]
+        for target in targets
+        if target.path in held
+    )
+    return Standing.COMPLETE if current else Standing.PARTLY
+
+
+def _holds_us(target: Target, data: bytes | None) -> bool:
+    return data is not None and target.remove(data, UNKNOWN) != data
 
 
 def _prior(target: Target, data: bytes | None, record: Record | None) -> bytes | None:

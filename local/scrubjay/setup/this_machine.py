@@ -6,23 +6,33 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
 
+from scrubjay import settings
+from scrubjay.settings import Settings
 from scrubjay.setup.program import Machine
 from scrubjay_shared.errors import UnavailableError
 
 
-def this_machine(options: tuple[str, ...], environ: Mapping[str, str] | None = None) -> Machine:
+def this_machine(chosen: Settings) -> Machine:
     """Return this machine. Raises UnavailableError where the program that hosts call is not installed."""
     return Machine(
         home=Path.home(),
-        environ=dict(os.environ if environ is None else environ),
+        environ=dict(os.environ),
         platform=sys.platform,
         hook=program("scrubjay-hook"),
         scrubjay=program("scrubjay"),
-        options=options,
+        options=store_options(chosen),
     )
+
+
+def store_options(chosen: Settings) -> tuple[str, ...]:
+    """Return what tells the programs that hosts call where the store is; nothing where they find it by themselves.
+
+    Hosts start programs without the environment of the shell in which setup ran.
+    """
+    usual = settings.load({}, {name: value for name, value in os.environ.items() if not name.startswith("SCRUBJAY_")})
+    return () if usual.data_dir == chosen.data_dir else ("--data-dir", str(chosen.data_dir))
 
 
 def program(name: str) -> Path:

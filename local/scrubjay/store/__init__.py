@@ -6,7 +6,17 @@ from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
-from scrubjay.store.file import check, copies, is_derived, meta_of, migrations, refused_in, restore, snapshots
+from scrubjay.store.file import (
+    check,
+    copies,
+    is_derived,
+    last_events_in,
+    meta_of,
+    migrations,
+    refused_in,
+    restore,
+    snapshots,
+)
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.op_ingest import Received
@@ -61,6 +71,7 @@ __all__ = [
     "holder",
     "identity",
     "is_derived",
+    "last_events_in",
     "meta_of",
     "migrations",
     "refused_in",

@@ -177,6 +177,16 @@ def refused_in(path: Path) -> int:
         return 0
 
 
+def last_events_in(path: Path) -> dict[str, int]:
+    """Return when each agent's last event was, in UTC milliseconds; {} where there is no store that can be read."""
+    try:
+        _refuse_foreign(path)
+        with translated(path), _opened(path, read_only=True) as connection:
+            return dict(connection.execute("select agent, max(ts) from event where not forgotten group by agent"))
+    except ScrubjayError:
+        return {}
+
+
 @contextlib.contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Raise UnavailableError where the system will not let a copy be written."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from scrubjay import settings as options
@@ -51,7 +50,7 @@ def run(line: Namespace) -> None:
         out.answer({"text": texts.AGENTS}, lambda: texts.AGENTS.rstrip("\n"))
         return
     chosen = invocation.settings_of(line)
-    machine = this_machine(store_options(chosen))
+    machine = this_machine(chosen)
     hosts = _hosts(line, machine)
     dry = line.dry_run or (line.host is None and not line.all)
     reports = tuple(_one(host, machine, chosen, remove=line.remove, dry_run=dry) for host in hosts)
@@ -84,6 +83,7 @@ def _one(host: Host, machine: Machine, chosen: Settings, *, remove: bool, dry_ru
         host=host.name,
         title=host.title,
         installed=host.folder(machine).is_dir(),
+        state=plan.standing(targets, made).value,
         captures=host.captures,
         files=tuple(
             SetupFile(path=str(edit.path), what=edit.what, action=edit.action, diff=edit.diff() if dry_run else "")
@@ -92,12 +92,3 @@ def _one(host: Host, machine: Machine, chosen: Settings, *, remove: bool, dry_ru
         notes=made.notes,
         then="" if remove else host.then,
     )
-
-
-def store_options(chosen: Settings) -> tuple[str, ...]:
-    """Return what tells the programs that hosts call where the store is; nothing where they find it by themselves.
-
-    Hosts start programs without the environment of the shell in which setup ran.
-    """
-    usual = options.load({}, {name: value for name, value in os.environ.items() if not name.startswith("SCRUBJAY_")})
-    return () if usual.data_dir == chosen.data_dir else ("--data-dir", str(chosen.data_dir))

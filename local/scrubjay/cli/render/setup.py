@@ -7,9 +7,10 @@ from rich.text import Text
 
 from scrubjay.cli.render.layout import table_of
 from scrubjay.cli.render.words import clean
-from scrubjay.cli.reports import HostReport, SetupReport
+from scrubjay.cli.reports import SetupReport
 
 DONE = {"create": "made", "change": "changed", "delete": "deleted", "keep": "as it was"}
+STANDING = {"complete": "yes", "partly": "not as it would be now", "absent": ""}
 
 
 def done(report: SetupReport, *, diffs: bool) -> RenderableType:
@@ -38,11 +39,5 @@ def _state(report: SetupReport) -> RenderableType:
     table = table_of("host", "installed", "set up", "what it gets")
     for host in report.hosts:
         gets = "capture, context, MCP" if host.captures else "MCP"
-        table.add_row(host.host, "yes" if host.installed else "", state(host), gets)
+        table.add_row(host.host, "yes" if host.installed else "", STANDING[host.state], gets)
     return table
-
-
-def state(host: HostReport) -> str:
-    """Return how far a host is set up, from what setting it up would do."""
-    actions = {file.action for file in host.files}
-    return "yes" if actions == {"keep"} else "not all of it" if "keep" in actions else ""
