@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -312,6 +313,8 @@ async def test_the_code_of_a_second_factor_works_once(world: World) -> None:
     assert await refused(account.login(world.client)) == (401, "credentials")
     assert await refused(account.login(world.client, code=set_it.code)) == (401, "credentials")  # used to set it
     world.now.pass_(60)
+    [(kept,)] = await world.rows("select totp from account where id = ?", account.id)
+    assert secret not in kept  # a copy of the database gives no codes
     code = totp_code(secret, world.now())
     assert (await account.login(world.client, code=code)).account == account.id
     assert await refused(account.login(world.client, code=code)) == (401, "credentials")
@@ -360,6 +363,26 @@ async def test_guessing_is_limited_by_address_and_by_name(cloud_store: str | Pat
         assert another == ["credentials"] * 5
         assert await guess() == "too_many"
         assert await guess("bob") == "credentials"
+
+
+async def test_who_guesses_from_one_network_keeps_nobody_out_of_their_account(cloud_store: str | Path) -> None:
+    """The attack: wrong logins from one place, for as long as it likes. The owner logs in from another."""
+    policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1)
+    async with opened(cloud_store, policy=policy, proxies=(ipaddress.ip_network("127.0.0.0/8"),)) as world:
+        device = await signed_up(world.client, now=world.now)
+
+        async def login(address: str, key: bytes) -> str:
+            given = Login(username=device.account.name, auth_key=key)
+            try:
+                await world.client.call("POST", "/v1/login", given, headers={"X-Forwarded-For": address})
+            except RefusedError as error:
+                return error.code
+            return "ok"
+
+        attacked = [await login(f"203.0.113.{n}", b"w" * 32) for n in range(30)]  # one network, many addresses
+
+        assert attacked == ["credentials"] * 10 + ["too_many"] * 20
+        assert await login("198.51.100.7", device.account.auth_key) == "ok"
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------

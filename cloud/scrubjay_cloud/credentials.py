@@ -7,11 +7,13 @@ import hashlib
 import hmac
 import unicodedata
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ExpiredError, InvalidError, UnauthenticatedError
+from scrubjay_shared.errors import CorruptError, ExpiredError, InvalidError, UnauthenticatedError
 from scrubjay_shared.wire import Kdf
 
 AUTH_KEY_BYTES = 32
@@ -23,6 +25,9 @@ _TAG_BYTES = 16
 NONCE_RANDOM_BYTES = 16
 TOTP_STEP_S = 30
 TOTP_DIGITS = 6
+TOTP_NONCE_BYTES = 12
+_SEALED_TOTP = b"\0sj\1"
+"""How a sealed secret begins."""
 
 
 def folded(username: str, policy: CloudPolicy) -> str:
@@ -83,6 +88,32 @@ def totp(secret: bytes, step: int) -> str:
     at = digest[-1] & 15
     number = int.from_bytes(digest[at : at + 4], "big") & 0x7FFF_FFFF
     return str(number % 10**TOTP_DIGITS).zfill(TOTP_DIGITS)
+
+
+def sealed_totp(pepper: bytes, account: bytes, secret: bytes, nonce: bytes) -> bytes:
+    """Return the secret of a second factor as it is stored: sealed, so that a copy of the database gives no codes."""
+    return _SEALED_TOTP + nonce + AESGCMSIV(_totp_key(pepper)).encrypt(nonce, secret, account)
+
+
+def opened_totp(pepper: bytes, account: bytes, stored: bytes) -> bytes:
+    """Return the secret of a second factor; one of before it was sealed is as it was.
+
+    Raises CorruptError when the pepper is not the one that it was sealed under.
+    """
+    if not stored.startswith(_SEALED_TOTP):
+        return stored
+    at = len(_SEALED_TOTP) + TOTP_NONCE_BYTES
+    try:
+        return AESGCMSIV(_totp_key(pepper)).decrypt(stored[len(_SEALED_TOTP) : at], stored[at:], account)
+    except InvalidTag as error:
+        raise CorruptError(
+            "the server cannot open what it keeps of the second factor",
+            hint="its operator must set SCRUBJAY_CLOUD_PEPPER to what it was when the account set it up",
+        ) from error
+
+
+def _totp_key(pepper: bytes) -> bytes:
+    return hmac.digest(pepper, b"totp", "sha256")
 
 
 def totp_step(secret: bytes, code: str, now: Millis, last: int) -> int | None:

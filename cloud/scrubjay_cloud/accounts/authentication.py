@@ -11,11 +11,14 @@ from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.admission import PENDING_TOKEN
 from scrubjay_cloud.credentials import (
     SALT_BYTES,
+    TOTP_NONCE_BYTES,
     check_auth_key,
     check_kdf,
     fake_kdf,
     folded,
+    opened_totp,
     password_hash,
+    sealed_totp,
     token_hash,
     token_text,
     totp_step,
@@ -36,6 +39,9 @@ from scrubjay_shared.wire import (
     SetPassword,
     SetTotp,
 )
+
+NETWORK_BYTES = {4: 3, 8: 6}
+"""How much of an address says which network it is of, by its length: /24 of IPv4, /48 of IPv6's first 64 bits."""
 
 AUTH_KEY = 1
 """`auth_method`: a derived key, hashed. Others may come."""
@@ -78,7 +84,9 @@ async def login(service: Service, call: Call) -> Answer:
     await service.limits.spend("login", call.address, policy.limits.login_address)
     name = folded(given.username, policy)
     check_auth_key(given.auth_key)
-    await service.limits.spend("login-name", name.encode(), policy.limits.login_name)
+    network = call.address[: NETWORK_BYTES[len(call.address)]] if len(call.address) in NETWORK_BYTES else b""
+    await service.limits.spend("login-name", name.encode() + b"/" + network, policy.limits.login_name)
+    await service.limits.spend("login-names", name.encode(), policy.limits.login_names)
     stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
     step = await _proved(service, stored, given.auth_key, given.code, now)
     if stored is None or step is None:
@@ -107,7 +115,9 @@ async def _proved(service: Service, stored: _Secret | None, auth_key: bytes, cod
     """Return the time step of the second factor's code, 0 without one; None when key or code is wrong."""
     digest = await hashed(service, auth_key, stored.salt if stored else bytes(SALT_BYTES))
     right = hmac.compare_digest(digest, stored.digest if stored else bytes(32))
-    secret = stored.totp if stored else None
+    secret = None
+    if stored is not None and stored.totp is not None:
+        secret = opened_totp(service.pepper, stored.account, stored.totp)
     step = totp_step(secret or bytes(20), code, now, stored.totp_step if stored else 0)
     if stored is None or not right:
         return None
@@ -180,10 +190,12 @@ async def set_totp(service: Service, call: Call) -> Answer:
             )
         step = shown
 
+    sealed = None
+    if given.secret:
+        sealed = sealed_totp(service.pepper, stored.account, given.secret, service.entropy(TOTP_NONCE_BYTES))
+
     def change(tx: Transaction) -> None:
-        tx.execute(
-            "update account set totp = ?, totp_step = ? where id = ?", (given.secret or None, step, stored.account)
-        )
+        tx.execute("update account set totp = ?, totp_step = ? where id = ?", (sealed, step, stored.account))
         audit(tx, stored.account, "totp on" if given.secret else "totp off", now)
 
     await service.database.write(change)
