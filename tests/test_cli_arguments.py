@@ -12,6 +12,7 @@ from cli_shell import ROOT, Shell
 from scrubjay import api
 from scrubjay.cli import arguments, extensions, main, parser, reference
 from scrubjay.cli.table import COMMANDS
+from scrubjay.toc import periods
 from scrubjay_shared import errors, records
 
 
@@ -24,6 +25,7 @@ from scrubjay_shared import errors, records
         ("SCOPES", records.Scope),
         ("MODES", api.Mode),
         ("BUCKETS", api.Bucket),
+        ("LEVELS", (*periods.PERIODS, periods.Level.SEGMENT)),
     ],
 )
 def test_the_words_of_the_line_are_the_words_of_the_records(name: str, members: Any) -> None:

@@ -151,6 +151,16 @@ def test_an_outline_names_what_was_talked_of_and_leaves_out_what_says_nothing() 
     assert not {"great", "think", "thanks"} & {one.word for one in found.keywords}
 
 
+def test_who_is_spoken_to_is_not_what_it_is_about() -> None:
+    said = "Thanks, Mel! The pottery class in Lisbon begins on Monday, Melanie."
+    turn = Turn(id=ulid(Millis(0), bytes(10)), ts=Millis(0), seq=0, utc_offset=0, project="", agent="a", said=said,
+                by_person=True, speaker="Melanie")  # fmt: skip
+
+    assert {one.word for one in outline([turn], TocPolicy(), opens=True).keywords} == {
+        "pottery", "class", "lisbon", "monday",
+    }  # fmt: skip
+
+
 def test_a_period_takes_passages_of_many_segments_before_more_of_one() -> None:
     def said(segment: str, n: int, weight: float) -> Outline:
         passage = (f"{segment}{n}", 0, 9, Millis(n), weight, (f"{segment}{n}",), segment)

@@ -413,6 +413,45 @@ class Memory:
         answer: api.EventsResponse = self.call("events", request)
         return answer
 
+    def toc(self, node: str | None = None, *, limit: int = 100, cursor: str | None = None) -> api.TocResponse:
+        """Return a node of the table of contents by time, e.g. `toc:month:2026-11`, with its children.
+
+        Without one, the root, whose children are the years. See `scrubjay.api.toc`.
+        """
+        request = api.TocRequest(id=node, project=self._project, session_id=self._session, limit=limit, cursor=cursor)
+        answer: api.TocResponse = self.call("toc", request)
+        return answer
+
+    def timeline(
+        self,
+        *,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
+        level: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> api.TimelineResponse:
+        """Return what was talked of from `since` to before `until`, by year, month, week, day or segment (`level`)."""
+        request = api.TimelineRequest(
+            since=_millis(since),
+            until=_millis(until),
+            level=level,
+            project=self._project,
+            session_id=self._session,
+            limit=limit,
+            cursor=cursor,
+        )
+        answer: api.TimelineResponse = self.call("timeline", request)
+        return answer
+
+    def expand(self, grip_id: str, *, before: int = 2, after: int = 2) -> api.GripResponse:
+        """Return the passage behind a bullet or a memory, with so many events before and after it."""
+        request = api.GripRequest(
+            id=grip_id, before=before, after=after, project=self._project, session_id=self._session
+        )
+        answer: api.GripResponse = self.call("grip", request)
+        return answer
+
     def compact(self, session_id: str, *, upto: str | None = None) -> api.CompactResponse:
         """Put a session up to an event, or all of it, into an archive, and mark the place. Nothing is lost."""
         answer: api.CompactResponse = self.call("compact", api.CompactRequest(session_id=session_id, upto=upto))

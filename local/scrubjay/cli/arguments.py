@@ -21,6 +21,7 @@ KINDS = ("note", "archive", "stored", "observation")
 LAYERS = ("identity", "active", "surfaced", "archive")
 SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
+LEVELS = ("year", "month", "week", "day", "segment")
 CANDIDATES = ("memory", "event")
 BUCKETS = ("day", "week")
 FORMATS = (
@@ -172,12 +173,19 @@ def period(parser: Parser) -> None:
     """Add the bounds in time."""
     parser.add_argument(
         "--since",
+        "--from",
+        dest="since",
         type=text,
         metavar="WHEN",
         help='only from this time on: 2026-11-21, 2026-11-21T14:30, yesterday, "7 days ago"',
     )
     parser.add_argument(
-        "--until", type=text, metavar="WHEN", help="only up to this time, which is included; written in the same way"
+        "--until",
+        "--to",
+        dest="until",
+        type=text,
+        metavar="WHEN",
+        help="only up to this time, which is included; written in the same way",
     )
 
 

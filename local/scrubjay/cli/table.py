@@ -75,6 +75,24 @@ COMMANDS: dict[str, Command] = {
             "ContextResponse",
             'scrubjay context --identity name=Maya --active task="the booking beta"',
         ),
+        Command(
+            "toc",
+            "walk through what was said by time: years, months, weeks, days, segments",
+            "TocResponse",
+            "scrubjay toc 2026-11",
+        ),
+        Command(
+            "timeline",
+            "show what was talked of between two times",
+            "TimelineResponse",
+            'scrubjay timeline --from "7 days ago" --to today',
+        ),
+        Command(
+            "grip",
+            "show a passage that a bullet or a memory was taken from, and what was said around it",
+            "GripResponse",
+            "scrubjay grip expand grip:01KXK2Y3Z4A5B6C7D8E9F0G1H2:0-54 --before 3",
+        ),
         Command("events", "page through what was said", "EventsResponse", "scrubjay events --since today"),
         Command("sessions", "list the sessions", "SessionsResponse", "scrubjay sessions"),
         Command(

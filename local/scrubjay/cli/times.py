@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
 from scrubjay.dates import find_dates
+from scrubjay.toc import periods
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
@@ -36,6 +37,28 @@ def since(words: str | None, now: datetime) -> Millis | None:
 def until(words: str | None, now: datetime) -> Millis | None:
     """Return where that time ends, so that `--until 2026-11-21` holds the whole of that day; the bound is outside."""
     return time_range(words, now).end if words is not None else None
+
+
+def node(words: str, now: datetime) -> str:
+    """Return the id of the node of the table of contents that a person means: by its id, its key, or a time in words.
+
+    Raises InvalidError for other words.
+    """
+    plain = " ".join(words.split())
+    if plain.startswith(periods.ROOT):
+        return plain
+    for level in (*periods.PERIODS, periods.Level.SEGMENT):
+        if periods.FORMS[level].fullmatch(plain):
+            return periods.node_id(level, plain)
+    meant = time_range(plain, now)
+    first, last = (datetime.fromtimestamp(ts / 1000, now.tzinfo).date() for ts in (meant.start, meant.end - 1))
+    found = periods.covering(first, last)
+    if len(found) != 1:
+        raise InvalidError(
+            f"{words[:80]!r} is no one day, week, month or year",
+            hint=f'scrubjay timeline --from "{plain}" --to "{plain}" shows such a time',
+        )
+    return found[0].id
 
 
 def millis(moment: datetime) -> Millis:

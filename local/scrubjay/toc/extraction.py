@@ -32,6 +32,7 @@ _TELLING = re.compile(
 )
 """Words with which people tell what was done, decided or planned."""
 
+_MAX_NAME_CHARS = 12
 _NUMBERED = re.compile(r"\d")
 
 
@@ -82,12 +83,13 @@ class _Read:
     turns: Counter[str] = field(default_factory=Counter)
     words: dict[str, Counter[str]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    speakers: set[str] = field(default_factory=set)
 
 
 def outline(turns: Sequence[Turn], policy: TocPolicy, *, opens: bool) -> Outline:
     """Return the outline of a segment. `opens` says that its session begins with it."""
     segment = turns[0].id
-    read = _Read()
+    read = _Read(speakers={stem for turn in turns for stem in analyse(turn.speaker)})
     for turn in turns:
         if turn.said:
             _read(turn, policy, read)
@@ -113,7 +115,11 @@ def _read(turn: Turn, policy: TocPolicy, into: _Read) -> None:
     for span in sentences(text, within):
         stems: list[str] = []
         for found in _WORD.finditer(text, span.start, span.end):
+            if _is_spoken_to(text, found):
+                continue
             for stem, word in _stems(found[0]):
+                if stem in into.speakers:
+                    continue
                 stems.append(stem)
                 into.words.setdefault(stem, Counter())[word] += 1
                 if found.start() > span.start and (found[0][0].isupper() or _NUMBERED.search(found[0])):
@@ -128,6 +134,14 @@ def _read(turn: Turn, policy: TocPolicy, into: _Read) -> None:
         ):
             into.sentences.append((turn, kept, tuple(dict.fromkeys(stems))))
     into.turns.update(heard)
+
+
+def _is_spoken_to(text: str, word: re.Match[str]) -> bool:
+    """Say whether a word is the name by which somebody is spoken to: "Thanks, Mel!", "Mel, look at this"."""
+    if not word[0][0].isupper() or len(word[0]) > _MAX_NAME_CHARS:
+        return False
+    before, after = text[max(0, word.start() - 2) : word.start()], text[word.end() : word.end() + 1]
+    return (not before or before[-1] == "\n" or before[0] in ",.!?") and after in {",", "!"}
 
 
 def _fitting(text: str, span: Span, policy: TocPolicy) -> Span | None:
@@ -150,7 +164,9 @@ def _weighed(turn: Turn, span: Span, stems: tuple[str, ...], read: _Read, segmen
     said = turn.said[span.start : span.end]
     weight = sum(math.log1p(read.stems[stem]) * (1.5 if stem in read.names else 1.0) for stem in stems)
     weight /= math.sqrt(len(stems) + 4)  # a long sentence holds more words, and tells less by each
-    if is_chatter(said.lower()):
+    if said.endswith("?"):
+        weight *= 0.8  # what was asked is what it was about, less sure than what was said of it
+    elif is_chatter(said.lower()):
         weight *= 0.4
     if _TELLING.search(said):
         weight *= 1.3

@@ -33,13 +33,14 @@ class Level(StrEnum):
 PERIODS = (Level.YEAR, Level.MONTH, Level.WEEK, Level.DAY)
 """The levels whose nodes are periods of the calendar, longest first."""
 
-_FORMS = {
+FORMS = {
     Level.YEAR: re.compile(r"\d{4}", re.ASCII),
     Level.MONTH: re.compile(r"\d{4}-\d\d", re.ASCII),
     Level.WEEK: re.compile(r"\d{4}-W\d\d", re.ASCII),
     Level.DAY: re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
     Level.SEGMENT: re.compile(rf"[0-9A-Z]{{{ULID_LENGTH}}}"),
 }
+"""What the keys of nodes look like, by level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def parse(text: str) -> Node:
         return Node(Level.ROOT, "")
     _, _, rest = text.partition(f"{ROOT}:")
     name, _, key = rest.partition(":")
-    form = _FORMS.get(Level(name)) if name in _FORMS else None
+    form = FORMS.get(Level(name)) if name in FORMS else None
     if form is None or not form.fullmatch(key):
         raise InvalidError(f"{text[:60]!r} is not a node of the table of contents", hint=HINT)
     if name != Level.SEGMENT and not _is_date(Level(name), key):

@@ -28,8 +28,8 @@ Vector = npt.NDArray[np.float32]
 class Turn:
     """An event as the table of contents sees it. `said` is its text, "" for what is not quoted: tool output.
 
-    `seq` is the place of its op in its device's log, which orders events of the same millisecond. `vector` has unit
-    length.
+    `seq` is the place of its op in its device's log, which orders events of the same millisecond. `speaker` is the name
+    of who speaks, where that is known. `vector` has unit length.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Turn:
     agent: str
     said: str = ""
     by_person: bool = False
+    speaker: str = ""
     vector: Any = None
 
     @property

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
         memories,
         setup,
         state,
+        toc,
         transfer,
     )
 else:
     from scrubjay.cli.lazy import LazyModule
 
-    agents, compaction, conflicts, events, history, hits, layout, memories, setup, state, transfer = (
+    agents, compaction, conflicts, events, history, hits, layout, memories, setup, state, toc, transfer = (
         LazyModule(f"{__name__}.{area}")
         for area in (
             "agents",
@@ -35,6 +36,7 @@ else:
             "memories",
             "setup",
             "state",
+            "toc",
             "transfer",
         )
     )
@@ -52,6 +54,7 @@ __all__ = [
     "memories",
     "setup",
     "state",
+    "toc",
     "transfer",
     "words",
 ]

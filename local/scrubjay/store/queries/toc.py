@@ -137,7 +137,8 @@ class TocQueries:
         start = self._standing_cut(stale, policy)
         found = self._fetch(
             f"select e.id, e.ts, e.seq, e.utc_offset, coalesce(e.project, ''), e.agent, {_SAID},"
-            f" e.type = '{EventType.USER_MESSAGE.value}' and e.role = '{Role.USER.value}'"
+            f" e.type = '{EventType.USER_MESSAGE.value}' and e.role = '{Role.USER.value}',"
+            " iif(e.metadata <> '{}' and json_valid(e.metadata), json_extract(e.metadata, '$.speaker'), null)"
             " from event e where e.session_id = ? and (e.ts, e.seq, e.id) >= (?, ?, ?) and not e.forgotten"
             " order by e.ts, e.seq, e.id limit ?",
             (policy.said_chars, stale.session_id, *SessionPlace.of(start), limit + 1),
@@ -160,6 +161,7 @@ class TocQueries:
                     agent=row[5],
                     said=row[6],
                     by_person=bool(row[7]),
+                    speaker=row[8] if isinstance(row[8], str) else "",
                     vector=vectors.get(row[0]),
                 )
                 for row in found[:limit]
