@@ -29,7 +29,7 @@ from scrubjay.transports import local
 from scrubjay.transports.mcp.toolsets import TOOLSETS
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, NotFoundError
-from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft, Scope, Trust
+from scrubjay_shared.records import EventDraft, EventType, Kind, Layer, MemoryDraft, Scope, Trust
 
 AGENT = Caller(principal=Principal.AGENT, agent="own-agent", project="own-project")
 WHOSE = ("own", "other", "shared")
@@ -69,6 +69,20 @@ def planted(call: Callable[[str, Any], Any]) -> World:
             )
             for number in range(3)
         )
+        for told in (
+            MemoryDraft(
+                content=f"{whose}-entity: likes zebra {whose}",
+                metadata={"entity": f"{whose}-entity", "observation": f"likes zebra {whose}"},
+                **place,
+            ),
+            MemoryDraft(
+                content=f"/memories/{whose}-file\nzebra {whose}-text",
+                kind=Kind.NOTE,
+                metadata={"path_in_memories": f"/memories/{whose}-file"},
+                **place,
+            ),
+        ):
+            call("add", told)
         events[whose] = call("ingest", api.IngestRequest(events=drafts, learn=False)).ids[0]
     return World(memories=memories, events=events)
 
@@ -281,7 +295,23 @@ TOOLS: dict[str, Asked | str] = {
     "/memory_search": Asked(lambda *_: {"query": "zebra stripes", "limit": 20, "max_tokens": 20_000}, survey=True),
     "/memory_get": Asked(lambda world, whose: {"ids": [f"m_{world.memories[whose]}"], "detail": "full"}),
     "/memory_status": TELLS_NOTHING,
+    "/server-memory/read_graph": Asked(lambda *_: {}, survey=True),
+    "/server-memory/search_nodes": Asked(lambda *_: {"query": "zebra"}, survey=True),
+    "/server-memory/open_nodes": Asked(lambda _, whose: {"names": [f"{whose}-entity"]}),
+    "/memories/memory": Asked(lambda _, whose: {"command": "view", "path": f"/memories/{whose}-file"}),
+    "/search-add-remove/memory-search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
+    "/search-fetch/search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
+    "/search-fetch/fetch": Asked(lambda world, whose: {"id": f"m_{world.memories[whose]}"}),
     **dict.fromkeys(("/memory_add", "/memory_correct", "/memory_forget"), WRITES),
+    **dict.fromkeys(("/search-add-remove/memory-add", "/search-add-remove/memory-remove"), WRITES),
+    **dict.fromkeys(
+        (
+            *("/server-memory/create_entities", "/server-memory/create_relations", "/server-memory/add_observations"),
+            *("/server-memory/delete_entities", "/server-memory/delete_observations"),
+            "/server-memory/delete_relations",
+        ),
+        WRITES,
+    ),
 }
 """The tools of every toolset, by its path and their names."""
 
@@ -320,7 +350,7 @@ def tools(daemon: tuple[Settings, World]) -> Iterator[Tools]:
         "Scrubjay-Project": "own-project",
     }
     running = control.status(chosen).daemon or pytest.fail("no daemon")
-    with httpx2.Client(base_url=f"http://{running.host}:{running.port}", headers=headers) as http:
+    with httpx2.Client(base_url=f"http://{running.host}:{running.port}", headers=headers, timeout=90) as http:
         yield Tools(http, world)
 
 
@@ -375,6 +405,28 @@ def test_what_another_project_has_cannot_be_corrected_or_forgotten_by_its_id(too
     assert done
     assert "other-new zebra habitat report" in text
     assert "put away" not in text
+
+
+def test_a_directory_lists_no_file_of_another_project(tools: Tools) -> None:
+    done, text = tools.call("/memories/memory", {"command": "view", "path": "/memories"})
+    assert done
+    assert whose_are_in(text) == {"own", "shared"}
+
+
+def test_what_another_project_has_cannot_be_deleted_by_its_name(tools: Tools) -> None:
+    for where, arguments in (
+        ("/server-memory/delete_entities", {"entityNames": ["other-entity"]}),
+        ("/memories/memory", {"command": "delete", "path": "/memories/other-file"}),
+        ("/memories/memory", {"command": "rename", "old_path": "/memories/other-file", "new_path": "/memories/x"}),
+        ("/search-add-remove/memory-remove", {"id": f"m_{tools.world.memories['other']}"}),
+    ):
+        tools.call(where, arguments)
+    theirs = {"Scrubjay-Project": "other-project"}
+    assert "other-entity" in tools.call("/server-memory/read_graph", {}, **theirs)[1]
+    assert (
+        "other-text" in tools.call("/memories/memory", {"command": "view", "path": "/memories/other-file"}, **theirs)[1]
+    )
+    assert tools.call("/memory_get", {"ids": [tools.world.memories["other"]]}, **theirs)[0]
 
 
 def test_without_a_project_only_what_is_the_persons_is_seen(tools: Tools) -> None:

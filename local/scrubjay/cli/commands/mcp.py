@@ -13,12 +13,19 @@ TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it wou
 if TYPE_CHECKING:
     from argparse import Namespace
 
-TOOLSETS = ()
+TOOLSETS = ("server-memory", "memories", "search-add-remove", "search-fetch")
 """The toolsets that are asked for by name; a test compares them with those that there are."""
 
 
 def configure(parser: Parser) -> None:
     """Take which tools to offer."""
+    parser.add_argument(
+        "toolset",
+        nargs="?",
+        choices=TOOLSETS,
+        metavar="TOOLSET",
+        help=f"other tools than scrubjay's own: {', '.join(TOOLSETS)}",
+    )
 
 
 def run(line: Namespace) -> None:
@@ -28,6 +35,6 @@ def run(line: Namespace) -> None:
         from scrubjay.cli import invocation  # noqa: PLC0415  # loads the settings, where only they know the folder
 
         folder = str(invocation.settings_of(line).data_dir)
-    path = "/mcp"
+    path = f"/mcp/{line.toolset}" if line.toolset else "/mcp"
     serving = bridge.Bridge(folder, path, os.getcwd(), sys.stdout.buffer, lambda: bridge.start_daemon(folder))  # noqa: PTH109  # pathlib takes as long as half of the interpreter
     serving.run(sys.stdin.buffer)

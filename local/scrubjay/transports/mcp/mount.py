@@ -84,7 +84,7 @@ class McpMount:
         except ImportError as error:
             raise unloadable("MCP", "mcp", error) from error
         return servers(
-            {f"{PATH}/{name}".rstrip("/"): one for name, one in TOOLSETS.items()},
+            {f"{PATH}{path}": one for path, one in TOOLSETS.items()},
             self._service,
             version=self._version,
             policy=self._policy,

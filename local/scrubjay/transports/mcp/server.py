@@ -73,12 +73,13 @@ class ToolsetServer:
         async with self._manager.run():
             yield
 
-    def _context(self, request: ServerRequestContext[Any, Any]) -> ToolContext:
+    async def _context(self, request: ServerRequestContext[Any, Any]) -> ToolContext:
         """Return what a tool acts with, as the agent whose connection it is."""
         # The SDK gives it as Any or None; over HTTP it is always the request.
         caller = getattr(request.request, "scope", {})[CALLER]
         client = request.session.client_params
         caller = as_called_by(caller, None if client is None else client.client_info.name)
+        caller = await self._service.project_names.caller(caller)
         now = time.time_ns() // 1_000_000
 
         async def operation(name: str, asked: Any) -> Any:
@@ -103,7 +104,7 @@ class ToolsetServer:
             known = ", ".join(self._toolset.by_name)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:60]!r}; tools: {known}")
         try:
-            answer = await tool.run(self._context(request), arguments(tool, params.arguments or {}))
+            answer = await tool.run(await self._context(request), arguments(tool, params.arguments or {}))
         except ScrubjayError as error:
             # For the model to read and to act on: a protocol error would be shown to nobody.
             answer = Answer(text=_told(error), failed=True)
@@ -152,7 +153,8 @@ class ToolsetServer:
         for template in self._toolset.templates:
             if uri.startswith(template.prefix):
                 try:
-                    text = await template.read(self._context(request), unquote(uri.removeprefix(template.prefix)))
+                    named = unquote(uri.removeprefix(template.prefix))
+                    text = await template.read(await self._context(request), named)
                 except ScrubjayError as error:
                     raise MCPError(types.INVALID_PARAMS, _told(error), data={"uri": uri}) from error
                 contents = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
