@@ -120,6 +120,9 @@ READS: dict[str, Survey | ById | str] = {
     "agent_activity": Survey(lambda: api.ActivityRequest(since=Millis(SPOKEN - 1), until=Millis(SPOKEN + 10**9))),
     "get": ById(lambda world, whose: api.RefRequest(ref=world.memories[whose])),
     "why": ById(lambda world, whose: api.RefRequest(ref=world.memories[whose])),
+    "toc": Survey(api.TocRequest),
+    "timeline": Survey(lambda: api.TimelineRequest(level="segment")),
+    "grip": ById(lambda world, whose: api.GripRequest(id=f"grip:{world.events[whose]}:0-4")),
     "replay": ById(lambda _, whose: api.ReplayRequest(session_id=f"{whose}-session")),
     **dict.fromkeys(("stats", "status", "models", "jobs", "job_runs", "settle"), TELLS_NOTHING),
     **dict.fromkeys(
@@ -172,6 +175,7 @@ def in_process(settings_of: Callable[[str], Settings]) -> Iterator[Store]:
     chosen = settings_of("local")
     transport = local.LocalTransport(chosen.store_path, chosen, background=False)
     world = planted(transport.call)
+    transport.call("run_job", api.JobRequest(name="toc"))
     transport._caller = AGENT  # as if opened by the agent: two cannot open one file
     yield Store(transport.call, world)
     transport._caller = PERSON
@@ -183,7 +187,9 @@ def daemon(settings_of: Callable[[str], Settings]) -> Iterator[tuple[Settings, W
     chosen = settings_of("daemon")
     control.start(chosen, policy=DaemonPolicy(start_seconds=90.0))
     person = local.through_daemon(chosen.store_path, chosen) or pytest.fail("no daemon")
-    yield chosen, planted(person.call)
+    world = planted(person.call)
+    person.call("run_job", api.JobRequest(name="toc"))
+    yield chosen, world
     person.close()
     control.stop(chosen)
 
@@ -294,6 +300,7 @@ class Asked:
 TOOLS: dict[str, Asked | str] = {
     "/memory_search": Asked(lambda *_: {"query": "zebra stripes", "limit": 20, "max_tokens": 20_000}, survey=True),
     "/memory_get": Asked(lambda world, whose: {"ids": [f"m_{world.memories[whose]}"], "detail": "full"}),
+    "/memory_timeline": Asked(lambda *_: {"at": "October 2025", "level": "segment", "max_tokens": 5_000}, survey=True),
     "/memory_status": TELLS_NOTHING,
     "/server-memory/read_graph": Asked(lambda *_: {}, survey=True),
     "/server-memory/search_nodes": Asked(lambda *_: {"query": "zebra"}, survey=True),

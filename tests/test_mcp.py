@@ -257,6 +257,54 @@ async def test_an_event_is_shown_with_who_said_it_and_can_be_forgotten(app: Star
         assert ref not in await said(client, "memory_search", query="zebra")
 
 
+async def test_an_event_and_a_memory_are_read_with_what_was_said_around_them(
+    app: Starlette, service: Application
+) -> None:
+    texts = ("good morning", "we decided to use SQLite WAL for the cart store", "and the tests", "are green now")
+    drafts = tuple(
+        EventDraft(agent="codex", session_id="s", type=EventType.USER_MESSAGE, text=text, ts=1_760_000_000_000 + n)
+        for n, text in enumerate(texts)
+    )
+    ids = (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts))).ids
+    await service.call(PERSON, "settle", api.SettleRequest())
+    learned = (await service.call(PERSON, "list", api.ListRequest())).entries[0].memory
+    async with over_http(app) as client:
+        event = await said(client, "memory_get", ids=f"e_{ids[1]}", before=1)
+        assert texts[0] in event
+        assert f"> user, 2025-10-09, codex: {texts[1]} (e_{ids[1]})" in event
+        assert texts[2] not in event
+        memory = await said(client, "memory_get", ids=[f"m_{learned.id}"], after=2)
+        assert all(text in memory for text in texts[1:])
+        assert texts[0] not in memory
+        assert "there is no passage" in await refused(client, "memory_get", ids=["e_01M84DG8N9QK6ED6NGVV3W35Q7"])
+
+
+async def test_the_timeline_is_walked_down_to_what_was_said(app: Starlette, service: Application) -> None:
+    drafts = tuple(
+        EventDraft(agent="codex", session_id=f"s{n}", type=EventType.USER_MESSAGE, text=text, ts=1_760_000_000_000 + n)
+        for n, text in enumerate(
+            ("we decided to use SQLite WAL for the cart store because readers were locked out",) * 2
+        )
+    )
+    await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=False))
+    await service.call(PERSON, "run_job", api.JobRequest(name="toc"))
+    async with over_http(app) as client:
+        at = ""
+        for level in ("year", "month", "week", "day", "segment"):
+            shown = await said(client, "memory_timeline", at=at)
+            at = re.findall(rf"toc:{level}:[\w-]+", shown)[0]
+        segment = await said(client, "memory_timeline", at=at)
+        assert "up: toc:day:2025-10-09" in segment
+        [grip] = re.findall(r"grip:\w+:\d+-\d+", segment)
+        assert "SQLite WAL" in await said(client, "memory_get", ids=[grip])
+        assert at in await said(client, "memory_timeline", at="October 2025", level="segment")
+        [read] = (await client.read_resource("memory://toc/day:2025-10-09")).contents
+        assert at in getattr(read, "text", "")
+        assert "nothing" in await said(client, "memory_timeline", at="March 2021")
+        assert "is not a time" in await refused(client, "memory_timeline", at="gurk")
+        assert "nothing was said" in await refused(client, "memory_timeline", at="toc:year:1999")
+
+
 async def test_one_id_of_several_that_is_missing_does_not_hide_the_others(app: Starlette, service: Application) -> None:
     mine = await service.call(PERSON, "add", MemoryDraft(content=WORDS))
     async with over_http(app) as client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrubjay.transports.mcp import reading_tools, writing_tools
+from scrubjay.transports.mcp import reading_tools, timeline_tools, writing_tools
 from scrubjay.transports.mcp.tools import Prompt, ResourceTemplate, Tool, Toolset
 
 INSTRUCTIONS = """\
@@ -30,9 +30,18 @@ TOOLSET = Toolset(
         Tool(
             name="memory_get",
             title="Read memories",
-            description="Whole memories with the words they were read from; full adds all sources and history.",
+            description="Whole memories, events and passages by id, with their sources and what was said around them.",
             arguments=reading_tools.Get,
             run=reading_tools.get,
+            read_only=True,
+        ),
+        Tool(
+            name="memory_timeline",
+            title="Walk the timeline",
+            description="What happened when: years, months, weeks, days, segments with summaries; each names its "
+            "neighbours.",
+            arguments=timeline_tools.Timeline,
+            run=timeline_tools.timeline,
             read_only=True,
         ),
         Tool(
@@ -100,6 +109,12 @@ TOOLSET = Toolset(
             name="memory",
             description="One memory with its sources",
             read=reading_tools.read_memory,
+        ),
+        ResourceTemplate(
+            template="memory://toc/{node}",
+            name="timeline",
+            description="A node of the table of contents, as year:2026 or day:2026-11-21",
+            read=timeline_tools.read_node,
         ),
         ResourceTemplate(
             template="memory://session/{id}",

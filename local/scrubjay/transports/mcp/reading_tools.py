@@ -25,6 +25,12 @@ MOST_TOKENS = 20_000
 NEXT_TOKENS = 30
 """Kept for the line that says how to go on."""
 
+MOST_AROUND = 10
+"""The most events to each side of a source: what the operation allows."""
+
+FIRST_LETTER = "grip:{}:0-1"
+"""The passage that stands for a whole event: its first letter."""
+
 LEAST_TOKENS = 100
 """Less would not hold one hit: what it is, and a sentence of it."""
 
@@ -93,31 +99,66 @@ def _skipped(cursor: str) -> int:
 class Get(Arguments, frozen=True):
     """Arguments of memory_get."""
 
-    ids: Annotated[list[str], Meta(description="m_… or names")]
+    ids: Annotated[list[str], Meta(description="m_…, e_…, grip:… or names")]
+    before: Annotated[int, Meta(ge=0, le=MOST_AROUND, description="events around the source")] = 0
+    after: Annotated[int, Meta(ge=0, le=MOST_AROUND)] = 0
     detail: Literal["brief", "full"] = "brief"
     max_tokens: Tokens = ANSWER_TOKENS * 2
 
 
 async def get(context: ToolContext, asked: Get) -> Answer:
-    """Return memories with what they were read from."""
+    """Return memories with what they were read from, and events and passages with what was said around them."""
     if not asked.ids:
         raise InvalidError("memory_get needs ids", hint="memory_search gives them")
     page = Page(asked.max_tokens)
     missing = 0
     for ref in asked.ids:
         try:
-            found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
+            is_whole = await _read(context, ref.strip(), asked, page)
         except ScrubjayError as error:
             if len(asked.ids) == 1:
                 raise
             missing += 1
             page.add(f"{ref[:60]}: {error.message}", reserve=NEXT_TOKENS)
             continue
-        for piece in answers.memory(found, context.utc_offset, full=asked.detail == "full"):
-            if not page.add_cut(piece, reserve=NEXT_TOKENS):
-                page.add("cut to max_tokens: ask for fewer ids, or give max_tokens")
-                return Answer(text=page.text())
+        if not is_whole:
+            page.add("cut to max_tokens: ask for fewer ids, or give max_tokens")
+            break
     return Answer(text=page.text(), failed=missing == len(asked.ids))
+
+
+async def _read(context: ToolContext, ref: str, asked: Get, page: Page) -> bool:
+    """Add what an id means. Say whether all of it fitted. Raises NotFoundError."""
+    if ref.startswith(answers.EVENT_ID):
+        return await _around(context, FIRST_LETTER.format(bare(ref)), asked, page, quoted=False)
+    if ref.startswith("grip:"):
+        return await _around(context, ref, asked, page, quoted=True)
+    found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
+    for piece in answers.memory(found, context.utc_offset, full=asked.detail == "full"):
+        if not page.add_cut(piece, reserve=NEXT_TOKENS):
+            return False
+    if found.sources and (asked.before or asked.after):
+        return await _around(context, found.sources[0].grip.id, asked, page, quoted=False)
+    return True
+
+
+async def _around(context: ToolContext, grip: str, asked: Get, page: Page, *, quoted: bool) -> bool:
+    """Add the events of a passage with those around it; `quoted`: the passage first.
+
+    Says whether all of it fitted. Raises NotFoundError.
+    """
+    request = api.GripRequest(id=grip, before=asked.before, after=asked.after)
+    found: api.GripResponse = await context.operation("grip", request)
+    if found.segment and not page.add(f"in {found.segment}", reserve=NEXT_TOKENS):
+        return False
+    if quoted and not page.add_cut(f"“{found.excerpt}”", reserve=NEXT_TOKENS):
+        return False
+    for event in found.events:
+        mark = ">" if event.id == found.event_id_start else "·"
+        said = f"{mark} {event.speaker}, {answers.day(event.ts, event.utc_offset)}, {event.agent}"
+        if not page.add_cut(f"{said}: {event.text} (e_{event.id})", reserve=NEXT_TOKENS):
+            return False
+    return True
 
 
 class Status(Arguments, frozen=True):
