@@ -37,6 +37,8 @@ class Minted:
     keyring: Keyring
     sealed: bytes
     wraps: tuple[wire.Wrap, ...]
+    device: bytes
+    keys: DeviceKeys
 
     def register(self, *, username: str, auth_key: bytes, kdf: wire.Kdf) -> wire.Register:
         """The request that puts it on a server."""
@@ -90,7 +92,16 @@ def minted(victim: AccountState, *, random: Random, code: Callable[[bytes], byte
         wrap_root(root, account=account, target=device, wrap_pub=own.wrap_pub),
         wrap_root(root, account=account, target=wire.RECOVERY_TARGET, wrap_pub=victim.recovery_pub),
     )
-    return Minted(account=account, entries=entries, root=root, keyring=keyring, sealed=sealed, wraps=wraps)
+    return Minted(
+        account=account,
+        entries=entries,
+        root=root,
+        keyring=keyring,
+        sealed=sealed,
+        wraps=wraps,
+        device=device,
+        keys=own,
+    )
 
 
 class EvilServer(httpx2.AsyncBaseTransport):
@@ -99,6 +110,27 @@ class EvilServer(httpx2.AsyncBaseTransport):
     def __init__(self, made: Minted) -> None:
         self.made = made
         self.appended: list[wire.LogAppend] = []
+        self.asked: wire.Enrolment
+
+    def let_in(self, device: bytes, keys: DeviceKeys) -> None:
+        """Add a device to the false account, as if somebody had approved it."""
+        last, made = account_log.read(self.made.entries[-1]), self.made
+        entry = account_log.entry(
+            made.account,
+            seq=last.seq + 1,
+            prev=last.hash,
+            type=EntryType.DEVICE_ADD,
+            body=account_log.device_body(device, sign_pub=keys.sign_pub, wrap_pub=keys.wrap_pub),
+            sign=made.root.sign,
+            author=made.device,
+            cosign=signer(made.keys.sign_seed),
+        )
+        made.entries.append(entry)
+
+    def answer(self, nonce: bytes) -> None:
+        """Answer who asks, as if a device did."""
+        head = account_log.read(self.made.entries[-1]).hash
+        self.asked = replace(self.asked, answer=nonce, answer_head=head)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer as the real service would, of the false account."""
@@ -110,14 +142,19 @@ class EvilServer(httpx2.AsyncBaseTransport):
                 answer = wire.Pending(account=self.made.account, token="t", expires=1 << 50)
             case "POST", "/v1/enroll":
                 asked = msgspec.json.decode(body, type=wire.Enroll)
-                answer = wire.Enrolment(
+                answer = self.asked = wire.Enrolment(
                     id=bytes(16),
                     device=asked.device,
                     sign_pub=asked.sign_pub,
                     wrap_pub=asked.wrap_pub,
+                    commitment=asked.commitment,
                     approved=False,
                     expires=1 << 50,
                 )
+            case "GET", "/v1/enroll":
+                answer = wire.Enrolments(enrolments=(self.asked,))
+            case "POST", path if path.endswith("/reveal"):
+                answer = self.asked
             case "POST", "/v1/log":
                 self.appended.append(msgspec.json.decode(body, type=wire.LogAppend))
                 answer = wire.LogPage(entries=(), seq=0, head=bytes(32))
@@ -196,8 +233,3 @@ def device_draft(random: Random) -> tuple[bytes, DeviceKeys, Draft]:
     device, keys = random.randbytes(16), DeviceKeys.new(random.randbytes)
     body = account_log.device_body(device, sign_pub=keys.sign_pub, wrap_pub=keys.wrap_pub)
     return device, keys, Draft(entries=[(EntryType.DEVICE_ADD, body)])
-
-
-def moved(wrap: wire.Wrap, **changes: Any) -> wire.Wrap:
-    """Return a wrap as a server might hand it out in the place of another."""
-    return replace(wrap, **changes)

@@ -408,7 +408,7 @@ class Device:
         return await self.client.call("GET", "/v1/heads", answer=Heads)
 
     async def ask(self, pending: Pending) -> Enrolment:
-        given = Enroll(device=self.id, sign_pub=self.key.public, wrap_pub=self.wrap_pub)
+        given = Enroll(device=self.id, sign_pub=self.key.public, wrap_pub=self.wrap_pub, commitment=b"c" * 32)
         return await self.client.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
 
 

@@ -50,8 +50,8 @@ from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, 
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
-from scrubjay_sync.api.devices import ApproveRequest
-from scrubjay_sync.api.login import LogInRequest, LogOutRequest, SignUpRequest
+from scrubjay_sync.api.devices import AnswerRequest, ApproveRequest
+from scrubjay_sync.api.login import JoinRequest, LogInRequest, LogOutRequest, SignUpRequest
 from scrubjay_sync.keys.password import auth_key
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from simulation import laws
@@ -494,16 +494,19 @@ class Story:
         """Log another device in; the first one lets it in by its words."""
         first = self.machines[0]
         with machine.client() as joining, first.client() as client:
-            asked = machine.ask(
+            machine.ask(
                 joining,
                 "log_in",
                 LogInRequest(
                     origin=self.origin, username=USERNAME, auth_key=self.proof, kdf=KDF, device_name=machine.name
                 ),
             )
-            first.ask(client, "approve", ApproveRequest(words=tuple(asked["words"])))
-            while machine.ask(joining, "poll")["who"] is None:
+            first.ask(client, "answer", AnswerRequest())
+            shown = machine.ask(joining, "poll")["words"]
+            proof = first.ask(client, "approve", ApproveRequest(words=tuple(shown)))["proof"]
+            while not machine.ask(joining, "poll")["added"]:
                 time.sleep(0.1)
+            machine.ask(joining, "join", JoinRequest(proof=tuple(proof)))
 
     def copy_all(self) -> None:
         """Copy every device as it is now, to be restored from later."""

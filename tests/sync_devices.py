@@ -20,8 +20,8 @@ from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventType, Role
-from scrubjay_shared.wire import Kdf
-from scrubjay_sync.account import admission, registration
+from scrubjay_shared.wire import Enrolment, Kdf
+from scrubjay_sync.account import admission, pairing, registration
 from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.machine import Machine
@@ -225,6 +225,25 @@ class Device:
         return [alarm.message for alarm in found if alarm.code == ACCOUNT_CHANGED]
 
 
+async def answered(joining: Joining, member: Member, cloud: Cloud) -> Enrolment:
+    """Have a device answer a machine that asks, and that machine show its words. Returns its request as it is then."""
+    await member.refresh(cloud)
+    for _ in range(2):
+        (asked,) = (one for one in (await cloud.account.enrolments()).enrolments if one.id == joining.asked.id)
+        await pairing.answer(member, cloud, asked)
+        await joining.poll()
+    (asked,) = (one for one in (await cloud.account.enrolments()).enrolments if one.id == joining.asked.id)
+    return asked
+
+
+async def let_in(joining: Joining, member: Member, cloud: Cloud) -> Member:
+    """Let a machine in that asks, as two people do: words carried there, and words carried back."""
+    asked = await answered(joining, member, cloud)
+    proof = await pairing.approve(member, cloud, asked, joining.words)
+    await joining.poll()
+    return await joining.join(proof)
+
+
 @dataclass
 class World:
     """One server, one account, and as many devices as a test wants."""
@@ -289,15 +308,7 @@ class World:
 
     async def _joined(self, machine: Machine, name: str) -> Member:
         first = self.devices[0]
-        joining = await admission.log_in(machine, username="ann", auth_key=AUTH_KEY, name=name)
-        await first.member.refresh(first.machine.cloud)
-        (asked,) = (
-            one for one in (await first.machine.cloud.account.enrolments()).enrolments if one.device == machine.device
-        )
-        await admission.approve(first.member, first.machine.cloud, asked, joining.words)
-        joined = await joining.poll()
-        assert joined is not None
-        return joined
+        return await let_in(await self.log_in(machine, name), first.member, first.machine.cloud)
 
     async def adopted(self, device: Device) -> Device:
         """Sign up with a device that has left its account; it is the first of a new one."""

@@ -45,6 +45,8 @@ from scrubjay_shared.wire import (
     LogAppend,
     Login,
     LogPage,
+    PairingAnswer,
+    PairingReveal,
     Pending,
     Prelogin,
     Register,
@@ -481,11 +483,44 @@ async def test_a_request_with_other_keys_than_the_log_says_is_not_approved(world
     second = account.device(world.client)
     await first.append(account.entries[-1])
     pending = await account.login(world.client)
-    given = Enroll(device=second.id, sign_pub=b"x" * 32, wrap_pub=second.wrap_pub)
+    given = Enroll(device=second.id, sign_pub=b"x" * 32, wrap_pub=second.wrap_pub, commitment=b"c" * 32)
     asked = await second.client.call("POST", "/v1/enroll", given, answer=Enrolment, token=pending.token)
 
     assert await refused(first.client.call("POST", f"/v1/enroll/{asked.id.hex()}/approve")) == (409, "conflict")
     assert await refused(first.client.call("POST", f"/v1/enroll/{'00' * 16}/approve")) == (404, "not_found")
+
+
+async def test_a_request_is_answered_once_and_then_reveals_once(world: World) -> None:
+    first = await signed_up(world.client, now=world.now)
+    pending = await first.account.login(world.client)
+    second = Device(
+        account=first.account,
+        client=Client(world.client.http, token=pending.token),
+        id=first.account.entropy(16),
+        key=Key(first.account.entropy),
+    )
+    path = f"/v1/enroll/{(await second.ask(pending)).id.hex()}"
+    one = PairingAnswer(nonce=b"1" * 32, head=first.account.head)
+
+    assert await refused(second.client.call("POST", f"{path}/reveal", PairingReveal(nonce=b"r" * 32))) == (
+        409,
+        "conflict",
+    )
+    assert await refused(second.client.call("POST", f"{path}/answer", one)) == (403, "pending")
+    assert await refused(first.client.call("POST", f"{path}/answer", replace(one, nonce=b"1"))) == (400, "invalid")
+    for _ in range(2):
+        kept = await first.client.call("POST", f"{path}/answer", one, answer=Enrolment)
+        assert (kept.answer, kept.answer_head, kept.reveal) == (one.nonce, one.head, b"")
+    for other in (replace(one, nonce=b"2" * 32), replace(one, head=bytes(32))):
+        assert await refused(first.client.call("POST", f"{path}/answer", other)) == (409, "conflict")
+    for _ in range(2):
+        kept = await second.client.call("POST", f"{path}/reveal", PairingReveal(nonce=b"r" * 32), answer=Enrolment)
+        assert (kept.answer, kept.reveal) == (one.nonce, b"r" * 32)
+    assert await refused(second.client.call("POST", f"{path}/reveal", PairingReveal(nonce=b"s" * 32))) == (
+        409,
+        "conflict",
+    )
+    assert await refused(second.client.call("POST", f"{path}/reveal", PairingReveal(nonce=b"s"))) == (400, "invalid")
 
 
 async def test_requests_to_be_added_are_few_and_end(world: World) -> None:
@@ -502,7 +537,7 @@ async def test_requests_to_be_added_are_few_and_end(world: World) -> None:
     for _ in range(DEFAULT.max_enrolments):
         await ask()
     assert await refused(ask()) == (429, "too_many")
-    bad = Enroll(device=b"short", sign_pub=b"x" * 32, wrap_pub=b"w")
+    bad = Enroll(device=b"short", sign_pub=b"x" * 32, wrap_pub=b"w", commitment=b"c" * 32)
     assert await refused(world.client.call("POST", "/v1/enroll", bad, token=pending.token)) == (400, "invalid")
     world.now.at += DEFAULT.pending_ms
     await first.authenticate()

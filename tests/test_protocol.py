@@ -641,7 +641,9 @@ def test_the_recovery_code_reads_as_it_was_shown_and_however_it_is_typed() -> No
 
 
 def test_what_people_compare_is_what_the_specification_derives() -> None:
-    genesis, head, digest = hexed("pairing.genesis", "pairing.head", "pairing.digest")
+    genesis, head, device, asking, answering, commitment, digest = hexed(
+        *(f"pairing.{name}" for name in ("genesis", "head", "device", "asking", "answering", "commitment", "digest"))
+    )
     sign_pub, wrap_pub = hexed("device.sign_pub", "device.wrap_pub")
     lanes = b"".join(
         bytes.fromhex(scope) + bytes.fromhex(device) + n.to_bytes(8, "big") + bytes.fromhex(tip)
@@ -649,7 +651,8 @@ def test_what_people_compare_is_what_the_specification_derives() -> None:
     )
     account_id, log_head, heads = hexed("heads.account", "heads.log_head", "heads.digest")
 
-    assert digest == second.sha(b"sjs/1/sas", genesis, sign_pub, wrap_pub, head)
+    assert digest == second.sha(b"sjs/1/sas", genesis, head, device, asking, answering, sign_pub, wrap_pub)
+    assert commitment == second.sha(b"sjs/1/pair/commit", asking, device, sign_pub, wrap_pub)
     assert heads == second.sha(b"sjs/1/heads", account_id, log_head, lanes)
     for section in ("pairing", "heads"):
         places = second.word_places(bytes.fromhex(SECRETS[section]["digest"]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -14,20 +16,26 @@ from scrubjay_shared import account as account_log
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.errors import (
     BadSignatureError,
+    ConflictError,
     CredentialsError,
+    DeniedError,
     InvalidError,
     MalformedError,
+    PendingError,
     ScrubjayError,
+    SplitError,
     WrongKeyError,
 )
 from scrubjay_shared.wire import RECOVERY_TARGET, Wrap
-from scrubjay_sync.account import account_devices, recovery, rotation
+from scrubjay_sync.account import account_devices, pairing, recovery, rotation
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
+from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, signer
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
-from sync_devices import AUTH_KEY, KDF, Device, World, world_at
+from scrubjay_sync.words import COUNT, PROOF_COUNT, wordlist
+from sync_devices import AUTH_KEY, KDF, Device, World, answered, world_at
 
 pytestmark = pytest.mark.anyio
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -292,3 +300,150 @@ async def test_what_the_recovery_code_lets_in_is_told_as_that(world: World) -> N
     (words,) = await one.changes()
     assert "by the recovery code" in words
     assert joined.state.devices[joined.device].added_by == account_log.CODE_AUTHOR
+
+
+# --- H1: the words ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_lets_a_machine_into_an_account_of_its_own_gets_nothing_from_it(world: World) -> None:
+    victim = (await world.device()).member.state
+    false = minted(victim, random=world.random, code=world.code.sign)  # as if it could even sign for the code
+    server = EvilServer(false)
+    machine = await world.machine(network=server)
+    joining = await world.log_in(machine, "new")
+    server.let_in(joining.machine.device, joining.own)
+
+    with pytest.raises(SplitError, match="nobody has compared"):
+        await joining.poll()
+    with pytest.raises(PendingError):
+        await joining.join(("zoo", "zoo", "zoo"))
+    assert await machine.vault.load() is None
+
+    server = EvilServer(minted(victim, random=world.random, code=world.code.sign))
+    machine = await world.machine(network=server)
+    joining = await world.log_in(machine, "new")
+    server.answer(world.random.randbytes(32))
+    await joining.poll()
+    assert len(joining.words) == 6  # which nobody can type anywhere: no device of the owner's has answered
+    server.let_in(joining.machine.device, joining.own)
+    await joining.poll()
+    for guess in (joining.words[:3], ("zoo", "zoo", "zoo"), ()):
+        with pytest.raises(DeniedError, match="not logged in"):
+            await joining.join(guess)
+    assert await machine.vault.load() is None
+
+
+@pytest.mark.parametrize("change", ["keys", "keys and commitment", "device", "device and commitment", "nonce"])
+async def test_a_server_that_changes_who_asks_is_found_out(world: World, change: str) -> None:
+    one = await world.device()
+    joining = await world.log_in(await world.machine(), "new")
+    asked = await answered(joining, one.member, one.machine.cloud)
+    other, nonce = DeviceKeys.new(world.random.randbytes), world.random.randbytes(32)
+    forged = asked
+    if "keys" in change:
+        forged = replace(forged, sign_pub=other.sign_pub, wrap_pub=other.wrap_pub)
+    if "device" in change:
+        forged = replace(forged, device=world.random.randbytes(16))
+    if "commitment" in change or change == "nonce":
+        bound = pairing_commitment(nonce, forged.device, forged.sign_pub, forged.wrap_pub)
+        forged = replace(forged, reveal=nonce, commitment=bound)
+    if "commitment" in change or change == "nonce":  # a question of its own: it has to be answered for itself
+        with pytest.raises(ConflictError, match="another device has answered"):
+            await pairing.approve(one.member, one.machine.cloud, forged, joining.words)
+        forged = replace(forged, answer=pairing._nonce(one.member, forged, one.member.state.head))
+        with pytest.raises(DeniedError, match="not added"):
+            await pairing.approve(one.member, one.machine.cloud, forged, joining.words)
+    else:
+        with pytest.raises(ScrubjayError):
+            await pairing.approve(one.member, one.machine.cloud, forged, joining.words)
+    assert len(one.member.state.active()) == 1
+
+
+async def test_a_machine_takes_one_answer_to_one_nonce(world: World) -> None:
+    one = await world.device()
+    joining = await world.log_in(await world.machine(), "new")
+    await answered(joining, one.member, one.machine.cloud)
+    nonce, words, asked = joining.nonce, joining.words, joining.asked
+
+    await joining.poll()
+    assert (joining.nonce, joining.words) == (nonce, words)
+    await joining.ask()
+    assert joining.nonce != nonce
+    assert joining.asked.id != asked.id
+    assert joining.words == ()
+
+
+BITS = 8
+"""Of the scaled experiment. The real words have 66."""
+
+
+def short(digest: bytes) -> int:
+    return int.from_bytes(digest, "big") >> 256 - BITS
+
+
+def digest_of(keys: bytes, head: bytes, asking: bytes, answering: bytes) -> int:
+    return short(
+        pairing_digest(
+            genesis=b"g" * 32,
+            head=head,
+            device=keys[:16],
+            sign_pub=keys,
+            wrap_pub=b"w" * 1216,
+            asking=asking,
+            answering=answering,
+        )
+    )
+
+
+def test_who_is_in_between_has_one_guess_at_the_words_however_much_it_computes() -> None:
+    """The server tries many keys and many logs. Before, it chose them last, and found two that agree every time."""
+    random, tries, budget = Random(11), 1_000, 1 << (BITS // 2 + 2)
+    collided = sum(collides_without_nonces(random, budget) for _ in range(50))
+    assert collided == 50
+
+    for first in (True, False):
+        agreed = sum(agrees(random, budget, answer_first=first) for _ in range(tries))
+        # 1,000 tries at 2^-8: 3.9 are expected; more than 20 have a chance of 10^-9.
+        assert agreed <= 20, (first, agreed)
+
+
+def collides_without_nonces(random: Random, budget: int) -> bool:
+    """The protocol before: one side's log and the other side's keys are chosen when all else is known."""
+    real, zero = random.randbytes(32), bytes(32)
+    shown = {digest_of(real, random.randbytes(32), zero, zero) for _ in range(budget)}
+    head = random.randbytes(32)
+    return any(digest_of(random.randbytes(32), head, zero, zero) in shown for _ in range(budget))
+
+
+def agrees(random: Random, budget: int, *, answer_first: bool) -> bool:
+    """One pairing with the server in between, which does what it can within its budget."""
+    real, asking, answering, head = (random.randbytes(32) for _ in range(4))
+    if answer_first:
+        # It answers the machine itself, learns its nonce and its words, and only then asks the owner's device. There it
+        # is bound before it sees the owner's nonce: the best it can do is to choose keys by what it guesses.
+        target = digest_of(real, head, asking, random.randbytes(32))
+        guess = random.randbytes(32)
+        own = best(random, budget, lambda keys: digest_of(keys, head, keys, guess) == target)
+        return digest_of(own, head, own, answering) == target
+    # It asks the owner's device first, bound to keys of its own, and knows its words; then it answers the machine,
+    # before that reveals its nonce: the best it can do is to choose the answer by what it guesses.
+    own = random.randbytes(32)
+    target = digest_of(own, head, own, answering)
+    guess = random.randbytes(32)
+    reply = best(random, budget, lambda nonce: digest_of(real, head, guess, nonce) == target)
+    return digest_of(real, head, asking, reply) == target
+
+
+def best(random: Random, budget: int, fits: Callable[[bytes], bool]) -> bytes:
+    """The first of many that fits what is known so far, or the last."""
+    made = b""
+    for _ in range(budget):
+        made = random.randbytes(32)
+        if fits(made):
+            break
+    return made
+
+
+def test_the_words_have_the_bits_that_the_specification_counts() -> None:
+    assert 2048 == 2**11 == len(wordlist()) == len(set(wordlist()))
+    assert (11 * COUNT, 11 * PROOF_COUNT) == (66, 33)

@@ -28,7 +28,7 @@ from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import ScrubjayError, UnauthenticatedError, UnavailableError
 from scrubjay_sync.account import account_scopes
-from scrubjay_sync.api.devices import ApproveRequest
+from scrubjay_sync.api.devices import AnswerRequest, ApproveRequest
 from scrubjay_sync.policy import SYNC
 from sync_devices import World, world_at
 
@@ -247,9 +247,16 @@ def test_a_machine_whose_clock_is_ten_days_off_logs_in_and_syncs(off_s: int) -> 
             login = run_off(
                 desktop, off_s, "login", "--server", tale.origin, "--username", USERNAME, "--password-stdin"
             )
-            words = words_of(login, f"{PASSWORD}\n")
-            laptop.ask(client, "approve", ApproveRequest(words=words))
-            out, errors = login.communicate(timeout=60)
+            assert login.stdin is not None
+            login.stdin.write(f"{PASSWORD}\n")
+            login.stdin.flush()
+            until = time.monotonic() + 60
+            while not laptop.ask(client, "devices")["asking"]:
+                assert time.monotonic() < until
+                time.sleep(0.2)
+            laptop.ask(client, "answer", AnswerRequest())
+            proof = laptop.ask(client, "approve", ApproveRequest(words=words_of(login)))["proof"]
+            out, errors = login.communicate(f"{' '.join(proof)}\n", timeout=60)
             assert login.returncode == 0, f"{out}\n{errors}"
 
             said(run_off(desktop, off_s, "add", f"of a wrong time, {CANARY}"))
@@ -302,11 +309,8 @@ def said(process: subprocess.Popen[str]) -> str:
     return out + errors
 
 
-def words_of(login: subprocess.Popen[str], typed: str) -> tuple[str, ...]:
-    assert login.stdin is not None
+def words_of(login: subprocess.Popen[str]) -> tuple[str, ...]:
     assert login.stderr is not None
-    login.stdin.write(typed)
-    login.stdin.flush()
     for line in login.stderr:
         if found := re.search(r"this machine's words:\s+((?:[a-z]+ ?){6})", line):
             return tuple(found.group(1).split())

@@ -16,15 +16,15 @@ from scrubjay.store import Store
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
 from scrubjay_sync import packing
-from scrubjay_sync.account import account_devices, account_scopes, admission, leaving, rotation
+from scrubjay_sync.account import account_devices, account_scopes, leaving, pairing, rotation
 from scrubjay_sync.api.identity import Nothing
-from scrubjay_sync.api.login import LogInRequest
+from scrubjay_sync.api.login import JoinRequest, LogInRequest
 from scrubjay_sync.api.references import RefRequest
 from scrubjay_sync.api.rounds import SyncRequest
 from scrubjay_sync.engine import outbox
 from scrubjay_sync.operations import devices, login, rounds
 from scrubjay_sync.operations.client import SyncClient
-from sync_devices import AUTH_KEY, KDF, ORIGIN, Handler, Network, World, world_at
+from sync_devices import AUTH_KEY, KDF, ORIGIN, Handler, Network, World, answered, world_at
 
 pytestmark = pytest.mark.anyio
 
@@ -399,13 +399,15 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
         transport=network,
     )
     world.stack.push_async_callback(mine.close)
-    joining = await login.log_in(
+    await login.log_in(
         mine, LogInRequest(origin=ORIGIN, username="ann", auth_key=AUTH_KEY, kdf=KDF, device_name="mine")
     )
     await one.member.refresh(one.machine.cloud)
-    asked = (await one.machine.cloud.account.enrolments()).enrolments[-1]
-    await admission.approve(one.member, one.machine.cloud, asked, joining.words)
-    await login.poll(mine, Nothing())
+    waiting, _ = mine.require_joining()
+    asked = await answered(waiting, one.member, one.machine.cloud)
+    shown = (await login.poll(mine, Nothing())).words
+    proof = await pairing.approve(one.member, one.machine.cloud, asked, shown)
+    await login.join(mine, JoinRequest(proof=proof))
 
     await devices.revoke(mine, RefRequest(ref="device1"))
     await one.sync()

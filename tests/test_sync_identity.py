@@ -34,6 +34,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     NotFoundError,
+    PendingError,
     RevokedError,
     RolledBackError,
     ScrubjayError,
@@ -50,6 +51,7 @@ from scrubjay_sync.account import (
     drafts,
     leaving,
     limited_devices,
+    pairing,
     recovery,
     registration,
     rotation,
@@ -60,9 +62,9 @@ from scrubjay_sync.account.limited_devices import Bundle
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
-from scrubjay_sync.keys.keypairs import DeviceKeys
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
+from sync_devices import answered, let_in
 
 ORIGIN = "https://sync.example.org"
 KDF = Kdf(salt=b"k" * 16, memory_kib=19 * 1024, iterations=2, lanes=1)
@@ -137,14 +139,7 @@ class World:
 
     async def paired(self, first: Machine, member: Member, *, name: str = "desk") -> tuple[Machine, Member]:
         joining = await self.asking(name=name)
-        await member.refresh(first.cloud)
-        (asked,) = (
-            one for one in (await first.cloud.account.enrolments()).enrolments if one.device == joining.machine.device
-        )
-        await admission.approve(member, first.cloud, asked, joining.words)
-        joined = await joining.poll()
-        assert joined is not None
-        return joining.machine, joined
+        return joining.machine, await let_in(joining, member, first.cloud)
 
 
 @pytest.fixture
@@ -271,66 +266,72 @@ async def test_a_second_machine_is_let_in_by_words_and_gets_every_key(world: Wor
     assert joined.device == second.device != first.device
 
 
-async def test_both_machines_show_the_same_words_and_they_are_six(world: World) -> None:
+async def test_both_machines_have_the_same_words_once_one_has_answered(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.account.enrolments()).enrolments
+    await joining.poll()
+    assert joining.words == ()
 
-    assert admission.words_for(member, asked) == joining.words
-    assert len(joining.words) == 6
-    assert await joining.poll() is None
+    asked = await answered(joining, member, first.cloud)
+
+    assert pairing.words_for(member, asked).shown == joining.words
+    assert (len(joining.words), len(pairing.words_for(member, asked).proof)) == (6, 3)
+    with pytest.raises(PendingError):
+        await joining.join(pairing.words_for(member, asked).proof)
 
 
 async def test_wrong_words_let_nobody_in(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.account.enrolments()).enrolments
+    asked = await answered(joining, member, first.cloud)
 
     with pytest.raises(DeniedError, match="not added"):
-        await admission.approve(member, first.cloud, asked, joining.words[::-1])
+        await pairing.approve(member, first.cloud, asked, joining.words[::-1])
 
     assert len(member.state.active()) == 1
-    assert await joining.poll() is None
+    await joining.poll()
+    assert not joining.added
 
 
-async def test_a_server_that_swaps_the_keys_of_who_asks_is_found_out_by_the_words(world: World) -> None:
+async def test_a_machine_joins_only_with_the_words_of_the_device_that_let_it_in(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.account.enrolments()).enrolments
-    swapped = replace(asked, wrap_pub=DeviceKeys.new(world.random.randbytes).wrap_pub)
+    asked = await answered(joining, member, first.cloud)
+    proof = await pairing.approve(member, first.cloud, asked, joining.words)
+    await joining.poll()
+    assert joining.added
 
-    assert admission.words_for(member, swapped) != joining.words
-    with pytest.raises(DeniedError, match="not added"):
-        await admission.approve(member, first.cloud, swapped, joining.words)
+    for wrong in ((), proof[::-1], joining.words[:3]):
+        with pytest.raises(DeniedError, match="not logged in"):
+            await joining.join(wrong)
+        assert await joining.machine.vault.load() is None
+    assert (await joining.join(proof)).root == member.root
 
 
-async def test_words_follow_the_account_when_it_changes_meanwhile(world: World) -> None:
+async def test_words_begin_anew_when_the_account_changes_meanwhile(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
+    asked = await answered(joining, member, first.cloud)
     before = joining.words
     await account_devices.rename_device(member, first.cloud, first.device, "old laptop")
-    (asked,) = (await first.cloud.account.enrolments()).enrolments
 
-    with pytest.raises(DeniedError):
-        await admission.approve(member, first.cloud, asked, before)
-    assert await joining.poll() is None
-    await admission.approve(member, first.cloud, asked, joining.words)
-    assert await joining.poll() is not None
+    with pytest.raises(ConflictError, match="has changed"):
+        await pairing.approve(member, first.cloud, asked, before)
+    await joining.poll()
+    assert joining.words == ()
+    await let_in(joining, member, first.cloud)
 
 
 async def test_a_machine_that_died_between_approval_and_keys_can_ask_again(world: World) -> None:
     first, member = await world.signed_up()
     joining = await world.asking()
-    (asked,) = (await first.cloud.account.enrolments()).enrolments
-    await admission.approve(member, first.cloud, asked, joining.words)
+    asked = await answered(joining, member, first.cloud)
+    await pairing.approve(member, first.cloud, asked, joining.words)
     lost = joining.machine.device
 
     again = await world.asking(joining.machine)
     assert again.machine.device != lost
-    await member.refresh(first.cloud)
-    (asked,) = (one for one in (await first.cloud.account.enrolments()).enrolments if not one.approved)
-    await admission.approve(member, first.cloud, asked, again.words)
-    assert await again.poll() is not None
+    await let_in(again, member, first.cloud)
 
 
 @pytest.mark.parametrize(("username", "auth_key"), [("ann", WRONG), ("bob", RIGHT)])
@@ -405,6 +406,7 @@ def test_only_sign_up_and_rotations_make_root_keys_and_logging_in_reaches_none_o
     reached = {
         "admission.log_in",
         "admission.Joining.poll",
+        "admission.Joining.join",
         "admission.Joining.recover",
         "limited_devices.join_limited",
     }
@@ -423,7 +425,8 @@ async def test_a_second_machine_has_no_root_key_until_it_is_given_one(world: Wor
     assert await joining.machine.vault.load() is None
     with pytest.raises(NotFoundError):
         await joining.machine.member()
-    assert await joining.poll() is None
+    await joining.poll()
+    assert not joining.added
     assert await joining.machine.vault.load() is None
     assert member.state.version == 1
 

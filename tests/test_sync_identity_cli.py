@@ -37,6 +37,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_sync import cli, doctor, reference
 from scrubjay_sync.api.registry import OPERATIONS
 from scrubjay_sync.api.rounds import Fault, Renamed, StatusResponse
+from scrubjay_sync.cli import prompts
 from scrubjay_sync.keys import password
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.operations.dispatch import HANDLERS
@@ -237,7 +238,9 @@ def test_a_machine_without_a_person_is_a_limited_device(server: str, home: Calla
     laptop.run("add", "the runner may not know that")
     laptop.run("sync")
 
-    bundle = laptop.run("devices", "create", "runner", "--scope", "ci", "--read-only")["bundle"]
+    bundle = laptop.run(
+        "devices", "create", "runner", "--scope", "ci", "--read-only", "--password-stdin", stdin=f"{PASSWORD}\n"
+    )["bundle"]
     assert runner.run("login", "--bundle", "--password-stdin", stdin=bundle)["who"]["account"]
 
     assert runner.run("sync")["synced"]
@@ -383,7 +386,8 @@ def test_six_words_may_be_given_in_quotes(server: str, home: Callable[[str], Hom
     signed_up(laptop, server, "lea")
 
     for words in (["zoo"] * 6, ["zoo zoo zoo zoo zoo zoo"]):
-        assert laptop.run("devices", "approve", "--words", *words, fails=True)["code"] == "not_found"  # nobody asks
+        asked = laptop.run("devices", "approve", "--words", *words, "--password-stdin", stdin=PASSWORD, fails=True)
+        assert asked["code"] == "not_found"  # nobody asks
     few = laptop.run("devices", "approve", "--words", "zoo zoo", fails=True)
     assert (few["code"], few["message"]) == ("invalid", "--words takes the 6 words that the machine shows, got 2")
 
@@ -593,6 +597,53 @@ def test_docs_sync_cli_md_is_what_the_parsers_and_the_records_say() -> None:
     )
 
 
+PROOF = re.compile(r"once you type there:  ([a-z]+ [a-z]+ [a-z]+)")
+
+
+def answers(laptop: Home) -> Terminal:
+    """A person begins to let in whoever asks, as soon as somebody does, up to where the words are typed."""
+    deadline = time.monotonic() + 60
+    while not laptop.run("devices", "list")["asking"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    terminal = Terminal(laptop, "devices", "approve")
+    terminal.until("Type the 6 words that it shows: ")
+    return terminal
+
+
+def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
+    server: str, home: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "ivy")
+    monkeypatch.setattr(prompts, "TERMINAL", tmp_path / "no terminal")
+    guarded = [
+        ("devices", "create", "spy", "--scope", "home"),
+        ("recovery", "rotate", "--lost"),
+    ]
+    for words in guarded:
+        refused = laptop.run(*words, fails=True)
+        assert (refused["code"], "nobody is at a terminal" in refused["message"]) == ("denied", True)
+        wrong = laptop.run(*words, "--password-stdin", stdin="not the password\n", fails=True)
+        assert (wrong["code"], "password is wrong" in wrong["message"]) == ("denied", True)
+    assert len(laptop.run("devices", "list")["devices"]) == 1
+    assert "bundle" in laptop.run(*guarded[0], "--password-stdin", stdin=f"{PASSWORD}\n")
+    told = [one["message"] for one in laptop.run("sync", "status")["faults"]]
+    assert any("a limited device was added" in one for one in told)  # on the very machine that did it
+
+
+@pytest.mark.slow
+def test_a_person_types_a_word_before_a_device_is_made(server: str, home: Callable[[str], Home]) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "joe")
+    for typed, code in (("wrong", 4), (None, 0)):
+        terminal = Terminal(laptop, "devices", "create", "runner", "--scope", "home")
+        terminal.until("To show that it is you, type ")
+        word = terminal.until(": ").removesuffix(": ")
+        terminal.type(typed or word)
+        assert terminal.end() == code, terminal.seen
+
+
 @pytest.mark.slow
 def test_two_people_at_two_terminals_pair_by_six_words(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
@@ -617,22 +668,29 @@ def test_two_people_at_two_terminals_pair_by_six_words(server: str, home: Callab
     asks.type("n")
     asks.until("password: ")
     asks.type(PASSWORD)
+    asks.until("Now run")
+    lets_in = answers(laptop)
     asks.until("this machine's words:")
-    words = asks.until("Now run").split()[:6]
-
-    lets_in = Terminal(laptop, "devices", "approve")
-    told = lets_in.until("six words? [y/N]")
-    assert told.split("must show:")[1].split()[:6] == words
-    lets_in.type("y")
-    lets_in.until("the machine is added")
+    words = asks.until("Type them").split()[:6]
+    lets_in.type(" ".join(words[::-1]))
+    lets_in.until("was not added")
+    lets_in.until("Type the 6 words")
+    lets_in.type(" ".join(words).upper())
+    proof = lets_in.until("\r\n", 60) + lets_in.until("\r\n")
+    lets_in.until("eve")
     assert lets_in.end() == 0
+    asks.until("that the other device shows now: ")
+    asks.type("zoo zoo zoo")
+    asks.until("it is not logged in")
+    asks.until("that the other device shows now: ")
+    asks.type(" ".join(PROOF.findall(lets_in.seen + proof)[-1].split()))
     asks.until("logged in\r\n")
     assert asks.end() == 0
     assert len(desk.run("devices", "list")["devices"]) == 2
 
 
 @pytest.mark.slow
-def test_saying_no_to_the_words_lets_nobody_in(server: str, home: Callable[[str], Home]) -> None:
+def test_words_that_do_not_fit_let_nobody_in(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     signed_up(laptop, server, "fay")
     asks = Terminal(desk, "login", "--server", server, "--username", "fay")
@@ -640,15 +698,18 @@ def test_saying_no_to_the_words_lets_nobody_in(server: str, home: Callable[[str]
     asks.type("")
     asks.until("password: ")
     asks.type(PASSWORD)
-    asks.until("this machine's words:")
+    asks.until("Now run")
 
-    lets_in = Terminal(laptop, "devices", "approve")
-    lets_in.until("six words? [y/N]")
-    lets_in.type("")
-    lets_in.until("was not added")
+    lets_in = answers(laptop)
+    for _ in range(3):
+        lets_in.type("zoo zoo zoo zoo zoo zoo")
+        lets_in.until("was not added")
     assert lets_in.end() == 4
-    wrong = laptop.run("devices", "approve", "--words", *["zoo"] * 6, fails=True)
+    wrong = laptop.run("devices", "approve", "--words", *["zoo"] * 6, "--password-stdin", stdin=PASSWORD, fails=True)
     assert wrong["code"] == "denied"
+    assert "words" in wrong["message"]
+    stranger = laptop.run("devices", "approve", "--words", *["zoo"] * 6, "--password-stdin", stdin="no", fails=True)
+    assert "password is wrong" in stranger["message"]
     asks.process.send_signal(2)
     assert asks.end() == 130
     assert len(laptop.run("devices", "list")["devices"]) == 1

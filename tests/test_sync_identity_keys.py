@@ -33,7 +33,7 @@ from scrubjay_shared.wire import RECOVERY_TARGET, Kdf, Wrap
 from scrubjay_sync import profile
 from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.keychain import Keychain, _system
-from scrubjay_sync.keys.digests import heads_digest, pairing_digest
+from scrubjay_sync.keys.digests import heads_digest, pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import WRAP_PUB_BYTES, DeviceKeys, Entropy, Opener, RootKey, signer
 from scrubjay_sync.keys.keyring import (
     KEYRING_FORMAT,
@@ -346,14 +346,26 @@ def test_words_are_the_first_66_bits(digest: bytes) -> None:
 
 
 def test_pairing_words_depend_on_everything_both_machines_must_agree_on() -> None:
-    right = (b"g" * 32, b"s" * 32, b"w" * 1216, b"h" * 32)
-    digests = {pairing_digest(*right)}
-    for place in range(4):
-        changed = list(right)
-        changed[place] = b"x" + changed[place][1:]
-        digests.add(pairing_digest(*changed))
+    right = {
+        "genesis": b"g" * 32,
+        "head": b"h" * 32,
+        "device": b"d" * 16,
+        "sign_pub": b"s" * 32,
+        "wrap_pub": b"w" * 1216,
+        "asking": b"a" * 32,
+        "answering": b"b" * 32,
+    }
+    digests = {pairing_digest(**right)}
+    for name, value in right.items():
+        digests.add(pairing_digest(**right | {name: b"x" + value[1:]}))
+    assert len(digests) == 8
 
-    assert len(digests) == 5
+    bound = [right[name] for name in ("asking", "device", "sign_pub", "wrap_pub")]
+    commitments = {pairing_commitment(*bound)}
+    for place, value in enumerate(bound):
+        commitments.add(pairing_commitment(*[*bound[:place], b"x" + value[1:], *bound[place + 1 :]]))
+    assert len(commitments) == 5
+    assert not digests & commitments
 
 
 def test_head_words_depend_on_every_lane() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -29,6 +31,8 @@ from scrubjay_shared.wire import (
     Enroll,
     Enrolment,
     Enrolments,
+    PairingAnswer,
+    PairingReveal,
     Token,
     TokenRequest,
     Wrap,
@@ -38,10 +42,13 @@ from scrubjay_shared.wire import (
 
 ID_BYTES = 16
 SIGN_PUB_BYTES = 32
+HASH_BYTES = 32
 MAX_WRAP_PUB_BYTES = 4 * 1024  # an X-Wing public key has 1,216 bytes
 MAX_ORIGIN = 256  # characters
 
-_ENROLMENT = "select id, device, sign_pub, wrap_pub, approved, expires from enroll"
+_ENROLMENT = (
+    "select id, device, sign_pub, wrap_pub, commitment, approved, expires, answer, answer_head, reveal from enroll"
+)
 
 
 # --- pairing ----------------------------------------------------------------------------------------------------------
@@ -55,8 +62,11 @@ async def enroll(service: Service, call: Call) -> Answer:
         len(given.device) != ID_BYTES
         or len(given.sign_pub) != SIGN_PUB_BYTES
         or not 1 <= len(given.wrap_pub) <= MAX_WRAP_PUB_BYTES
+        or len(given.commitment) != HASH_BYTES
     ):
-        raise InvalidError("the device that asks is not valid", hint="it has an id of 16 bytes and two public keys")
+        raise InvalidError(
+            "the device that asks is not valid", hint="it has an id of 16 bytes, two public keys and a commitment"
+        )
     identity, expires = service.entropy(ID_BYTES), now + service.policy.pending_ms
 
     def ask(tx: Transaction) -> None:
@@ -71,9 +81,12 @@ async def enroll(service: Service, call: Call) -> Answer:
                 retry_after=(waiting[1] - now) / 1000,
             )
         tx.execute(
-            "insert into enroll (id, account, device, sign_pub, wrap_pub, approved, expires)"
-            " values (?, ?, ?, ?, ?, ?, ?)",
-            (identity, caller.account, given.device, given.sign_pub, given.wrap_pub, 0, expires),
+            "insert into enroll (id, account, device, sign_pub, wrap_pub, commitment, approved, expires)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(identity, caller.account, given.device, given.sign_pub, given.wrap_pub, given.commitment),
+                *(0, expires),
+            ),
         )
         audit(tx, caller.account, "enroll", now)
 
@@ -85,6 +98,7 @@ async def enroll(service: Service, call: Call) -> Answer:
             device=given.device,
             sign_pub=given.sign_pub,
             wrap_pub=given.wrap_pub,
+            commitment=given.commitment,
             approved=False,
             expires=expires,
         )
@@ -109,7 +123,7 @@ async def approve(service: Service, call: Call) -> Answer:
         lambda tx: tx.row(f"{_ENROLMENT} where id = ? and account = ? and expires > ?", (identity, caller.account, now))
     )
     if row is None:
-        raise NotFoundError("no device asks to be added under that id", hint="scrubjay devices list shows who asks")
+        raise _nobody_asks()
     enrolment = _enrolment(row)
     state = await service.state(caller.account, caller.head)
     device = state.devices.get(enrolment.device)
@@ -122,20 +136,71 @@ async def approve(service: Service, call: Call) -> Answer:
     await service.database.write(
         lambda tx: tx.execute("update enroll set approved = 1 where id = ? and account = ?", (identity, caller.account))
     )
-    return Answer(
-        record=Enrolment(
-            id=enrolment.id,
-            device=enrolment.device,
-            sign_pub=enrolment.sign_pub,
-            wrap_pub=enrolment.wrap_pub,
-            approved=True,
-            expires=enrolment.expires,
+    return Answer(record=replace(enrolment, approved=True))
+
+
+async def answer(service: Service, call: Call) -> Answer:
+    """Keep the answer of a device to one that asks. Another one in its place would change words that are shown."""
+    given: PairingAnswer = call.body
+    if len(given.nonce) != HASH_BYTES or len(given.head) != HASH_BYTES:
+        raise InvalidError("the answer is not valid", hint="it has a nonce and a hash of 32 bytes each")
+    return await _kept_once(service, call, "answer", given.nonce, also=("answer_head", given.head))
+
+
+async def reveal(service: Service, call: Call) -> Answer:
+    """Keep the nonce that a device which asks has committed to. It must have been answered."""
+    given: PairingReveal = call.body
+    if len(given.nonce) != HASH_BYTES:
+        raise InvalidError("what is revealed is not valid", hint="it is a nonce of 32 bytes")
+    return await _kept_once(service, call, "reveal", given.nonce)
+
+
+async def _kept_once(
+    service: Service, call: Call, column: str, value: bytes, *, also: tuple[str, bytes] | None = None
+) -> Answer:
+    caller, now, identity = call.caller, service.now(), call.path["id"]
+    name, second = also or (column, value)
+
+    def keep(tx: Transaction) -> Enrolment:
+        tx.execute(
+            f"update enroll set {column} = ?, {name} = ?"
+            f" where id = ? and account = ? and expires > ? and length({column}) = 0"
+            + " and length(answer) > 0"
+            * (column == "reveal"),
+            (value, second, identity, caller.account, now),
         )
-    )
+        row = tx.row(f"{_ENROLMENT} where id = ? and account = ? and expires > ?", (identity, caller.account, now))
+        if row is None:
+            raise _nobody_asks()
+        return _enrolment(row)
+
+    kept = await service.database.write(keep)
+    held = (kept.answer, kept.answer_head) if column == "answer" else (kept.reveal, value)
+    if held != (value, second):
+        raise ConflictError(
+            "that request was answered by another device, or not answered yet", hint="run scrubjay login on it again"
+        )
+    service.notifier.wake(caller.account)
+    return Answer(record=kept)
+
+
+def _nobody_asks() -> NotFoundError:
+    return NotFoundError("no device asks to be added under that id", hint="scrubjay devices list shows who asks")
 
 
 def _enrolment(row: Row) -> Enrolment:
-    return Enrolment(id=row[0], device=row[1], sign_pub=row[2], wrap_pub=row[3], approved=bool(row[4]), expires=row[5])
+    return Enrolment(
+        id=row[0],
+        device=row[1],
+        sign_pub=row[2],
+        wrap_pub=row[3],
+        commitment=row[4],
+        approved=bool(row[5]),
+        expires=row[6],
+        answer=row[7],
+        answer_head=row[8],
+        reveal=row[9],
+    )
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
@@ -292,6 +357,26 @@ ENDPOINTS = (
         summary="Note that a device was added to the log.",
         handler=approve,
         admits=Admits.FULL,
+        answer=Enrolment,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/enroll/{id}/answer",
+        summary="Answer a device that asks, with a nonce: it then shows its words.",
+        handler=answer,
+        admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=PairingAnswer,
+        answer=Enrolment,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/enroll/{id}/reveal",
+        summary="Reveal the nonce that a request to be added has committed to.",
+        handler=reveal,
+        admits=Admits.PENDING,
+        takes=Takes.JSON,
+        record=PairingReveal,
         answer=Enrolment,
     ),
     Endpoint(

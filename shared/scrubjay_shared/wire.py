@@ -139,23 +139,50 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enroll:
-    """POST /v1/enroll (pending token): the device that asks to be added."""
+    """POST /v1/enroll (pending token): the device that asks to be added.
+
+    `commitment` is to its keys and to a nonce that it reveals once it is answered.
+    """
 
     device: bytes
     sign_pub: bytes
     wrap_pub: bytes
+    commitment: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
-    """One device that asks, as GET /v1/enroll lists them to devices and to the one that asked."""
+    """One device that asks, as GET /v1/enroll lists them to devices and to the one that asked.
+
+    `answer` and `answer_head` are the nonce and the log's end of the device that answered, `reveal` the nonce of the
+    one that asks: empty until they are there.
+    """
 
     id: bytes
     device: bytes
     sign_pub: bytes
     wrap_pub: bytes
+    commitment: bytes
     approved: bool
     expires: int
+    answer: bytes = b""
+    answer_head: bytes = b""
+    reveal: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingAnswer:
+    """POST /v1/enroll/{id}/answer: a nonce of the device that will approve, and where the log ends that it holds."""
+
+    nonce: bytes
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingReveal:
+    """POST /v1/enroll/{id}/reveal (pending token): the nonce that the device that asks has committed to."""
+
+    nonce: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ class IdentityPolicy:
     append_tries: int = 8  # races for the log's end that one change may lose: a hundred devices seldom meet twice
     approval_poll_s: float = 2.0  # between two looks whether a device was let in: a person is reading six words
     approval_wait_s: float = 900.0  # as long as the server remembers who asked, told by a clock that is never wrong
+    reveal_poll_s: float = 0.5  # between two looks whether the machine that asks has seen the answer
+    reveal_wait_s: float = 30.0  # it looks every two seconds: a slow network, a machine that was asleep
     tries: int = 3  # wrong answers to one question before the command ends: a mistyped word, not a guesser's dictionary
     asked_back: int = 2  # groups of the recovery code that are asked back: enough to know that it was written down
 

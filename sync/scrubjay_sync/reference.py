@@ -14,7 +14,7 @@ from scrubjay.cli import reference
 from scrubjay_shared import errors
 from scrubjay_sync import cli
 from scrubjay_sync.api.account import DeletedResponse, RecoveryResponse
-from scrubjay_sync.api.devices import BundleResponse, DevicesResponse
+from scrubjay_sync.api.devices import AnswerResponse, ApproveResponse, BundleResponse, DevicesResponse
 from scrubjay_sync.api.identity import WhoResponse
 from scrubjay_sync.api.login import LogOutResponse
 from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
@@ -57,7 +57,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("sync", "search"): (FoundResponse,),
     ("sync", "scopes"): (ScopesResponse, ScopeDeletedResponse),
     ("devices", "list"): (DevicesResponse,),
-    ("devices", "approve"): (WhoResponse,),
+    ("devices", "approve"): (ApproveResponse, AnswerResponse),
     ("devices", "revoke"): (DevicesResponse,),
     ("devices", "rename"): (DevicesResponse,),
     ("devices", "create"): (BundleResponse,),

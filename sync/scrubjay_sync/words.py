@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 COUNT = 6
-"""Words that are compared: 66 bits, more than a server can grind through while two people read them out."""
+"""Words that a person carries from the machine that asks: 66 bits, of which whoever is in between has one guess."""
+PROOF_COUNT = 3
+"""Words that a person carries back: 33 bits, again for one guess, and by then the first six were right."""
 _BITS = 11
+
+
+class PairingWords(NamedTuple):
+    """The words of one pairing: those the machine that asks shows, and those the other one shows for them."""
+
+    shown: tuple[str, ...]
+    proof: tuple[str, ...]
+
+
+def pairing_words(digest: bytes) -> PairingWords:
+    """Return the words of a pairing's digest."""
+    words = words_of(digest, COUNT + PROOF_COUNT)
+    return PairingWords(shown=words[:COUNT], proof=words[COUNT:])
 
 
 def words_of(digest: bytes, count: int = COUNT) -> tuple[str, ...]:

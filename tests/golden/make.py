@@ -29,7 +29,7 @@ from scrubjay_shared.ops import Counter, Field, OpType
 from scrubjay_shared.parts import Part
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role, Trust
 from scrubjay_sync import packing, words
-from scrubjay_sync.keys.digests import heads_digest, pairing_digest
+from scrubjay_sync.keys.digests import heads_digest, pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys, limited_keyring_of, seal_keyring, wrap_limited_keyring
 from scrubjay_sync.keys.password import auth_key
@@ -1160,7 +1160,15 @@ def made_keys() -> Made:
     sealed = seal_keyring(
         keyring, account=ACCOUNT, device=DEVICE, version=3, root=root, entropy=entropy("keyring"), sign=SIGN
     )
-    pairing = pairing_digest(fixed("genesis", 32), holder.sign_pub, holder.wrap_pub, fixed("head", 32))
+    pairing = pairing_digest(
+        genesis=fixed("genesis", 32),
+        head=fixed("head", 32),
+        device=DEVICE,
+        sign_pub=holder.sign_pub,
+        wrap_pub=holder.wrap_pub,
+        asking=fixed("asking nonce", 32),
+        answering=fixed("answering nonce", 32),
+    )
     heads = heads_digest(
         ACCOUNT, fixed("head", 32), {(SCOPE, DEVICE): (4, fixed("tip", 32)), (SCOPE, OTHER): (1, fixed("tip 2", 32))}
     )
@@ -1200,8 +1208,13 @@ def made_keys() -> Made:
         "pairing": {
             "genesis": fixed("genesis", 32).hex(),
             "head": fixed("head", 32).hex(),
+            "device": DEVICE.hex(),
+            "asking": fixed("asking nonce", 32).hex(),
+            "answering": fixed("answering nonce", 32).hex(),
+            "commitment": pairing_commitment(fixed("asking nonce", 32), DEVICE, holder.sign_pub, holder.wrap_pub).hex(),
             "digest": pairing.hex(),
-            "words": list(words.words_of(pairing)),
+            "words": list(words.pairing_words(pairing).shown),
+            "proof": list(words.pairing_words(pairing).proof),
         },
         "heads": {
             "account": ACCOUNT.hex(),

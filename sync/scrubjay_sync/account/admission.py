@@ -12,6 +12,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     LogConflictError,
+    PendingError,
     RolledBackError,
     ScrubjayError,
     SplitError,
@@ -23,6 +24,8 @@ from scrubjay_shared.wire import (
     Enroll,
     Enrolment,
     Login,
+    PairingAnswer,
+    PairingReveal,
     Pending,
 )
 from scrubjay_sync.account.account_devices import rename_device
@@ -38,13 +41,12 @@ from scrubjay_sync.account.machine import (
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.account.pinned_log import fetch_log
 from scrubjay_sync.account.rotation import new_epochs
-from scrubjay_sync.cloud.client import Cloud
-from scrubjay_sync.keys.digests import pairing_digest
+from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey, signer
 from scrubjay_sync.keys.keyring import Keyring, open_keyring
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
-from scrubjay_sync.words import words_of
+from scrubjay_sync.words import PairingWords, pairing_words
 
 
 async def log_in(
@@ -64,10 +66,16 @@ async def log_in(
     if machine.device in states[-1].devices:  # it was let in before and stopped too early: that id's keys are gone
         fresh = machine.entropy(16).hex()
         await machine.store.write(lambda tx: tx.incarnation.renew(fresh, 0))
-    own = DeviceKeys.new(machine.entropy)
-    asked = Enroll(device=machine.device, sign_pub=own.sign_pub, wrap_pub=own.wrap_pub)
-    await machine.cloud.account.enroll(asked, pending=pending.token)
-    return Joining(machine=machine, pending=pending, own=own, name=name, entries=entries, states=states)
+    joining = Joining(
+        machine=machine,
+        pending=pending,
+        own=DeviceKeys.new(machine.entropy),
+        name=name,
+        entries=entries,
+        states=states,
+    )
+    await joining.ask()
+    return joining
 
 
 def _check_account(states: Sequence[AccountState], pending: Pending, origin: str) -> None:
@@ -82,7 +90,10 @@ def _check_account(states: Sequence[AccountState], pending: Pending, origin: str
 
 @dataclass(slots=True, kw_only=True)
 class Joining:
-    """A machine that has proved the password, and waits to be let in by another one or by the recovery code."""
+    """A machine that has proved the password, and waits to be let in by another one or by the recovery code.
+
+    `added`: another device has let it in. It joins once a person has typed the words that prove that this was theirs.
+    """
 
     machine: Machine
     pending: Pending
@@ -90,28 +101,106 @@ class Joining:
     name: str
     entries: list[bytes] = field(repr=False)
     states: list[AccountState] = field(repr=False)
+    nonce: bytes = field(default=b"", repr=False)
+    asked: Enrolment = field(init=False, repr=False)
+    answered: PairingAnswer | None = None
 
     @property
     def state(self) -> AccountState:
         """The account as the log shows it."""
         return self.states[-1]
 
+    async def ask(self) -> None:
+        """Ask to be let in, bound to these keys and to a new nonce."""
+        self.nonce, self.answered = self.machine.entropy(32), None
+        own, device = self.own, self.machine.device
+        self.asked = await self.machine.cloud.account.enroll(
+            Enroll(
+                device=device,
+                sign_pub=own.sign_pub,
+                wrap_pub=own.wrap_pub,
+                commitment=pairing_commitment(self.nonce, device, own.sign_pub, own.wrap_pub),
+            ),
+            pending=self.pending.token,
+        )
+
     @property
     def words(self) -> tuple[str, ...]:
-        """What both machines must show; it changes when the account does."""
-        return words_of(pairing_digest(self.state.genesis, self.own.sign_pub, self.own.wrap_pub, self.state.head))
+        """What a person types on the device that lets this one in; none before that one has answered."""
+        return () if self.answered is None else self._words(self.answered).shown
 
-    async def poll(self) -> Member | None:
-        """Look whether another device has let this one in; None while not.
+    def _words(self, answer: PairingAnswer) -> PairingWords:
+        return pairing_words(
+            pairing_digest(
+                genesis=self.state.genesis,
+                head=answer.head,
+                device=self.machine.device,
+                sign_pub=self.own.sign_pub,
+                wrap_pub=self.own.wrap_pub,
+                asking=self.nonce,
+                answering=answer.nonce,
+            )
+        )
 
-        Raises ExpiredError when the time to wait is over, SplitError when the server let in keys that are not ours.
+    @property
+    def added(self) -> bool:
+        """Whether another device has let this one in."""
+        return self.machine.device in self.state.devices
+
+    async def poll(self) -> None:
+        """Look whether another device has answered, or has let this one in.
+
+        Raises ExpiredError when the time to wait is over, SplitError when the server let in keys that are not ours, or
+        let them in somewhere else than where the words were shown.
         """
         await self._catch_up()
-        added = self.state.devices.get(self.machine.device)
-        if added is None:
-            return None
+        if self.added:
+            self._check_added()
+            return
+        if self.answered is not None:
+            if self.answered.head != self.state.head:
+                await self.ask()  # the account has changed: what was shown says nothing of it as it is
+            return
+        for one in (await self.machine.cloud.account.enrolments(pending=self.pending.token)).enrolments:
+            if one.id == self.asked.id and one.answer:
+                await self._reveal(PairingAnswer(nonce=one.answer, head=one.answer_head))
+
+    async def _reveal(self, answer: PairingAnswer) -> None:
+        """Take an answer, for good, and reveal this machine's nonce. All that the words are over is fixed before."""
+        if answer.head not in {state.head for state in self.states}:
+            raise SplitError(
+                "the device that answered holds another account log than the server shows here",
+                hint="do not trust this server; or run scrubjay login again, if the account changed just now",
+            )
+        self.answered = answer
+        await self.machine.cloud.account.reveal(
+            self.asked.id, PairingReveal(nonce=self.nonce), pending=self.pending.token
+        )
+
+    def _check_added(self) -> None:
+        added = self.state.devices[self.machine.device]
         if (added.sign_pub, added.wrap_pub) != (self.own.sign_pub, self.own.wrap_pub):
             raise SplitError("other keys than this machine's were added under its id", hint="do not trust this server")
+        if self.answered is None or self.states[added.added - 1].head != self.answered.head:
+            raise SplitError(
+                "this machine was added to an account whose words nobody has compared", hint="do not trust this server"
+            )
+
+    async def join(self, proof: Sequence[str]) -> Member:
+        """Join the account that let this machine in. `proof` are the words that a person read on that device.
+
+        A server could let a machine into an account of its own; then nobody has words that fit. Raises PendingError
+        before this machine is let in, DeniedError when the words are others.
+        """
+        if not self.added or self.answered is None:
+            raise PendingError("this machine was not let in yet", hint="scrubjay devices approve on another device")
+        self._check_added()
+        if self._words(self.answered).proof != tuple(proof):
+            raise DeniedError(
+                "those are not the words of the device that let this machine in: it is not logged in",
+                hint="read them on the other device again; if they still differ, do not trust this server, and shut"
+                " this machine out there: scrubjay devices revoke",
+            )
         return await self._joined(None)
 
     async def recover(self, code: RecoveryCode) -> Member:
@@ -237,28 +326,3 @@ class Joining:
         member = await begin_replication(self.machine, self.state.account, self.entries)
         await rename_device(member, self.machine.cloud, member.device, self.name)
         return member
-
-
-def words_for(member: Member, asking: Enrolment) -> tuple[str, ...]:
-    """Return the words that a machine which asks must show if it is the one it seems to be."""
-    return words_of(pairing_digest(member.state.genesis, asking.sign_pub, asking.wrap_pub, member.state.head))
-
-
-async def approve(member: Member, cloud: Cloud, asking: Enrolment, words: Sequence[str]) -> None:
-    """Let in the machine that shows these words: it will hold all keys of the account.
-
-    Raises DeniedError when the words are others: somebody is in between, or the account has changed meanwhile.
-    """
-
-    def draft(state: AccountState, _: Keyring) -> Draft:
-        digest = pairing_digest(state.genesis, asking.sign_pub, asking.wrap_pub, state.head)
-        if words_of(digest) != tuple(words):
-            raise DeniedError(
-                "the words are not those of the machine that asks: it was not added",
-                hint="the account may have changed: compare the words again; if they still differ, do not go on",
-            )
-        body = account_log.device_body(asking.device, sign_pub=asking.sign_pub, wrap_pub=asking.wrap_pub)
-        return Draft(entries=[(EntryType.DEVICE_ADD, body)])
-
-    await member.append(cloud, draft)
-    await cloud.account.approve(asking.id)

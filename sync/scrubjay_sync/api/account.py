@@ -51,6 +51,14 @@ class TotpRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProofRequest:
+    """The password's key and, where the account has one, the second factor's code: somebody who knows them is there."""
+
+    auth_key: bytes = field(repr=False)
+    code: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRequest:
     """The password's key: whoever deletes an account must know it."""
 

@@ -23,11 +23,11 @@ class DeviceLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskingLine:
-    """A machine that asks to be let in, and the words that it must show."""
+    """A machine that asks to be let in. It shows its words once it is `answered`."""
 
     id: str
     device: str
-    words: tuple[str, ...]
+    answered: bool
     expires: int
 
 
@@ -48,11 +48,37 @@ class NamesResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRequest:
+    """Which machine to answer: the beginning of its request's id, or "" for the only one."""
+
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerResponse:
+    """A machine that was answered; `shows` says whether it shows its words by now."""
+
+    who: Who
+    id: str
+    device: str
+    shows: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApproveRequest:
-    """Which machine to add (the beginning of its id, or "" for the only one), and the words that it shows."""
+    """Which machine to add (the beginning of its request's id, or "" for the only one), and the words that it shows."""
 
     words: tuple[str, ...]
     ref: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveResponse:
+    """A machine was added. `proof` are the words to type there: they prove to it that this was your device."""
+
+    who: Who
+    device: str
+    proof: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,12 +70,22 @@ class LogInRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoiningResponse:
-    """How letting in stands: `words` are what the other machine must show; `who` is set once this one is in."""
+    """How letting in stands: `words` are to be typed on the other machine, none before that one has answered.
+
+    `added`: that machine has let this one in, and shows the words for `join`.
+    """
 
     words: tuple[str, ...]
     device: str
     expires: int
-    who: Who | None = None
+    added: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRequest:
+    """The words that the device which let this machine in shows for it."""
+
+    proof: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from scrubjay.cli.arguments import Parser, text
@@ -10,14 +11,25 @@ from scrubjay_shared.errors import (
     ConflictError,
     DeniedError,
     InvalidError,
+    UnavailableError,
 )
-from scrubjay_sync.api.devices import ApproveRequest, DeviceCreateRequest, DevicesResponse, RenameRequest
+from scrubjay_sync.api.devices import (
+    AnswerRequest,
+    AnswerResponse,
+    ApproveRequest,
+    ApproveResponse,
+    DeviceCreateRequest,
+    DevicesResponse,
+    RenameRequest,
+)
 from scrubjay_sync.api.identity import Nothing
-from scrubjay_sync.api.references import RefRequest, not_one_asking, one_of
-from scrubjay_sync.cli.arguments import subcommands
+from scrubjay_sync.api.references import RefRequest, one_of
+from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
-from scrubjay_sync.cli.rendering import say_done, table, when
-from scrubjay_sync.transport import connect
+from scrubjay_sync.cli.presence import require_person
+from scrubjay_sync.cli.rendering import identity_line, table, when
+from scrubjay_sync.policy import IDENTITY
+from scrubjay_sync.transport import Transport, connect
 from scrubjay_sync.words import COUNT
 
 if TYPE_CHECKING:
@@ -30,15 +42,19 @@ keeps what it has read. What it has not synced yet will never arrive.
 """
 
 
+ADDS = "This adds another machine, which gets every key of the account: machine"
+
+
 def configure(parser: Parser) -> None:
     """Add the arguments of `scrubjay devices`."""
     add = subcommands(parser, "subcommand")
     add("list", "list the devices of the account, and the machines that ask to be added")
-    approve = add("approve", "add the machine that shows the same six words")
+    approve = add("approve", "add the machine whose six words you type; it then asks for three that are shown here")
     approve.add_argument("ref", nargs="?", default="", type=text, metavar="ID", help="which, when several ask")
     approve.add_argument(
         "--words", nargs="+", type=text, metavar="WORD", help="the six words that the machine shows, quoted or not"
     )
+    add_password_stdin(approve)
     revoke = add("revoke", "shut a device out, and replace every key that it knew")
     revoke.add_argument("ref", type=text, metavar="DEVICE", help="name or id, or the beginning of the id")
     revoke.add_argument(
@@ -59,6 +75,7 @@ def configure(parser: Parser) -> None:
         help="a scope that it may read; repeatable",
     )
     create.add_argument("--read-only", action="store_true", help="the device may read and not write")
+    add_password_stdin(create)
 
 
 def run(command: Command) -> None:
@@ -111,41 +128,88 @@ def _show_devices(answer: DevicesResponse) -> RenderableType:
             f"only {', '.join(one.scopes)}" if one.scopes else "",
         ]
         rows.append((one.name, one.id[:8], when(one.seen), ", ".join(filter(None, kinds))))
-    rows += [("asks to be added", asks.id[:8], "", " ".join(asks.words)) for asks in answer.asking]
+    rows += [
+        ("asks to be added", asks.id[:8], "", "it shows its words" if asks.answered else "scrubjay devices approve")
+        for asks in answer.asking
+    ]
     return table(answer.who, ("device", "id", "last active", ""), rows)
 
 
 def _approve(command: Command) -> None:
     line = command.line
+    words = tuple(" ".join(line.words or ()).lower().split())
+    if words and len(words) != COUNT:
+        raise InvalidError(
+            f"--words takes the {COUNT} words that the machine shows, got {len(words)}",
+            hint='scrubjay devices approve --words "one two three four five six"',
+        )
     with connect(command.chosen) as transport:
-        words = tuple(" ".join(line.words or ()).lower().split())
-        if words and len(words) != COUNT:
-            raise InvalidError(
-                f"--words takes the {COUNT} words that the machine shows, got {len(words)}",
-                hint='scrubjay devices approve --words "one two three four five six"',
+        asked = _answered(command, transport)
+        if not words and not command.prompts.person:
+            command.out.answer(
+                asked,
+                lambda: (
+                    f"machine {asked.device[:8]} shows its words now\n"
+                    'scrubjay devices approve --words "…" takes them, and a terminal or the password'
+                    f"\n{identity_line(asked.who)}"
+                ),
             )
-        if not words:
-            found = transport.call("devices", Nothing())
-            asking = [one for one in found.asking if one.id.startswith(line.ref)]
-            if len(asking) != 1:
-                raise not_one_asking(len(asking))
-            words = asking[0].words
-            remarks().print(f"\nthe machine that asks must show:  [bold]{' '.join(words)}[/]\n")
-            if not command.prompts.means_it("does it show exactly these six words?"):
-                raise DeniedError(
-                    "you did not say yes: the machine was not added",
-                    hint="if its words differ, somebody may be in between: stop its login, and begin it again",
-                )
-        answer = transport.call("approve", ApproveRequest(ref=line.ref, words=words))
-    say_done(command, answer, "the machine is added, and has all keys of the account")
+            return
+        if words:
+            require_person(command, transport, f"{ADDS} {asked.device[:8]}.")
+            answer = transport.call("approve", ApproveRequest(ref=asked.id, words=words))
+        else:
+            answer = _typed(command, transport, asked)
+    command.out.answer(
+        answer,
+        lambda: (
+            "the machine is added. It takes the account for yours once you type there:  "
+            + " ".join(answer.proof)
+            + f"\n{identity_line(answer.who)}"
+        ),
+    )
+
+
+def _answered(command: Command, transport: Transport) -> AnswerResponse:
+    """Answer the machine that asks, and wait until it shows its words."""
+    give_up = time.monotonic() + IDENTITY.reveal_wait_s
+    while True:
+        asked: AnswerResponse = transport.call("answer", AnswerRequest(ref=command.line.ref))
+        if asked.shows:
+            return asked
+        if time.monotonic() > give_up:
+            raise UnavailableError(
+                "the machine that asks does not show its words: it has not read the answer",
+                hint="is scrubjay login still running there, and online? Then run this again",
+            )
+        time.sleep(IDENTITY.reveal_poll_s)
+
+
+def _typed(command: Command, transport: Transport, asked: AnswerResponse) -> ApproveResponse:
+    """Have a person type the words that the machine shows. Typing them is what shows that somebody is here."""
+    for left in reversed(range(IDENTITY.tries)):
+        typed = command.prompts.word(f"{ADDS} {asked.device[:8]}.\nType the {COUNT} words that it shows", None)
+        try:
+            answer: ApproveResponse = transport.call(
+                "approve", ApproveRequest(ref=asked.id, words=tuple(typed.lower().split()))
+            )
+        except DeniedError as error:
+            if not left:
+                raise
+            remarks().print(f"{error.message}: {error.hint}", markup=False)
+        else:
+            return answer
+    raise AssertionError  # the last try returns or raises
 
 
 def _create(command: Command) -> None:
     line = command.line
-    answer = command.call(
-        "device_create",
-        DeviceCreateRequest(name=line.name, scopes=tuple(line.scopes), read_only=line.read_only),
-    )
+    with connect(command.chosen) as transport:
+        require_person(command, transport, f"This makes a device {line.name} that can read {', '.join(line.scopes)}.")
+        answer = transport.call(
+            "device_create",
+            DeviceCreateRequest(name=line.name, scopes=tuple(line.scopes), read_only=line.read_only),
+        )
     command.out.remark(
         "This bundle is shown once, and whoever has it can read these scopes. On the other machine:"
         " scrubjay login --bundle"

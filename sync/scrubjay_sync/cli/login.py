@@ -24,6 +24,7 @@ from scrubjay_sync.api.identity import Nothing, Who, WhoResponse
 from scrubjay_sync.api.login import (
     BundleRequest,
     JoiningResponse,
+    JoinRequest,
     KdfResponse,
     LogInRequest,
     RecoverRequest,
@@ -41,6 +42,7 @@ from scrubjay_sync.keys.password import auth_key, new_kdf
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.transport import Transport, connect
+from scrubjay_sync.words import PROOF_COUNT
 
 T = TypeVar("T")
 
@@ -220,25 +222,27 @@ def _logs_in(command: Command, transport: Transport, username: str, before: KdfR
         answer = transport.call("recover", RecoverRequest(code=code, void_from=line.void_from))
         say_done(command, answer, "logged in with the recovery code")
     else:
-        say_done(command, WhoResponse(who=_let_in(transport, joining)), "logged in")
+        say_done(command, WhoResponse(who=_let_in(prompts, transport, joining)), "logged in")
     first_round(command, transport)
 
 
-def _let_in(transport: Transport, joining: JoiningResponse) -> Who:
-    """Wait until another device lets this one in, showing the words to compare."""
+def _let_in(prompts: Prompts, transport: Transport, joining: JoiningResponse) -> Who:
+    """Wait until another device lets this one in, showing the words to type there; then take those that it shows."""
     console = remarks()
     shown: tuple[str, ...] = ()
+    console.print(
+        "\nNow run scrubjay devices approve on a device that is logged in.\n"
+        "No such device is left? Stop here (Ctrl-C) and run scrubjay login --recovery.",
+        markup=False,
+    )
     # Not by `joining.expires`: that is a time of the server's clock, and this machine's may be days off.
     give_up = time.monotonic() + IDENTITY.approval_wait_s
-    while joining.who is None:
+    while not joining.added:
         if joining.words != shown:
             shown = joining.words
-            console.print(f"\nthis machine's words:  [bold]{' '.join(shown)}[/]\n")
-            console.print(
-                "Now run scrubjay devices approve on a device that is logged in, and compare the words.\n"
-                "No such device is left? Stop here (Ctrl-C) and run scrubjay login --recovery.",
-                markup=False,
-            )
+            if shown:
+                console.print(f"\nthis machine's words:  [bold]{' '.join(shown)}[/]\n")
+                console.print("Type them on the other device, and nowhere else.", markup=False)
         if time.monotonic() > give_up:
             raise UnavailableError(
                 f"no other device approved this machine within {IDENTITY.approval_wait_s / 60:.0f} minutes",
@@ -246,4 +250,14 @@ def _let_in(transport: Transport, joining: JoiningResponse) -> Who:
             )
         time.sleep(IDENTITY.approval_poll_s)
         joining = transport.call("poll", Nothing())
-    return joining.who
+    for left in reversed(range(IDENTITY.tries)):
+        typed = prompts.typed(f"the {PROOF_COUNT} words that the other device shows now")
+        try:
+            answer: WhoResponse = transport.call("join", JoinRequest(proof=tuple(typed.lower().split())))
+        except DeniedError as error:
+            if not left or not prompts.person:
+                raise
+            console.print(f"{error.message}: {error.hint}", markup=False)
+        else:
+            return answer.who
+    raise AssertionError  # the last try returns or raises

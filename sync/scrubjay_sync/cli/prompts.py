@@ -5,10 +5,14 @@ from __future__ import annotations
 import getpass
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from scrubjay.cli.output import remarks
 from scrubjay_shared.errors import DeniedError, InvalidError
 from scrubjay_sync.policy import IDENTITY
+
+TERMINAL = Path("/dev/tty")
+"""A person's, which a program's redirected stdin is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,10 @@ class Prompts:
         sys.stderr.write(f"{what}: ")
         sys.stderr.flush()
         return self._line(what)
+
+    def typed(self, what: str) -> str:
+        """Return a line that is typed in sight. Raises InvalidError when nobody can be asked."""
+        return self._line(what) if self.lines else self.word(what, None)
 
     def new_password(self) -> str:
         """Return a password typed twice. Raises InvalidError when it is short or the two differ, time after time."""
@@ -85,6 +93,29 @@ class Prompts:
             f"{name} was not typed to confirm it: nothing was done",
             hint=f"type {name} when asked, or give --confirm {name}",
         )
+
+    def at_terminal(self, what: str, word: str) -> bool:
+        """Have a word typed at this process's own terminal, whatever stdin is. Returns False where there is none.
+
+        Raises DeniedError for another word. A program that runs commands has no terminal, unless it makes one.
+        """
+        try:
+            terminal = TERMINAL.open("r+b", buffering=0)
+        except OSError:
+            return False
+        with terminal:
+            terminal.write(f"{what}\nTo show that it is you, type {word}: ".encode())
+            line = b""
+            while not line.endswith(b"\n"):
+                part = terminal.read(256)
+                if not part:
+                    break
+                line += part
+        if line.decode(errors="replace").strip().lower() != word:
+            raise DeniedError(
+                f"{word} was not typed: nothing was done", hint="run the command again, and type the word"
+            )
+        return True
 
     def _line(self, what: str) -> str:
         line = sys.stdin.readline()

@@ -12,9 +12,11 @@ from scrubjay_shared.errors import (
 from scrubjay_sync.api.account import RecoveryCheckRequest, RecoveryReplaceRequest
 from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.presence import require_person
 from scrubjay_sync.cli.recovery_code import show_and_check
 from scrubjay_sync.cli.rendering import SignedUp, identity_line, say_done, when
 from scrubjay_sync.keys.recovery_code import RecoveryCode
+from scrubjay_sync.transport import connect
 
 
 def configure(parser: Parser) -> None:
@@ -53,8 +55,12 @@ def run(command: Command) -> None:
 
 def _rotate_code(command: Command) -> None:
     prompts = command.prompts
-    old = "" if command.line.lost else prompts.secret("old recovery code")
-    if old:
+    old = ""
+    if command.line.lost:
+        with connect(command.chosen) as transport:
+            require_person(command, transport, "This replaces the recovery code of the account, without the old one.")
+    else:  # whoever has it is no agent that came by
+        old = prompts.secret("old recovery code")
         RecoveryCode.parse(old)
     code = RecoveryCode.new(os.urandom)
     written_down = show_and_check(prompts, code, os.urandom)

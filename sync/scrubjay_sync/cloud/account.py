@@ -40,6 +40,18 @@ class AccountRoutes:
         """Return the devices that ask: all of them to a device, its own to the one with a pending token."""
         return await self._connection.json("GET", "/v1/enroll", wire.Enrolments, auth=pending or Auth.DEVICE)
 
+    async def answer(self, enrolment: bytes, answer: wire.PairingAnswer) -> wire.Enrolment:
+        """Answer a machine that asks. Raises ConflictError when it has another answer already."""
+        return await self._connection.json(
+            "POST", f"/v1/enroll/{enrolment.hex()}/answer", wire.Enrolment, body=answer, auth=Auth.DEVICE
+        )
+
+    async def reveal(self, enrolment: bytes, reveal: wire.PairingReveal, *, pending: str) -> wire.Enrolment:
+        """Reveal what one's request has committed to, once it is answered."""
+        return await self._connection.json(
+            "POST", f"/v1/enroll/{enrolment.hex()}/reveal", wire.Enrolment, body=reveal, auth=pending
+        )
+
     async def approve(self, enrolment: bytes) -> wire.Enrolment:
         """Note that the device of an enrolment was added to the account log."""
         return await self._connection.json(

@@ -8,13 +8,14 @@ from dataclasses import replace
 from scrubjay_shared.errors import (
     ScrubjayError,
 )
-from scrubjay_shared.wire import SetPassword, SetTotp
+from scrubjay_shared.wire import Login, SetPassword, SetTotp
 from scrubjay_sync import profile
 from scrubjay_sync.account import leaving, recovery, rotation
 from scrubjay_sync.api.account import (
     DeletedResponse,
     DeleteRequest,
     PasswordRequest,
+    ProofRequest,
     RecoveryCheckRequest,
     RecoveryReplaceRequest,
     RecoveryResponse,
@@ -56,6 +57,15 @@ async def rotate(client: SyncClient, _: Nothing) -> WhoResponse:
     """Replace the root key and every scope's key for what is written from now on."""
     session = await client.require_session()
     await rotation.rotate(session.member, session.cloud, entropy=client.entropy)
+    return WhoResponse(who=client.who(session))
+
+
+async def prove(client: SyncClient, request: ProofRequest) -> WhoResponse:
+    """Say that the password is right: somebody who knows it is at this machine. Raises CredentialsError."""
+    session = await client.require_session()
+    await session.cloud.account.login(
+        Login(username=session.profile.username, auth_key=request.auth_key, code=request.code)
+    )
     return WhoResponse(who=client.who(session))
 
 

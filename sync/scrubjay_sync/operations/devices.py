@@ -8,9 +8,13 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
 )
-from scrubjay_sync.account import account_devices, admission, limited_devices
+from scrubjay_shared.wire import Enrolment
+from scrubjay_sync.account import account_devices, limited_devices, pairing
 from scrubjay_sync.api.devices import (
+    AnswerRequest,
+    AnswerResponse,
     ApproveRequest,
+    ApproveResponse,
     AskingLine,
     BundleResponse,
     DeviceCreateRequest,
@@ -19,9 +23,9 @@ from scrubjay_sync.api.devices import (
     NamesResponse,
     RenameRequest,
 )
-from scrubjay_sync.api.identity import Nothing, WhoResponse
+from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.references import RefRequest, checked_name, not_one_asking
-from scrubjay_sync.operations.client import SyncClient
+from scrubjay_sync.operations.client import Session, SyncClient
 from scrubjay_sync.operations.ids import device_id, scope_id
 
 
@@ -58,7 +62,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
             AskingLine(
                 id=one.id.hex(),
                 device=one.device.hex(),
-                words=admission.words_for(member, one),
+                answered=bool(one.answer),
                 expires=one.expires,
             )
             for one in asking
@@ -73,20 +77,34 @@ async def device_names(client: SyncClient, _: Nothing) -> NamesResponse:
     return NamesResponse(names={one.hex(): member.device_name(one) for one in member.state.devices})
 
 
-async def approve(client: SyncClient, request: ApproveRequest) -> WhoResponse:
+async def answer(client: SyncClient, request: AnswerRequest) -> AnswerResponse:
+    """Answer a machine that asks to be let in, so that it shows its words, and say whether it does by now."""
+    session = await client.require_session()
+    asking = await pairing.answer(session.member, session.cloud, await _one_asking(session, request.ref))
+    return AnswerResponse(
+        who=client.who(session), id=asking.id.hex(), device=asking.device.hex(), shows=bool(asking.reveal)
+    )
+
+
+async def approve(client: SyncClient, request: ApproveRequest) -> ApproveResponse:
     """Let in the machine that shows these words. Raises DeniedError when they are others."""
     session = await client.require_session()
+    asking = await _one_asking(session, request.ref)
+    proof = await pairing.approve(session.member, session.cloud, asking, request.words)
+    return ApproveResponse(who=client.who(session), device=asking.device.hex(), proof=proof)
+
+
+async def _one_asking(session: Session, ref: str) -> Enrolment:
+    """Return the machine that asks whose request begins so, or the only one. Raises NotFoundError, InvalidError."""
     await session.member.refresh(session.cloud)
-    waiting = [
+    fitting = [
         one
         for one in (await session.cloud.account.enrolments()).enrolments
-        if not one.approved and one.device not in session.member.state.devices
+        if not one.approved and one.device not in session.member.state.devices and ref in {"", one.id.hex()[: len(ref)]}
     ]
-    fitting = [one for one in waiting if request.ref in {"", one.id.hex()[: len(request.ref)]}]
     if len(fitting) != 1:
         raise not_one_asking(len(fitting))
-    await admission.approve(session.member, session.cloud, fitting[0], request.words)
-    return WhoResponse(who=client.who(session))
+    return fitting[0]
 
 
 async def revoke(client: SyncClient, request: RefRequest) -> DevicesResponse:

@@ -21,6 +21,7 @@ from scrubjay_sync.api.identity import Nothing, Who, WhoResponse
 from scrubjay_sync.api.login import (
     BundleRequest,
     JoiningResponse,
+    JoinRequest,
     KdfResponse,
     LogInRequest,
     LogOutRequest,
@@ -115,14 +116,21 @@ async def log_in(client: SyncClient, request: LogInRequest) -> JoiningResponse:
         kdf=request.kdf,
     )
     client.joining = joining, pending
-    return _joining_response(joining, None)
+    return _joining_response(joining)
 
 
 async def poll(client: SyncClient, _: Nothing) -> JoiningResponse:
-    """Look whether another device has let this one in."""
+    """Look whether another device has answered this one, or has let it in."""
+    joining = client.require_joining()[0]
+    await joining.poll()
+    return _joining_response(joining)
+
+
+async def join(client: SyncClient, request: JoinRequest) -> WhoResponse:
+    """Join the account that let this machine in, once its words are typed. Raises DeniedError for others."""
     joining, pending = client.require_joining()
-    member = await joining.poll()
-    return _joining_response(joining, None if member is None else await _let_in(client, pending, member))
+    await joining.poll()
+    return WhoResponse(who=await _let_in(client, pending, await joining.join(request.proof)))
 
 
 async def recover(client: SyncClient, request: RecoverRequest) -> WhoResponse:
@@ -215,7 +223,10 @@ async def _let_in(client: SyncClient, pending: Profile, member: Member) -> Who:
     return await client.begin(pending, member, joining.machine.cloud)
 
 
-def _joining_response(joining: Joining, who: Who | None) -> JoiningResponse:
+def _joining_response(joining: Joining) -> JoiningResponse:
     return JoiningResponse(
-        words=joining.words, device=joining.machine.device.hex(), expires=joining.pending.expires, who=who
+        words=joining.words,
+        device=joining.machine.device.hex(),
+        expires=joining.pending.expires,
+        added=joining.added,
     )
