@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cryptography.exceptions import InvalidSignature
@@ -144,7 +145,10 @@ async def answer(service: Service, call: Call) -> Answer:
     given: PairingAnswer = call.body
     if len(given.nonce) != HASH_BYTES or len(given.head) != HASH_BYTES:
         raise InvalidError("the answer is not valid", hint="it has a nonce and a hash of 32 bytes each")
-    return await _kept_once(service, call, "answer", given.nonce, also=("answer_head", given.head))
+    held = await _kept_once(service, call, "answer", {"answer": given.nonce, "answer_head": given.head})
+    if (held.answer, held.answer_head) != (given.nonce, given.head):
+        raise ConflictError("another device answered that request", hint="approve it there, or begin its login again")
+    return Answer(record=held)
 
 
 async def reveal(service: Service, call: Call) -> Answer:
@@ -152,22 +156,25 @@ async def reveal(service: Service, call: Call) -> Answer:
     given: PairingReveal = call.body
     if len(given.nonce) != HASH_BYTES:
         raise InvalidError("what is revealed is not valid", hint="it is a nonce of 32 bytes")
-    return await _kept_once(service, call, "reveal", given.nonce)
+    held = await _kept_once(service, call, "reveal", {"reveal": given.nonce})
+    if held.reveal != given.nonce:
+        raise ConflictError(
+            "that request is not answered yet, or has revealed another nonce", hint="run scrubjay login again"
+        )
+    return Answer(record=held)
 
 
-async def _kept_once(
-    service: Service, call: Call, column: str, value: bytes, *, also: tuple[str, bytes] | None = None
-) -> Answer:
+async def _kept_once(service: Service, call: Call, first: str, values: Mapping[str, bytes]) -> Enrolment:
+    """Set columns of a request unless `first` is set; return it as it stands. Nothing is revealed before an answer."""
     caller, now, identity = call.caller, service.now(), call.path["id"]
-    name, second = also or (column, value)
+    columns = ", ".join(f"{name} = ?" for name in values)
+    answered = " and length(answer) > 0" * (first == "reveal")
 
     def keep(tx: Transaction) -> Enrolment:
         tx.execute(
-            f"update enroll set {column} = ?, {name} = ?"
-            f" where id = ? and account = ? and expires > ? and length({column}) = 0"
-            + " and length(answer) > 0"
-            * (column == "reveal"),
-            (value, second, identity, caller.account, now),
+            f"update enroll set {columns}"
+            f" where id = ? and account = ? and expires > ? and length({first}) = 0{answered}",
+            (*values.values(), identity, caller.account, now),
         )
         row = tx.row(f"{_ENROLMENT} where id = ? and account = ? and expires > ?", (identity, caller.account, now))
         if row is None:
@@ -175,13 +182,8 @@ async def _kept_once(
         return _enrolment(row)
 
     kept = await service.database.write(keep)
-    held = (kept.answer, kept.answer_head) if column == "answer" else (kept.reveal, value)
-    if held != (value, second):
-        raise ConflictError(
-            "that request was answered by another device, or not answered yet", hint="run scrubjay login on it again"
-        )
     service.notifier.wake(caller.account)
-    return Answer(record=kept)
+    return kept
 
 
 def _nobody_asks() -> NotFoundError:
