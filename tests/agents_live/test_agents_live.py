@@ -70,7 +70,8 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         done = here.scrubjay("setup", host)
         set_up = contents(here.home.root)
         here.scrubjay("daemon", "start")
-        here.scrubjay("add", KNOWN, "--type", "decision")
+        here.scrubjay("add", KNOWN, "--type", "decision", "--project", str(here.home.project))
+        here.warm()
         seconds = here.run(agent, QUESTION)
         one = Ran(
             host=host,

@@ -58,6 +58,22 @@ class World:
         assert ended.returncode == 0, (ended.stdout + ended.stderr)[-2000:]
         return time.monotonic() - start
 
+    def warm(self) -> None:
+        """Let the daemon load what answers MCP, as it has on every day but the first: Codex does not wait for servers."""
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "warm", "version": "1"}}
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        told = subprocess.run(
+            [str(SCRUBJAY), "mcp"],
+            input=json.dumps(ask) + "\n",
+            env=environment(self.home),
+            cwd=self.home.project,
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+            check=False,
+        )
+        assert '"serverInfo"' in told.stdout, told.stderr
+
     def asked(self) -> list[dict[str, Any]]:
         """Return what the model was sent: a record a request."""
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []

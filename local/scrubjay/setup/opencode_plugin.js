@@ -41,33 +41,47 @@ const textOf = (printed) => {
 
 const hooksIn = (directory) => {
   const contexts = new Map() // by session: what its next request is to be given
+  const parents = new Map() // sessions that another one started: their prompts are not a person's
+  let last = "" // session
   let queue = Promise.resolve() // events arrive in the order in which they happened
-  const capture = (event, payload) => (queue = queue.then(() => call(["opencode", event], { ...payload, directory })))
-  const inject = (event, session, payload) =>
-    (queue = queue.then(async () => {
-      const text = textOf(await call(["inject", "opencode", event], { ...payload, directory }))
+  const whole = (session, payload) => {
+    last = session ?? last
+    return { ...payload, directory, ...(parents.has(session) ? { parentID: parents.get(session) } : {}) }
+  }
+  const capture = (event, session, payload) => {
+    const said = whole(session, payload)
+    return (queue = queue.then(() => call(["opencode", event], said)))
+  }
+  const inject = (event, session, payload) => {
+    const said = whole(session, payload)
+    return (queue = queue.then(async () => {
+      const text = textOf(await call(["inject", "opencode", event], said))
       if (text) contexts.set(session, [...(contexts.get(session) ?? []), text])
     }))
+  }
   return {
     event: async ({ event }) => {
-      const session = event.properties?.sessionID ?? event.properties?.info?.id
-      if (event.type === "session.created" && !event.properties?.info?.parentID) await inject(event.type, session, event.properties)
-      else if (/^session\.(compacted|deleted)$/.test(event.type)) await capture(event.type, event.properties)
+      const info = event.properties?.info
+      const session = event.properties?.sessionID ?? info?.id
+      if (event.type === "session.created" && info?.parentID) parents.set(session, info.parentID)
+      else if (event.type === "session.created") await inject(event.type, session, event.properties)
+      else if (/^session\.(compacted|deleted)$/.test(event.type)) await capture(event.type, session, event.properties)
     },
     "chat.message": async (input, output) => {
       await inject("chat.message", input.sessionID, { input, output })
     },
     "tool.execute.after": async (input, output) => {
-      if (!OWN.test(input.tool)) await capture("tool.execute.after", { input, output })
+      if (!OWN.test(input.tool)) await capture("tool.execute.after", input.sessionID, { input, output })
     },
     "experimental.text.complete": async (input, output) => {
-      await capture("text.complete", { input, output })
+      await capture("text.complete", input.sessionID, { input, output })
     },
     "experimental.chat.system.transform": async (input, output) => {
       await queue
       for (const text of contexts.get(input?.sessionID) ?? []) output.system.push(text)
     },
     dispose: async () => {
+      if (last) await capture("dispose", last, { sessionID: last })
       await queue
     },
   }
