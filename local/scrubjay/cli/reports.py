@@ -78,6 +78,34 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReconciledHost:
+    """What the transcripts of one host gave: files read, files that did not change since, events that hooks had missed.
+
+    `duplicates` are the events that were there already, by a hook or by an earlier reading.
+    """
+
+    host: str
+    files: int
+    unchanged: int
+    events: int
+    duplicates: int
+    redactions: dict[str, int]
+    skipped: tuple[api.Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileReport:
+    """What was missing, host by host; `failed` are the transcripts that could not be read.
+
+    `cause` is what `scrubjay history` lists it under and `scrubjay undo` takes back, null when no file was read.
+    """
+
+    hosts: tuple[ReconciledHost, ...]
+    failed: tuple[Failed, ...]
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
     """What was written, and where: printed when the export itself goes to a file."""
 

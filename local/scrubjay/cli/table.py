@@ -123,6 +123,12 @@ COMMANDS: dict[str, Command] = {
             "scrubjay import ~/.claude/projects --dry-run",
         ),
         Command(
+            "reconcile",
+            "store what hooks missed, out of the hosts' own transcripts",
+            "ReconcileReport",
+            "scrubjay reconcile codex --since yesterday",
+        ),
+        Command(
             "export", "write everything out, one JSON record per line", "ExportReport", "scrubjay export all.ndjson"
         ),
         Command("backup", "copy the store while it is in use, and check the copy", "PathResponse", "scrubjay backup"),

@@ -32,6 +32,7 @@ from scrubjay.hosts.meanings import (
     PROMPTS,
     SERVERS,
     SESSIONS,
+    SILENT_TOOLS,
     SUMMARIES,
     TIMES,
     TOOLS,
@@ -223,6 +224,8 @@ def used(told: Told) -> EventDraft | str:
     tool, given = told.word(TOOLS), opened(anything(told.payload, INPUTS))
     if is_our_tool(tool, told.word(SERVERS)) or is_our_command(given):
         return "recalled"
+    if tool.casefold() in SILENT_TOOLS:
+        return "not_captured"
     if helps(told) or (told.host == "claude-code" and tool.casefold() in HELPER_TOOLS):
         return "subagent"
     raw = printed(anything(told.payload, OUTPUTS))

@@ -68,6 +68,8 @@ def _type(event: Event) -> EventType:
 
 
 def _words(event: Event) -> tuple[EventType, str]:
+    if event.type is EventType.COMPACTION:  # a transcript puts words of its own around the summary
+        return event.type, "summary" if event.text else ""
     text = event.text if event.type is not EventType.TOOL_RESULT else event.text[:HEAD_CHARS]
     return _type(event), " ".join(text.split())
 

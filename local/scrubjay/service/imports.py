@@ -78,6 +78,7 @@ class Imports:
                 duplicates=0,
                 skipped=skipped_of(skipped),
             )
+        parsed = replace(parsed, events=await self._project_names.events(parsed.events))
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
         caught = await self._caught(parsed)

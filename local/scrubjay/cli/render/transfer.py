@@ -13,7 +13,7 @@ from scrubjay.api import (
 from scrubjay.cli import reasons
 from scrubjay.cli.render.layout import dim
 from scrubjay.cli.render.words import clean, counted
-from scrubjay.cli.reports import AlwaysLoaded, ImportReport, RestoreReport
+from scrubjay.cli.reports import AlwaysLoaded, ImportReport, ReconcileReport, RestoreReport
 
 
 def taken(
@@ -77,6 +77,22 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))
     if report.always_loaded is not None:
         parts.append(always_loaded(report.always_loaded))
+    parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
+    return Group(*parts)
+
+
+def reconciled(report: ReconcileReport) -> RenderableType:
+    """Return of each host with transcripts what its hooks had missed, and the transcripts that could not be read."""
+    parts: list[RenderableType] = []
+    for one in report.hosts:
+        if not one.files and not one.unchanged:
+            continue
+        missed = counted(one.events, "event")
+        found = f"{missed} that hooks had missed, {one.duplicates:,} already there" if one.files else "nothing new"
+        parts.append(Text(f"{one.host}: {found}"))
+        parts.append(dim(f"  {counted(one.files, 'transcript')} read, {one.unchanged:,} unchanged since the last time"))
+    if not parts and not report.failed:
+        parts.append(Text("no transcripts were written in that time: scrubjay setup shows which hosts are here"))
     parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
     return Group(*parts)
 
