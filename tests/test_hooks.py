@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -406,3 +407,24 @@ async def test_the_last_words_of_copilot_are_read_from_its_transcript(service: A
 
     [event] = (await service.call(PERSON, "events", api.EventsRequest())).events
     assert (event.text, event.trust, event.session_id) == ("It runs on port 8080.", Trust.AGENT, "c1")
+
+
+async def test_words_that_copilot_writes_after_it_told_of_them_are_stored_too(
+    service: Application, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps({"type": "user.message", "data": {"content": "Run it."}}) + "\n", encoding="utf-8")
+    payload = {"sessionId": "c2", "timestamp": 1_795_165_206_000, "cwd": "/p", "transcriptPath": str(path)}
+    request = api.HookRequest(host="copilot", event="agentStop", data=json.dumps(payload).encode())
+
+    first = await service.call(HOST, "hook", request)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "assistant.message", "id": "a1", "data": {"content": "It runs."}}) + "\n")
+
+    assert first.accepted == 0
+    for _ in range(600):
+        if (await service.call(PERSON, "events", api.EventsRequest())).events:
+            break
+        await asyncio.sleep(0.05)
+    [event] = (await service.call(PERSON, "events", api.EventsRequest())).events
+    assert (event.text, event.trust) == ("It runs.", Trust.AGENT)

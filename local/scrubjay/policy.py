@@ -333,7 +333,12 @@ class HandingPolicy:
     decisions: int = 6  # the last ones: earlier ones are found by recall
     recalled: int = 4  # beside a prompt: the fifth hit answers seldom
     considered: int = 24  # hits that are looked at for these: the session's own turns are among them, and left out
-    floor: float = 0.1  # how likely a hit must be to answer; below it, silence
+    # Below these, silence. On 57 sessions of work (14,190 turns) and 288 questions about them, hits from .05 up in
+    # answers from .5 up kept 9 in 10 of the answers that .05 alone finds, and spoke half as often beside prompts of
+    # other projects. In a small store an answer is never so sure, and one good hit has to do.
+    known: float = 0.5  # how likely an answer must be for its lesser hits to be told
+    floor: float = 0.05  # how likely a hit must then be to answer
+    sure: float = 0.1  # and how likely in any other answer
     line_chars: int = 320  # of one thing: two sentences, and its id for the rest
     prompt_words: int = 2  # of a prompt that is recalled for: "yes" and "continue" ask for nothing
     wait_seconds: float = 0.35  # for recall, within the half second that a hook waits

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
-from scrubjay.api import ContextItem, Hit, Section
+from scrubjay.api import ContextItem, Hit, RecallResponse, Section
 from scrubjay.policy import HandingPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.turns import TurnKind, turn_kind
@@ -98,10 +98,11 @@ def left_off(session: Session, words: Sequence[Event], policy: HandingPolicy, *,
 
 
 def recalled(
-    hits: Iterable[Hit], policy: HandingPolicy, *, session_id: str | None, now: Millis, utc_offset: int
+    answer: RecallResponse, policy: HandingPolicy, *, session_id: str | None, now: Millis, utc_offset: int
 ) -> list[ContextItem]:
-    """Return of recall's hits what is worth telling beside a prompt, best first."""
-    worth = [hit for hit in hits if _is_worth(hit, policy, session_id=session_id, now=now)]
+    """Return of what recall answers what is worth telling beside a prompt, best first."""
+    floor = policy.floor if (answer.confidence or 0.0) >= policy.known else policy.sure
+    worth = [hit for hit in answer.hits if _is_worth(hit, floor, session_id=session_id, now=now)]
     return [
         ContextItem(
             ref=hit.id,
@@ -115,8 +116,8 @@ def recalled(
     ]
 
 
-def _is_worth(hit: Hit, policy: HandingPolicy, *, session_id: str | None, now: Millis) -> bool:
-    if (hit.confidence or 0.0) < policy.floor or hit.trust in {None, Trust.UNTRUSTED.value}:
+def _is_worth(hit: Hit, floor: float, *, session_id: str | None, now: Millis) -> bool:
+    if (hit.confidence or 0.0) < floor or hit.trust in {None, Trust.UNTRUSTED.value}:
         return False
     if hit.superseded_by is not None or (hit.valid_to is not None and hit.valid_to <= now):
         return False

@@ -140,14 +140,19 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
-        handing = Handing(store, policy, recall=recall.recall, warm=self._warm, now=now)
+        self._handing = Handing(store, policy, recall=recall.recall, warm=self._warm, now=now)
         self._context = Context(
-            store, policy, references=self._references, forgetting=self._forgetting, handing=handing, wake=self._wake
+            store,
+            policy,
+            references=self._references,
+            forgetting=self._forgetting,
+            handing=self._handing,
+            wake=self._wake,
         )
         self._hooks = Hooks(
             policy,
             events=self._events,
-            handing=handing,
+            handing=self._handing,
             context=self._context,
             project_names=self.project_names,
             folder=store.path.parent,
@@ -334,6 +339,8 @@ class Application:
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the models. A second close does nothing."""
         try:
+            await self._hooks.close()
+            await self._handing.close()
             if self.failure is None:
                 await self.recall_counts.run()
                 await self._maintainer.save()

@@ -70,8 +70,12 @@ class Handing:
             items = await self._at_start(caller, wish, policy, now=now, utc_offset=utc_offset)
             budget = policy.start_tokens
         else:
-            hits = await self._hits(caller, wish, policy)
-            items = handing.recalled(hits, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
+            answer = await self._answer(caller, wish, policy)
+            items = (
+                []
+                if answer is None
+                else handing.recalled(answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
+            )
             budget = policy.prompt_tokens
         return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=wish.max_tokens or budget)
 
@@ -124,14 +128,14 @@ class Handing:
             items += handing.left_off(before, words, policy, utc_offset=utc_offset)
         return items
 
-    async def _hits(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> tuple[api.Hit, ...]:
-        """Return what recall finds for a prompt in the time that a hook waits; nothing where it takes longer.
+    async def _answer(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> api.RecallResponse | None:
+        """Return what recall finds for a prompt in the time that a hook waits; None where it takes longer.
 
         It goes on then, and what it loads is there for the next prompt.
         """
         prompt = (wish.prompt or "")[: self._policy.limits.max_query_chars]
         if not handing.asks_enough(prompt, policy):
-            return ()
+            return None
         request = api.RecallRequest(
             query=prompt,
             project=wish.project,
@@ -145,8 +149,14 @@ class Handing:
         if not done:
             log.info("handing: recall took longer than ms=%d", policy.wait_seconds * 1000)
             self._later(asking)
-            return ()
-        return asking.result().hits
+            return None
+        return asking.result()
+
+    async def close(self) -> None:
+        """Let go of what still goes on."""
+        for work in tuple(self._late):
+            work.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
 
     def _later(self, work: asyncio.Future[Any]) -> None:
         """Let something go on that nobody waits for."""

@@ -10,10 +10,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -39,6 +40,9 @@ MAX_REPORT_BYTES = 32 * 1024 * 1024
 
 TRANSCRIPT_BYTES = 1024 * 1024
 """Read of a transcript's end, where the last words of an agent stand."""
+
+TRANSCRIPT_WAITS = (0.3, 0.7, 2.0)
+"""Seconds between looks for words that are not there yet: Copilot CLI writes them a tenth of a second after it told."""
 
 DRAINED = 200
 """Reports of the spool that are stored in one transaction."""
@@ -78,6 +82,7 @@ class Hooks:
         self._handing = handing
         self._context = context
         self._now = now
+        self._late: set[asyncio.Future[None]] = set()
         self.folder = folder
 
     async def hook(self, _: Caller, request: api.HookRequest) -> api.HookResponse:
@@ -100,6 +105,8 @@ class Hooks:
         report = await off_loop(len(request.data), read)
         understood = await self.understood(report, size=len(request.data))
         stored = await self._stored(understood)
+        if understood.captured.transcript is not None and not understood.clean:
+            self._later(self._written(understood.captured, report))
         if not request.inject or understood.captured.context is None:
             return stored
         return replace(stored, output=await self._handed(understood, report))
@@ -109,6 +116,9 @@ class Hooks:
         captured = await off_loop(size, partial(_normalised, report))
         if captured.transcript is not None:
             captured = hosts.completed(captured, await asyncio.to_thread(_tail, Path(captured.transcript)))
+        return await self._ready(captured, report, size=size)
+
+    async def _ready(self, captured: Captured, report: Report, *, size: int) -> Understood:
         drafts = await self._placed(captured)
         work = partial(self._events.cleaned, drafts, intake.Source.HOST, Millis(report.sent))
         cleaned = await off_loop(size, work)
@@ -143,6 +153,33 @@ class Hooks:
         anew = starts and report.payload.get("source") in EMPTIED
         block = await self._handing.deliver(caller, wish, anew=anew)
         return hosts.answer(captured.host, captured.kind, block)
+
+    async def _written(self, captured: Captured, report: Report) -> None:
+        """Store the last words of an agent once its host has written them down, which it does after it told of them."""
+        for seconds in TRANSCRIPT_WAITS:
+            await asyncio.sleep(seconds)
+            found = hosts.completed(captured, await asyncio.to_thread(_tail, Path(captured.transcript or "")))
+            if found.drafts:
+                await self._stored(await self._ready(found, report, size=TRANSCRIPT_BYTES))
+                return
+        log.info("hooks: the transcript never held the last words host=%s", captured.host)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something go on that the host does not wait for."""
+        task = asyncio.ensure_future(work)
+        self._late.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        self._late.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("hooks: what went on failed error=%s", type(error).__qualname__)
+
+    async def close(self) -> None:
+        """Let go of what still goes on; `scrubjay reconcile` finds what it would have."""
+        for task in tuple(self._late):
+            task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
 
     async def drain(self) -> int:
         """Store what waits in the spool, oldest first, and return how much that was.
