@@ -8,7 +8,7 @@ MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/m
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds
+.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -61,6 +61,11 @@ fuzz: $(STAMP)
 # 10,000 hostile files, ops and requests into one store by every way in: no secret stored, nothing planted, no trust raised.
 fuzz-intake: $(STAMP)
 	SCRUBJAY_FUZZ_INPUTS=10000 $(BIN)/python -m pytest -m slow tests/test_funnel.py --log-cli-level=INFO
+
+# kill -9 of a real daemon 50 times in a stream of 5,000 events by real hooks, and 10,000 fuzzed payloads.
+kill-hooks: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m kill_hooks $(ARGS)
+	SCRUBJAY_HOOK_INPUTS=10000 $(BIN)/python -m pytest -m slow tests/test_hooks.py -k whatever
 
 lint: $(STAMP)
 	$(BIN)/ruff check

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from hook_process import FIXTURES, Home, prompt, tool_result
+from kill_hooks import play
 from scrubjay import api, spool
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.daemon import control
@@ -189,6 +190,31 @@ def test_the_form_that_hands_over_prints_the_hosts_json_and_stores_the_event(run
     assert "We decided to use pnpm for the web shop." in answer["additionalContext"]
     assert (done.returncode, done.stderr) == (0, b"")
     assert [event.agent for event in running.events("later")] == ["codex"]
+
+
+def test_an_event_on_trial_is_stored_found_and_erased(running: Home) -> None:
+    for number in range(2):
+        payload = {"session_id": "trial", "turn_id": f"t{number}", "prompt": "On trial."}
+        done = running.hook("--check", "gemini", "BeforeAgent", payload=payload)
+
+        assert json.loads(done.stdout) == {"accepted": 1, "duplicates": 0, "dropped": "tried", "output": ""}
+    assert not running.events("trial")
+    assert not running.spooled()
+
+
+def test_an_event_on_trial_without_a_daemon_is_answered_by_nobody_and_not_kept(away: Home) -> None:
+    done = away.hook("--check", "gemini", "BeforeAgent", payload={"session_id": "trial", "prompt": "On trial."})
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert not away.spooled()
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_doubled_while_the_daemon_is_killed(tmp_path: Path) -> None:
+    outcome = play(tmp_path, events=150, kills=4, seed=11)
+
+    assert outcome.kills == 4
+    assert outcome.holds, outcome
 
 
 def test_the_switch_for_hosts_that_expect_an_answer_prints_it(running: Home) -> None:

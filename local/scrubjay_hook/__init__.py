@@ -7,7 +7,7 @@ child that nobody waits for takes secrets out of it and writes it to the spool, 
 
 `scrubjay-hook inject HOST EVENT` is the only form that prints: what the daemon hands to the agent for this event.
 `--cch` prints `{"continue":true}`, for hosts that expect it. `--check` prints the daemon's answer, nothing where there
-is none, and spools nothing: so `scrubjay doctor` sees whether events arrive. Nothing is done at all where
+is none, and keeps nothing of the event: so `scrubjay doctor` sees whether events arrive. Nothing is done at all where
 `SCRUBJAY_HOOK=off` is set, as it is for agents that scrubjay itself starts.
 """
 
@@ -70,7 +70,8 @@ def _run(arguments: list[str]) -> None:
     if len(payload) <= DIRECT_BYTES:
         from scrubjay_hook.delivery import deliver  # noqa: PLC0415  # half a millisecond, and not for large payloads
 
-        answer = deliver(folder, host, where | ({"inject": "true"} if injects else {}), payload)
+        asked = {"inject": "true"} if injects else {"trial": "true"} if check else {}
+        answer = deliver(folder, host, where | asked, payload)
         if check:
             _print(answer or b"")
             return

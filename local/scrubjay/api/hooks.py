@@ -12,7 +12,8 @@ class HookRequest:
     """One event of a host, its payload as it came. `event` is the host's name for it, where the payload lacks one.
 
     `sent` is when the hook ran, `project` the folder that it ran in, `process` the process that started it. `inject`
-    asks for what the agent is to be handed with this event.
+    asks for what the agent is to be handed with this event. `trial` stores it, finds it and erases it
+    again: so doctor sees whether events arrive.
     """
 
     host: str
@@ -22,6 +23,7 @@ class HookRequest:
     project: str | None = None
     process: int | None = None
     inject: bool = False
+    trial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ from scrubjay_shared.errors import ScrubjayError
 LIMIT_S = 5.0
 """How long the hook may take: a tenth of a second, when nothing else is going on."""
 
-SYNTHETIC = "Notification"
-"""An event that every host's table knows and nothing is stored of."""
+SYNTHETIC = "UserPromptSubmit"
+"""An event that every host's table knows; sent on trial, it is stored, found, and erased again."""
 
 ERROR_NAME = "hook_error"
 """The file of the data folder in which `scrubjay-hook` says when and where it last failed."""
@@ -86,9 +87,14 @@ def _complete(host: Host, machine: Machine, last: int | None, *, running: bool) 
 
 
 def _arrives(host: Host, machine: Machine) -> bool:
-    """Run the registered program with an event of which nothing is stored; say whether the daemon understood it."""
+    """Run the registered program with an event on trial; say whether the daemon stored it, found it and erased it."""
     program, *rest = machine.capture(host.name, SYNTHETIC)
-    event = {"hook_event_name": SYNTHETIC, "session_id": "scrubjay-doctor", "message": "scrubjay doctor"}
+    event = {
+        "hook_event_name": SYNTHETIC,
+        "session_id": "scrubjay-doctor",
+        "prompt_id": secrets.token_hex(8),  # or it would be the same event as a moment ago
+        "prompt": "scrubjay doctor sent this.",
+    }
     try:
         ended = subprocess.run(  # noqa: S603  # our own program
             [program, *rest[:-2], "--check", *rest[-2:]],
@@ -99,7 +105,7 @@ def _arrives(host: Host, machine: Machine) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return ended.returncode == 0 and b'"dropped":' in ended.stdout
+    return ended.returncode == 0 and b'"accepted":1' in ended.stdout
 
 
 def _errors(chosen: Settings) -> Iterator[Check]:

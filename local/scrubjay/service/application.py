@@ -154,6 +154,8 @@ class Application:
             events=self._events,
             handing=self._handing,
             context=self._context,
+            store=store,
+            forgetting=self._forgetting,
             project_names=self.project_names,
             folder=store.path.parent,
             now=now,

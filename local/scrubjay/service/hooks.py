@@ -19,16 +19,18 @@ from typing import Any
 import psutil
 
 from scrubjay import api, hosts, spool
-from scrubjay.api.caller import Caller, Principal
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
+from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
+from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import EventDraft
@@ -49,6 +51,9 @@ DRAINED = 200
 
 EMPTIED = ("compact", "clear")
 """Of a session's start, the sources by which the agent has forgotten what it was handed."""
+
+TRIED = "tried"
+"""Why nothing is left of an event that was sent on trial."""
 
 OURS = "scrubjay's own"
 """Why nothing is stored of an agent that scrubjay itself started."""
@@ -73,6 +78,8 @@ class Hooks:
         project_names: ProjectNames,
         handing: Handing,
         context: Context,
+        store: Store,
+        forgetting: Forgetting,
         folder: Path,
         now: Callable[[], Millis],
     ) -> None:
@@ -81,6 +88,8 @@ class Hooks:
         self._project_names = project_names
         self._handing = handing
         self._context = context
+        self._store = store
+        self._forgetting = forgetting
         self._now = now
         self._late: set[asyncio.Future[None]] = set()
         self.folder = folder
@@ -104,6 +113,8 @@ class Hooks:
 
         report = await off_loop(len(request.data), read)
         understood = await self.understood(report, size=len(request.data))
+        if request.trial:
+            return await self._tried(understood)
         stored = await self._stored(understood)
         if understood.captured.transcript is not None and not understood.clean:
             self._later(self._written(understood.captured, report))
@@ -153,6 +164,17 @@ class Hooks:
         anew = starts and report.payload.get("source") in EMPTIED
         block = await self._handing.deliver(caller, wish, anew=anew)
         return hosts.answer(captured.host, captured.kind, block)
+
+    async def _tried(self, understood: Understood) -> api.HookResponse:
+        """Store an event, find it and erase it again, and learn nothing. `accepted` says how much was found."""
+        if not understood.clean:
+            return api.HookResponse(dropped=understood.captured.dropped)
+        ids = [one for one in (await self._events.append(understood.clean, learn=False)).ids if one]
+        found = await self._store.read(lambda q: q.events.existing(ids))
+        for event_id in ids:
+            await self._forgetting.forget(PERSON, api.ForgetRequest(ref=event_id))
+        left = await self._store.read(lambda q: q.events.existing(ids))
+        return api.HookResponse(accepted=len(found - left), dropped=TRIED)
 
     async def _written(self, captured: Captured, report: Report) -> None:
         """Store the last words of an agent once its host has written them down, which it does after it told of them."""
