@@ -165,6 +165,21 @@ def test_a_host_that_never_closes_the_pipe_is_not_waited_for(running: Home) -> N
     assert len(running.events("open")) == 1
 
 
+def test_a_host_that_writes_late_and_in_pieces_loses_nothing(running: Home) -> None:
+    """On a busy machine the host needs a second between starting the hook and writing to it."""
+    payload = json.dumps(prompt("late", "The payload comes late.")).encode()
+    with subprocess.Popen(running.command("claude-code", "UserPromptSubmit"), stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for piece in (payload[:40], payload[40:]):
+            time.sleep(0.8)
+            process.stdin.write(piece)
+            process.stdin.flush()
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+    assert running.events("late") == ["The payload comes late."]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("claude-code",), ("inject",), ("no-such-host", "Stop"), ("claude-code", "NoSuchEvent"), ("--home",)],

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 OFF_VARIABLE = "SCRUBJAY_HOOK"
 """With the value `off` in the environment, hooks do nothing."""
 
-STDIN_SECONDS = 0.5
-"""How long the host may take to write a payload: it is ready when it starts us, but some never close the pipe."""
+STDIN_SECONDS = 4.0
+"""How long the host may take to write a payload: on a busy machine a second or two. It waits 5 seconds for us."""
+
+STILL_SECONDS = 0.5
+"""After which a payload that looks whole is whole, though its pipe stays open: some hosts never close it."""
 
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 """The most that is read: as much as the daemon takes in one request."""
@@ -120,6 +123,7 @@ def _read() -> bytes:
     import _thread  # noqa: PLC0415  # `threading` takes longer than the whole of the rest
 
     parts: list[bytes] = []
+    before = 0
     done = _thread.allocate_lock()
     done.acquire()
 
@@ -135,7 +139,11 @@ def _read() -> bytes:
             done.release()
 
     _thread.start_new_thread(read, ())
-    done.acquire(timeout=STDIN_SECONDS)
+    until = time.monotonic() + STDIN_SECONDS
+    while not done.acquire(timeout=STILL_SECONDS) and time.monotonic() < until:
+        if parts and parts[-1].rstrip().endswith(b"}") and len(parts) == before:
+            break
+        before = len(parts)
     return b"".join(parts)
 
 
