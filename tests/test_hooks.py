@@ -177,7 +177,7 @@ def test_a_host_that_writes_late_and_in_pieces_loses_nothing(running: Home) -> N
         process.stdin.close()
         assert process.wait(30) == 0
 
-    assert running.events("late") == ["The payload comes late."]
+    assert [event.text for event in running.events("late")] == ["The payload comes late."]
 
 
 @pytest.mark.parametrize(
