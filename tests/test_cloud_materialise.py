@@ -232,6 +232,7 @@ async def test_a_push_does_not_wait_for_ten_thousand_ops_to_be_read_and_a_questi
     service.materialising._fold = counted
     await device.sync()
     pushed = (await world.rows("select n from lane where scope = ?", scope))[0][0]
+    await service.materialising.idle()
     answer = (await ask(device, scope, "note 1999")).answer
 
     assert max(folded) > DEFAULT.search.small_bytes  # in the process, not in this one
