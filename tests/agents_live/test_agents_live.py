@@ -79,7 +79,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             before=before,
             set_up=set_up,
             seconds=seconds,
-            events=here.events(),
+            events=here.settled(stub_model.ANSWER),
             asked=[asked for asked in here.asked() if asked.get("tools")],
             targets=[str(Path(file["path"]).relative_to(here.home.root)) for file in done["hosts"][0]["files"]],
         )

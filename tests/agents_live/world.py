@@ -16,7 +16,8 @@ from agents_live import stub_model
 from agents_live.agents import Agent, Home, environment
 
 SCRUBJAY = Path(sysconfig.get_path("scripts")) / "scrubjay"
-RUN_S = 120
+RUN_S = 300
+SETTLED_S = 30
 
 
 class World:
@@ -57,6 +58,16 @@ class World:
         self.outputs.append(ended.stdout + ended.stderr)
         assert ended.returncode == 0, (ended.stdout + ended.stderr)[-2000:]
         return time.monotonic() - start
+
+    def settled(self, last_words: str) -> list[dict[str, Any]]:
+        """Return every event once the last words of a turn are among them: Copilot writes them after it told of its end.
+
+        The spool is read every few seconds; after half a minute whatever is there is returned.
+        """
+        until = time.monotonic() + SETTLED_S
+        while not any(event["text"] == last_words for event in self.events()) and time.monotonic() < until:
+            time.sleep(1)
+        return self.events()
 
     def warm(self) -> None:
         """Let the daemon load what answers MCP, as it has on every day but the first: Codex does not wait for servers."""

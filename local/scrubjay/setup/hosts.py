@@ -289,7 +289,15 @@ HOSTS: dict[str, Host] = {
             folder=lambda machine: machine.folder("COPILOT_HOME", ".copilot"),
             targets=copilot,
         ),
-        Host(name="opencode", title="OpenCode", captures=True, folder=_opencode_folder, targets=opencode),
+        Host(
+            name="opencode",
+            title="OpenCode",
+            captures=True,
+            folder=_opencode_folder,
+            targets=opencode,
+            then="npm install --prefix ~/.config/opencode @opencode-ai/plugin, once while there is a network: with any"
+            " plugin OpenCode looks for that package when it starts, and waits more than a minute without one",
+        ),
         Host(
             name="cursor",
             title="Cursor",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PAGES = {
     "guide": "how scrubjay works, what it promises, and its settings",
+    "agents": "what setup changes for each agent, what is taken in and given back",
     "cli": "every command, its options and its records",
     "mcp": "the memory as tools of an agent, and how to connect one",
     "sync": "the same memory on other machines, and what a server can see",
