@@ -39,9 +39,10 @@ const textOf = (printed) => {
   }
 }
 
-const hooksIn = (directory) => {
+const hooksIn = (directory, client) => {
   const contexts = new Map() // by session: what its next request is to be given
   const parents = new Map() // sessions that another one started: their prompts are not a person's
+  const started = new Set()
   let last = "" // session
   let queue = Promise.resolve() // events arrive in the order in which they happened
   const whole = (session, payload) => {
@@ -59,15 +60,28 @@ const hooksIn = (directory) => {
       if (text) contexts.set(session, [...(contexts.get(session) ?? []), text])
     }))
   }
+  const start = async (session, payload) => {
+    if (!session || started.has(session)) return
+    started.add(session)
+    if (payload?.info?.parentID) parents.set(session, payload.info.parentID)
+    else await inject("session.created", session, payload)
+  }
+  const about = async (session) => {
+    try {
+      const limit = new Promise((resolve) => setTimeout(resolve, 1000))
+      return (await Promise.race([client?.session?.get({ path: { id: session } }), limit]))?.data
+    } catch {}
+  }
   return {
     event: async ({ event }) => {
-      const info = event.properties?.info
-      const session = event.properties?.sessionID ?? info?.id
-      if (event.type === "session.created" && info?.parentID) parents.set(session, info.parentID)
-      else if (event.type === "session.created") await inject(event.type, session, event.properties)
+      const session = event.properties?.sessionID ?? event.properties?.info?.id
+      if (event.type === "session.created") await start(session, event.properties)
       else if (/^session\.(compacted|deleted)$/.test(event.type)) await capture(event.type, session, event.properties)
     },
     "chat.message": async (input, output) => {
+      // The event that a session began may come after its first prompt.
+      const session = input.sessionID
+      if (!started.has(session)) await start(session, { sessionID: session, info: (await about(session)) ?? { id: session } })
       await inject("chat.message", input.sessionID, { input, output })
     },
     "tool.execute.after": async (input, output) => {
@@ -89,10 +103,10 @@ const hooksIn = (directory) => {
 
 let used = "" // which of the two interfaces this process speaks
 
-const server = async ({ directory }) => {
+const server = async ({ directory, client }) => {
   if (used === "setup") return {}
   used = "server"
-  return hooksIn(directory)
+  return hooksIn(directory, client)
 }
 
 const setup = async (ctx) => {

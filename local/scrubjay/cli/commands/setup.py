@@ -34,7 +34,10 @@ def configure(parser: Parser) -> None:
         nargs="?",
         type=text,
         metavar="HOST",
-        help=f"{', '.join(HOSTS)}; {AGENTS_MD} prints lines for a project's AGENTS.md (without it: how each is)",
+        help=(
+            f"{', '.join(HOSTS)}; {AGENTS_MD} prints lines for the file that agents read in a project"
+            " (without HOST: how each is)"
+        ),
     )
     parser.add_argument("--all", action="store_true", help="every host that is installed")
     parser.add_argument("--remove", action="store_true", help="take out what setup put in; files get their bytes back")
