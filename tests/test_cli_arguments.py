@@ -26,6 +26,8 @@ from scrubjay_shared import errors, records
         ("MODES", api.Mode),
         ("BUCKETS", api.Bucket),
         ("LEVELS", (*periods.PERIODS, periods.Level.SEGMENT)),
+        ("INTENTS", api.Intent),
+        ("TELEPORTS", api.TeleportMode),
     ],
 )
 def test_the_words_of_the_line_are_the_words_of_the_records(name: str, members: Any) -> None:

@@ -112,6 +112,8 @@ PERSON_ONLY = "the person's alone"
 READS: dict[str, Survey | ById | str] = {
     "list": Survey(lambda: api.ListRequest(limit=200)),
     "recall": Survey(lambda: api.RecallRequest(query="zebra stripes", limit=50, max_tokens=20_000, neighbours=3)),
+    "route": Survey(lambda: api.RouteRequest(query="zebra stripes", limit=20, max_tokens=20_000)),
+    "teleport": Survey(lambda: api.TeleportRequest(query="zebra stripes", limit=50)),
     "events": Survey(api.EventsRequest),
     "sessions": Survey(lambda: NOTHING),
     "context": Survey(api.ContextRequest),
@@ -124,7 +126,7 @@ READS: dict[str, Survey | ById | str] = {
     "timeline": Survey(lambda: api.TimelineRequest(level="segment")),
     "grip": ById(lambda world, whose: api.GripRequest(id=f"grip:{world.events[whose]}:0-4")),
     "replay": ById(lambda _, whose: api.ReplayRequest(session_id=f"{whose}-session")),
-    **dict.fromkeys(("stats", "status", "models", "jobs", "job_runs", "settle"), TELLS_NOTHING),
+    **dict.fromkeys(("stats", "status", "models", "jobs", "job_runs", "settle", "layers"), TELLS_NOTHING),
     **dict.fromkeys(
         ("ingest", "add", "update", "supersede", "forget", "rename", "alias", "compact"),
         WRITES,

@@ -30,6 +30,7 @@ from scrubjay_bench import (
     quality,
     report,
     retrieval_cli,
+    routes_cli,
     scale,
     starting,
 )
@@ -122,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(act=_gate)
     retrieval_cli.add(commands)
     devmem_cli.add(commands)
+    routes_cli.add(commands)
     fit_selector.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")

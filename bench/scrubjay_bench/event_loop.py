@@ -188,6 +188,10 @@ class Asking:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
                      "/v1/conflicts", "/v1/context"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
+        yield "route", partial(self.client.call, "POST", "/v1/route", {"query": QUESTION})
+        yield "route, nothing named", partial(self.client.call, "POST", "/v1/route", {"query": "what is new?"})
+        yield "teleport", partial(self.client.call, "POST", "/v1/teleport", {"query": QUESTION, "limit": 100})
+        yield "layers", partial(self.client.call, "GET", "/v1/route/layers")
         yield "compact", partial(self.client.call, "POST", "/v1/sessions/page/compact", {})
         yield "replay", partial(self.client.call, "GET", "/v1/sessions/page/replay", query={"limit": 500})
         yield "agents", partial(self.client.call, "GET", "/v1/agents")

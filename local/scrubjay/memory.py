@@ -452,6 +452,48 @@ class Memory:
         answer: api.GripResponse = self.call("grip", request)
         return answer
 
+    def route(
+        self,
+        query: str,
+        *,
+        intent: api.Intent | str | None = None,
+        limit: int = 3,
+        max_tokens: int | None = None,
+        timeout_s: float | None = None,
+        agent: str | None = None,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
+    ) -> api.RouteResponse:
+        """Return where a question's answer stands, by what it is after, and how that was found. See `RouteRequest`."""
+        request = api.RouteRequest(
+            query=query,
+            intent=None if intent is None else _member(api.Intent, intent),
+            limit=limit,
+            max_tokens=max_tokens,
+            timeout_ms=None if timeout_s is None else round(timeout_s * 1000),
+            agent=agent,
+            since=_millis(since),
+            until=_millis(until),
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.RouteResponse = self.call("route", request)
+        return answer
+
+    def teleport(
+        self, query: str, *, mode: api.TeleportMode | str = api.TeleportMode.HYBRID, limit: int = 10
+    ) -> api.TeleportResponse:
+        """Return pointers into the table of contents that some words or their meaning lead to."""
+        request = api.TeleportRequest(
+            query=query,
+            mode=_member(api.TeleportMode, mode),
+            limit=limit,
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.TeleportResponse = self.call("teleport", request)
+        return answer
+
     def compact(self, session_id: str, *, upto: str | None = None) -> api.CompactResponse:
         """Put a session up to an event, or all of it, into an archive, and mark the place. Nothing is lost."""
         answer: api.CompactResponse = self.call("compact", api.CompactRequest(session_id=session_id, upto=upto))

@@ -240,6 +240,42 @@ class CompactionPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingPolicy:
+    """How a question is routed: how far each layer looks, what its finds weigh, and when enough was found.
+
+    Weights and constants are round; where one was tried against others, it was on questions of LoCoMo that stand in no
+    benchmark of ours.
+    """
+
+    looked: int = 40  # events that a layer proposes: those of a dozen talks
+    rank_constant: float = 6.0  # added to a rank before it divides: the first counts twice as much as the seventh
+    memories_weight: float = 1.5  # of what recall puts first, with the reranking model where there is one
+    hybrid_weight: float = 1.5
+    keyword_weight: float = 0.5  # words and meaning by themselves only tip the balance
+    vector_weight: float = 0.5
+    further_turn: float = 0.6  # of a talk, each further turn that was found counts so much of the one before
+    outside: float = 0.5  # a talk right after the time that is named: what happened is told the day after
+    outside_days: float = 14.0  # by then it counts least
+    far_outside: float = 0.1  # what any talk counts: the time may have been misread
+    hits: int = 5  # of an answer, where fewer pointers are asked for: a hit is a sentence, a pointer a talk
+    enough: int = 3  # pointers from which on no further layer is asked
+    grips: int = 2  # passages that a pointer names: an id costs a model twenty tokens
+    passage_chars: int = 240  # of such a passage: two sentences
+    scanned: int = 2_000  # newest events that the last resort reads
+    max_tokens: int = 1_000  # of the hits of an answer, unless asked for more: the pointers lead to the rest
+
+    def weight(self, layer: str) -> float:
+        """Return what a layer's finds weigh."""
+        weights = {
+            "memories": self.memories_weight,
+            "hybrid": self.hybrid_weight,
+            "keyword": self.keyword_weight,
+            "vector": self.vector_weight,
+        }
+        return weights.get(layer, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedactPolicy:
     """When a run of characters is a secret. Bits are Shannon's, per character, over the run's own frequencies.
 
@@ -402,6 +438,7 @@ class MemoryPolicy:
     distill: DistillPolicy = DistillPolicy()
     supersession: SupersessionPolicy = SupersessionPolicy()
     compaction: CompactionPolicy = CompactionPolicy()
+    routing: RoutingPolicy = RoutingPolicy()
     redact: RedactPolicy = RedactPolicy()
     limits: LimitPolicy = LimitPolicy()
     toc: TocPolicy = TocPolicy()

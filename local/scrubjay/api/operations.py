@@ -211,6 +211,24 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Memories and events that answer a question, best first.",
         ),
         Operation(
+            name="route",
+            request=api.RouteRequest,
+            response=api.RouteResponse,
+            summary="Where a question's answer stands in the table of contents, and how that was found.",
+        ),
+        Operation(
+            name="teleport",
+            request=api.TeleportRequest,
+            response=api.TeleportResponse,
+            summary="Pointers into the table of contents, by words, by meaning or by both.",
+        ),
+        Operation(
+            name="layers",
+            request=api.Nothing,
+            response=api.LayersResponse,
+            summary="The layers that a question can be routed to, and how each is.",
+        ),
+        Operation(
             name="context",
             request=api.ContextRequest,
             response=api.ContextResponse,

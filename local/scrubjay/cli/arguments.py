@@ -23,6 +23,8 @@ SCOPES = ("session", "project", "user")
 MODES = ("hybrid", "keyword", "weighted")
 LEVELS = ("year", "month", "week", "day", "segment")
 CANDIDATES = ("memory", "event")
+INTENTS = ("explore", "answer", "locate", "time_boxed")
+TELEPORTS = ("keyword", "vector", "hybrid")
 BUCKETS = ("day", "week")
 FORMATS = (
     "claude-code",

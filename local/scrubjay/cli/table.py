@@ -41,6 +41,18 @@ COMMANDS: dict[str, Command] = {
             "LearnResponse",
             'scrubjay learn "From now on we use uv, not poetry" --explain --dry-run',
         ),
+        Command(
+            "route",
+            "find where the answer to a question stands, and say how",
+            "RouteResponse",
+            'scrubjay route "what did we decide last Tuesday?"',
+        ),
+        Command(
+            "teleport",
+            "jump to places in the table of contents, by words or meaning",
+            "TeleportResponse",
+            'scrubjay teleport "token refresh" --mode keyword',
+        ),
         Command("get", "show one memory", "Entry", "scrubjay get database"),
         Command("list", "page through memories, newest first", "ListResponse", "scrubjay list --type goal"),
         Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),

@@ -56,6 +56,7 @@ from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
+from scrubjay.service.route import Router
 from scrubjay.service.status import Status
 from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
@@ -173,6 +174,16 @@ class Application:
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
         toc = Toc(store, policy, references=self._references)
+        router = Router(
+            store,
+            lambda: self.policy,
+            maintainer=self._maintainer,
+            models=self._models,
+            references=self._references,
+            recall=recall,
+            toc=toc,
+            now=now,
+        )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
         imports = Imports(
@@ -214,6 +225,9 @@ class Application:
                 "replay": self._compaction.replay,
                 "agents": agents.agents,
                 "agent_activity": agents.activity,
+                "route": router.route,
+                "teleport": router.teleport,
+                "layers": router.layers,
                 "toc": toc.toc,
                 "timeline": toc.timeline,
                 "grip": toc.grip,

@@ -56,7 +56,7 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
         query=Query(
             text=text,
             tokens=tuple(query_tokens(text)),
-            dates=tuple((found.start, found.end) for found in find_dates(text, today, _local_offset(today))),
+            dates=tuple((found.start, found.end) for found in find_dates(text, today, local_offset(today))),
         ),
         name=name if len(name) <= policy.limits.max_name_chars else "",
         mentions=mentions(name),
@@ -130,6 +130,6 @@ def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str
     return intake.valid(request.query)
 
 
-def _local_offset(now: Millis) -> int:
+def local_offset(now: Millis) -> int:
     """Return this machine's minutes east of UTC: "yesterday" in a question is the person's."""
     return time.localtime(now / 1000).tm_gmtoff // 60

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
         history,
         hits,
         layout,
+        learning,
         memories,
+        route,
         setup,
         state,
         toc,
@@ -23,7 +25,22 @@ if TYPE_CHECKING:
 else:
     from scrubjay.cli.lazy import LazyModule
 
-    agents, compaction, conflicts, events, history, hits, layout, memories, setup, state, toc, transfer = (
+    (
+        agents,
+        compaction,
+        conflicts,
+        events,
+        history,
+        hits,
+        layout,
+        learning,
+        memories,
+        route,
+        setup,
+        state,
+        toc,
+        transfer,
+    ) = (
         LazyModule(f"{__name__}.{area}")
         for area in (
             "agents",
@@ -33,7 +50,9 @@ else:
             "history",
             "hits",
             "layout",
+            "learning",
             "memories",
+            "route",
             "setup",
             "state",
             "toc",
@@ -51,7 +70,9 @@ __all__ = [
     "history",
     "hits",
     "layout",
+    "learning",
     "memories",
+    "route",
     "setup",
     "state",
     "toc",

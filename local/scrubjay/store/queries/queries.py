@@ -18,6 +18,7 @@ from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
+from scrubjay.store.queries.routes import RouteQueries
 from scrubjay.store.queries.stats import StatsQueries
 from scrubjay.store.queries.toc import TocQueries
 from scrubjay.store.sqlite import fetching
@@ -41,6 +42,7 @@ class Queries:
         self.conflicts = ConflictQueries(fetch, self.ops)
         self.documents = DocumentQueries(fetch, self.grips)
         self.embed_queue = EmbedQueueQueries(fetch)
+        self.routes = RouteQueries(fetch)
         self.stats = StatsQueries(fetch)
         self.digests = DigestQueries(fetch)
         self.replication = ReplicationQueries(fetch)

@@ -80,6 +80,18 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "TocRequest": page | {"id": {"pattern": TOC_NODE}},
         "TimelineRequest": page | period | {"level": {"enum": ["year", "month", "week", "day", "segment", None]}},
         "GripRequest": {"before": around, "after": around},
+        "RouteRequest": period
+        | {
+            "query": {"maxLength": limits.max_query_chars},
+            "limit": {"minimum": 1, "maximum": work.recalled_hits},
+            "max_tokens": {"minimum": 1},
+            "timeout_ms": {"minimum": 1},
+        },
+        "TeleportRequest": period
+        | {
+            "query": {"maxLength": limits.max_query_chars},
+            "limit": {"minimum": 1, "maximum": work.recalled_hits},
+        },
         "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},
