@@ -72,7 +72,8 @@ class Vault:
         self.secrets = self.sealed = None
 
 
-Handler = Callable[[httpx2.Request, Callable[[], Awaitable[httpx2.Response]]], Awaitable[httpx2.Response]]
+Answer = Callable[[], Awaitable[httpx2.Response]]
+Handler = Callable[[httpx2.Request, Answer], Awaitable[httpx2.Response]]
 
 
 class Network(httpx2.AsyncBaseTransport):

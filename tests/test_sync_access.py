@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import httpx2
 import msgspec
 import pytest
 
@@ -28,6 +29,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.wire import RECOVERY_TARGET, Wrap
 from scrubjay_sync.account import account_devices, pairing, recovery, rotation
+from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
@@ -35,7 +37,7 @@ from scrubjay_sync.keys.keypairs import DeviceKeys, signer
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
 from scrubjay_sync.words import COUNT, PROOF_COUNT, wordlist
-from sync_devices import AUTH_KEY, KDF, Device, World, answered, world_at
+from sync_devices import AUTH_KEY, KDF, Answer, Device, World, answered, world_at
 
 pytestmark = pytest.mark.anyio
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -249,6 +251,58 @@ async def test_every_change_of_who_is_in_is_told_on_every_device_with_its_author
     await one.engine.acknowledge()
     await one.sync()
     assert await one.changes() == []
+
+
+async def test_a_revoke_gives_no_key_to_a_device_that_was_added_meanwhile(world: World) -> None:
+    owner, stolen = await world.device(), await world.device()
+    device, _, draft = device_draft(world.random)
+    raced: list[str] = []
+
+    async def just_before(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.method == "POST" and request.url.path == "/v1/log" and not raced:
+            raced.append("added")
+            await stolen_append(draft)
+        return await answer()
+
+    async def stolen_append(change: Draft) -> None:
+        await thief.send(thief.entry(*change.entries[0]))
+
+    thief = await Thief.at(stolen.machine, stolen.member)
+    joining = await world.log_in(await world.machine(), "thief")
+    thief.machine = joining.machine
+    send = thief.send
+    thief.send = lambda *entries: send(*entries, pending=joining.pending.token)  # type: ignore[method-assign, misc]
+    owner.network.fault = just_before
+
+    with pytest.raises(
+        ConflictError, match=f"{device.hex()[:8]} was added meanwhile, by {stolen.member.device.hex()[:8]}"
+    ):
+        await revoked(world, owner, stolen)
+    assert raced
+    assert [one.id for one in account_devices.let_in_by(owner.member.state, stolen.member.device)] == [device]
+    assert owner.member.state.version == 1
+    await account_devices.revoke(
+        owner.member,
+        owner.machine.cloud,
+        stolen.member.device,
+        ends={},
+        entropy=world.random.randbytes,
+        also={device: {}},
+    )
+    assert [one.id for one in owner.member.state.active()] == [owner.member.device]
+    assert owner.member.state.version == 2
+    assert not (await owner.machine.cloud.log.wraps(device)).wraps
+
+
+async def test_who_was_let_in_by_a_device_is_known_through_others(world: World) -> None:
+    one, two, three = await world.device(), await world.device(), await world.device()
+    device, _, draft = device_draft(world.random)
+    await three.member.append(three.machine.cloud, lambda *_: draft)
+    await one.sync()
+
+    assert [found.id for found in account_devices.let_in_by(one.member.state, three.member.device)] == [device]
+    first = {found.id for found in account_devices.let_in_by(one.member.state, one.member.device)}
+    assert first == {two.member.device, three.member.device, device}
 
 
 async def test_a_change_is_kept_and_told_in_one_transaction_or_not_at_all(world: World) -> None:

@@ -17,9 +17,9 @@ from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, account_scopes, leaving, pairing, rotation
+from scrubjay_sync.api.devices import RevokeRequest
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.login import JoinRequest, LogInRequest
-from scrubjay_sync.api.references import RefRequest
 from scrubjay_sync.api.rounds import SyncRequest
 from scrubjay_sync.engine import outbox
 from scrubjay_sync.operations import devices, login, rounds
@@ -409,7 +409,7 @@ async def test_what_a_device_pushed_until_it_was_shut_out_is_on_the_machine_that
     proof = await pairing.approve(one.member, one.machine.cloud, asked, shown)
     await login.join(mine, JoinRequest(proof=proof))
 
-    await devices.revoke(mine, RefRequest(ref="device1"))
+    await devices.revoke(mine, RevokeRequest(ref="device1"))
     await one.sync()
     await rounds.sync(mine, SyncRequest())
 

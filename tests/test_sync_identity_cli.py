@@ -29,6 +29,7 @@ import scrubjay.cli
 import scrubjay_cloud
 import scrubjay_shared
 import scrubjay_sync
+from scrubjay.cli import notices
 from scrubjay_cloud import admin, database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
@@ -630,6 +631,32 @@ def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
     assert "bundle" in laptop.run(*guarded[0], "--password-stdin", stdin=f"{PASSWORD}\n")
     told = [one["message"] for one in laptop.run("sync", "status")["faults"]]
     assert any("a limited device was added" in one for one in told)  # on the very machine that did it
+
+
+def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_tells_of_changes(
+    server: str, home: Callable[[str], Home]
+) -> None:
+    laptop, desk = home("laptop"), home("desk")
+    code = signed_up(laptop, server, "quinn")
+    joins(desk, server, "quinn", code)
+    desk.run("devices", "create", "spy", "--scope", "home", "--password-stdin", stdin=f"{PASSWORD}\n")
+    laptop.run("sync")
+    shown = {one["name"]: one for one in laptop.run("devices", "list")["devices"]}
+    assert shown["spy"]["added_by"] == shown["desk"]["id"]
+    (own,) = [one for one in shown.values() if one["this"]]
+    assert (shown["desk"]["added_by"], own["added_by"]) == ("", own["id"])
+
+    refused = laptop.run("devices", "revoke", "desk", "--confirm", "desk", fails=True)
+    assert (refused["code"], "desk has let in spy" in refused["message"]) == ("conflict", True)
+    assert "--also" in refused["hint"]
+    told = notices.waiting(laptop.path / "memory.db") or notices.waiting(next(laptop.path.rglob("memory.db")))
+    assert len(told) == 2
+    assert any("a limited device was added" in message for message, _ in told)
+    answer = laptop.run("devices", "revoke", "desk", "--confirm", "desk", "--also", "spy")
+    assert {one["name"] for one in answer["devices"] if one["revoked"]} == {"desk", "spy"}
+    laptop.run("sync", "acknowledge")
+    assert notices.waiting(next(laptop.path.rglob("memory.db"))) == []
+    assert notices.waiting(laptop.path / "none.db") == []
 
 
 @pytest.mark.slow

@@ -66,6 +66,10 @@ def _command(line: Namespace) -> int:
     else:
         from scrubjay.cli.extensions import run  # noqa: PLC0415  # as above
     code = run(line)
+    if sys.stderr.isatty():
+        from scrubjay.cli import notices  # noqa: PLC0415  # for people only
+
+        notices.tell(line)
     return code if isinstance(code, int) else 0
 
 

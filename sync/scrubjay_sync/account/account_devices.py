@@ -26,28 +26,61 @@ async def ends_of(store: Store, device: bytes) -> dict[bytes, tuple[int, bytes]]
     return {scope: (lane.n, lane.tip) for (scope, owner), lane in lanes.items() if owner == device and lane.n}
 
 
+def let_in_by(state: AccountState, device: bytes) -> tuple[Device, ...]:
+    """Return the devices in force that a device has let in, and those that these have: in the order they were added."""
+    found = {device}
+    for one in sorted(state.devices.values(), key=lambda one: one.added):
+        if one.added_by in found:
+            found.add(one.id)
+    return tuple(one for one in state.active() if one.id in found - {device})
+
+
 async def revoke(
-    member: Member, cloud: Cloud, device: bytes, *, ends: Mapping[bytes, tuple[int, bytes]], entropy: Entropy
+    member: Member,
+    cloud: Cloud,
+    device: bytes,
+    *,
+    ends: Mapping[bytes, tuple[int, bytes]],
+    entropy: Entropy,
+    also: Mapping[bytes, Mapping[bytes, tuple[int, bytes]]] | None = None,
 ) -> None:
     """Shut a device out: its tokens at once, and every key that it knew is replaced for what is written from now on.
 
     What it wrote counts up to `ends`; what it has read stays read. Its lanes are adopted by this device, which packs
-    them from now on. Raises NotFoundError, ConflictError for this device itself.
+    them from now on. `also`, devices by id with their own ends, go with it. The new keys are given to the devices that
+    are in force now: one that was added since the call began ends it. Raises NotFoundError, ConflictError for this
+    device itself and for one that was added meanwhile.
     """
-    if device == member.device:
+    gone = {device: ends, **(also or {})}
+    if member.device in gone:
         raise ConflictError("that is this device", hint="scrubjay logout takes this device out of the account")
+    known = {one.id for one in member.state.active()}
 
     def draft(state: AccountState, ring: Keyring) -> Draft:
-        lost = known_device(state, device)
-        adopted = [(EntryType.LANE_ADOPT, {1: scope, 2: device, 3: member.device}) for scope in sorted(ends)]
-        revoked = (EntryType.DEVICE_REVOKE, account_log.revoke_body(device, ends))
-        root = RootKey.new(entropy, state.version + 1) if lost.full else None
+        for one in state.active():
+            if one.id not in known:
+                raise ConflictError(
+                    f"device {one.id.hex()[:8]} was added meanwhile, by {one.added_by.hex()[:8]}: nothing was done",
+                    hint="scrubjay devices list shows it; run the command again, and say what to do about it",
+                )
+        lost = [known_device(state, one) for one in gone]
+        revoked = [(EntryType.DEVICE_REVOKE, account_log.revoke_body(one, ends)) for one, ends in gone.items()]
+        adopted = [
+            (EntryType.LANE_ADOPT, {1: scope, 2: one, 3: member.device})
+            for one, ends in gone.items()
+            for scope in sorted(ends)
+        ]
+        full = any(one.full for one in lost)
+        root = RootKey.new(entropy, state.version + 1) if full else None
         rotated = [] if root is None else [(EntryType.ROTATE, {1: root.version, 2: root.ask})]
-        epochs, kept = new_epochs(state, ring, entropy, only=lost.scopes)
-        return Draft(entries=[revoked, *rotated, *epochs, *adopted], keyring=kept, root=root)
+        read = None if full else {scope for one in lost for scope in one.scopes or ()}
+        epochs, kept = new_epochs(state, ring, entropy, only=None if read is None else sorted(read))
+        return Draft(entries=[*revoked, *rotated, *epochs, *adopted], keyring=kept, root=root)
 
-    known_device(member.state, device)
-    await cloud.account.delete_device(device)
+    for one in gone:
+        known_device(member.state, one)
+    for one in gone:
+        await cloud.account.delete_device(one)
     await member.append(cloud, draft)
 
 

@@ -9,7 +9,10 @@ from scrubjay_sync.api.identity import Who
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLine:
-    """A device of the account. `seen` is when it was last active, by its own clock, as far as this device has read."""
+    """A device of the account. `seen` is when it was last active, by its own clock, as far as this device has read.
+
+    `added_by` is the id of the device that let it in, "" where that was the recovery code, its own for the first one.
+    """
 
     id: str
     name: str
@@ -19,6 +22,7 @@ class DeviceLine:
     read_only: bool
     scopes: tuple[str, ...]
     seen: int | None
+    added_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,15 @@ class ApproveResponse:
     who: Who
     device: str
     proof: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeRequest:
+    """The device to shut out. Of the devices that it has let in, `also` go with it and `keep` stay: each is named."""
+
+    ref: str
+    also: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from scrubjay_sync.api.devices import (
     DevicesResponse,
     NamesResponse,
     RenameRequest,
+    RevokeRequest,
 )
 from scrubjay_sync.api.identity import Nothing, WhoResponse
 from scrubjay_sync.api.login import (
@@ -93,7 +94,7 @@ OPERATIONS: dict[str, Operation] = {
     "devices": Operation(Nothing, DevicesResponse),
     "answer": Operation(AnswerRequest, AnswerResponse),
     "approve": Operation(ApproveRequest, ApproveResponse),
-    "revoke": Operation(RefRequest, DevicesResponse),
+    "revoke": Operation(RevokeRequest, DevicesResponse),
     "rename": Operation(RenameRequest, DevicesResponse),
     "device_create": Operation(DeviceCreateRequest, BundleResponse),
     "recovery_check": Operation(RecoveryCheckRequest, RecoveryResponse),

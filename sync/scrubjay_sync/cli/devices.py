@@ -19,11 +19,13 @@ from scrubjay_sync.api.devices import (
     ApproveRequest,
     ApproveResponse,
     DeviceCreateRequest,
+    DeviceLine,
     DevicesResponse,
     RenameRequest,
+    RevokeRequest,
 )
 from scrubjay_sync.api.identity import Nothing
-from scrubjay_sync.api.references import RefRequest, one_of
+from scrubjay_sync.api.references import one_of
 from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.presence import require_person
@@ -57,6 +59,22 @@ def configure(parser: Parser) -> None:
     add_password_stdin(approve)
     revoke = add("revoke", "shut a device out, and replace every key that it knew")
     revoke.add_argument("ref", type=text, metavar="DEVICE", help="name or id, or the beginning of the id")
+    revoke.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        type=text,
+        metavar="DEVICE",
+        help="shut out this one too, which it has let in; repeatable",
+    )
+    revoke.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        type=text,
+        metavar="DEVICE",
+        help="leave this one in, which it has let in; repeatable",
+    )
     revoke.add_argument(
         "--confirm", type=text, metavar="DEVICE", help="the same again, instead of typing it when asked"
     )
@@ -112,9 +130,30 @@ def _revoke(command: Command) -> DevicesResponse:
             raise ConflictError("that is this device", hint="scrubjay logout takes this device out of the account")
         name = f"{device.name} ({device.id[:8]})"
         command.prompts.must_mean(REVOKES.format(name=name), line.ref, line.confirm)
-        answer: DevicesResponse = transport.call("revoke", RefRequest(ref=device.id))
+        also, keep = _about_those_let_in(command, found, device)
+        answer: DevicesResponse = transport.call("revoke", RevokeRequest(ref=device.id, also=also, keep=keep))
     command.out.remark(f"{name} is shut out, and every key that it knew is replaced")
     return answer
+
+
+def _about_those_let_in(
+    command: Command, found: DevicesResponse, device: DeviceLine
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which of the devices that it has let in go too, and which stay. A person is asked about each."""
+    line, names = command.line, {one.id: one.name for one in found.devices if not one.revoked}
+    also = [one_of(ref, names, "device", "devices list") for ref in line.also]
+    keep = [one_of(ref, names, "device", "devices list") for ref in line.keep]
+    let_in = {device.id}
+    for one in found.devices:  # in the order they were added
+        if one.added_by not in let_in or one.revoked or one.this or one.id == device.id:
+            continue
+        let_in.add(one.id)
+        if one.id not in {*also, *keep} and command.prompts.person:
+            question = (
+                f"{names.get(one.added_by, one.added_by[:8])} has let in {one.name} ({one.id[:8]}). Shut it out too?"
+            )
+            (also if command.prompts.means_it(question) else keep).append(one.id)
+    return tuple(also), tuple(keep)
 
 
 def _show_devices(answer: DevicesResponse) -> RenderableType:

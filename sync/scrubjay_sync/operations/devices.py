@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scrubjay_shared.account import CODE_AUTHOR
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    ConflictError,
     InvalidError,
 )
 from scrubjay_shared.wire import Enrolment
@@ -22,9 +24,10 @@ from scrubjay_sync.api.devices import (
     DevicesResponse,
     NamesResponse,
     RenameRequest,
+    RevokeRequest,
 )
 from scrubjay_sync.api.identity import Nothing
-from scrubjay_sync.api.references import RefRequest, checked_name, not_one_asking
+from scrubjay_sync.api.references import checked_name, not_one_asking
 from scrubjay_sync.operations.client import Session, SyncClient
 from scrubjay_sync.operations.ids import device_id, scope_id
 
@@ -55,6 +58,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
                 read_only=one.read_only,
                 scopes=tuple(member.scopes.name(scope) for scope in one.scopes or ()),
                 seen=seen.get(one.id),
+                added_by="" if one.added_by == CODE_AUTHOR else one.added_by.hex(),
             )
             for one in sorted(member.state.devices.values(), key=lambda one: one.added)
         ),
@@ -107,21 +111,36 @@ async def _one_asking(session: Session, ref: str) -> Enrolment:
     return fitting[0]
 
 
-async def revoke(client: SyncClient, request: RefRequest) -> DevicesResponse:
-    """Shut a device out, and replace every key that it knew. What it wrote up to now counts."""
+async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
+    """Shut a device out, and replace every key that it knew. What it wrote up to now counts.
+
+    Raises ConflictError while nothing is said about a device that it has let in.
+    """
     session = await client.require_session()
-    await session.member.refresh(session.cloud)
-    device = device_id(session.member, request.ref)
-    if device != session.member.device:
-        # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
-        await session.cloud.account.delete_device(device)
-    await client.round()  # what it has pushed is then held and verified here
+    member = session.member
+    await member.refresh(session.cloud)
+    device = device_id(member, request.ref)
+    also = tuple(device_id(member, one) for one in request.also)
+    said = {*also, *(device_id(member, one) for one in request.keep), member.device}
+    for one in account_devices.let_in_by(member.state, device):
+        if one.id not in said:
+            raise ConflictError(
+                f"{member.device_name(device)} has let in {member.device_name(one.id)} ({one.id.hex()[:8]})",
+                hint=f"say what to do about it: --also {one.id.hex()[:8]} shuts it out too, --keep {one.id.hex()[:8]}"
+                " leaves it",
+            )
+    if member.device not in {device, *also}:
+        for one_id in (device, *also):
+            # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
+            await session.cloud.account.delete_device(one_id)
+    await client.round()  # what they have pushed is then held and verified here
     await account_devices.revoke(
-        session.member,
+        member,
         session.cloud,
         device,
         ends=await account_devices.ends_of(client.store, device),
         entropy=client.entropy,
+        also={one_id: await account_devices.ends_of(client.store, one_id) for one_id in also},
     )
     return await list_devices(client, Nothing())
 
