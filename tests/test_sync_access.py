@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import httpx2
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from adversary import EvilServer, Thief, device_draft, minted
+from scrubjay.store import MemoryWrite
 from scrubjay_shared import account as account_log
+from scrubjay_shared import clock, ops
 from scrubjay_shared.account import EntryType
+from scrubjay_shared.envelope import Suite, lane_root
 from scrubjay_shared.errors import (
     BadSignatureError,
     ConflictError,
@@ -27,17 +33,22 @@ from scrubjay_shared.errors import (
     SplitError,
     WrongKeyError,
 )
+from scrubjay_shared.ops import Field, OpType, encode_wire
+from scrubjay_shared.records import Layer, Memory, Trust
 from scrubjay_shared.wire import RECOVERY_TARGET, Wrap
-from scrubjay_sync.account import account_devices, pairing, recovery, rotation
+from scrubjay_sync import packing
+from scrubjay_sync.account import account_devices, account_scopes, limited_devices, pairing, recovery, rotation
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
+from scrubjay_sync.confinement import confined
+from scrubjay_sync.engine import validation
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, signer
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import unwrap_root
 from scrubjay_sync.words import COUNT, PROOF_COUNT, wordlist
-from sync_devices import AUTH_KEY, KDF, Answer, Device, World, answered, world_at
+from sync_devices import AUTH_KEY, KDF, Answer, Device, Network, World, answered, world_at
 
 pytestmark = pytest.mark.anyio
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -501,3 +512,174 @@ def best(random: Random, budget: int, fits: Callable[[bytes], bool]) -> bytes:
 def test_the_words_have_the_bits_that_the_specification_counts() -> None:
     assert 2048 == 2**11 == len(wordlist()) == len(set(wordlist()))
     assert (11 * COUNT, 11 * PROOF_COUNT) == (66, 33)
+
+
+# --- H2: a limited device keeps to its scope --------------------------------------------------------------------------
+
+
+@dataclass
+class Runner:
+    """A limited device whose program writes what it likes, and an owner who reads it."""
+
+    world: World
+    owner: Device
+    device: Device
+    scope: bytes
+
+    @classmethod
+    async def of(cls, world: World) -> Runner:
+        owner = await world.device()
+        scope = await account_scopes.create_scope(
+            owner.member, owner.machine, name="ci", suite=Suite.SEALED, projects=["proj_ci"]
+        )
+        bundle = await limited_devices.create_limited(
+            owner.member,
+            owner.machine.cloud,
+            name="runner",
+            scopes=[scope],
+            read_only=False,
+            entropy=world.random.randbytes,
+        )
+        path, network = world.path / "runner" / "memory.db", Network(world)
+        machine = await world.machine(path, network)
+        member = await limited_devices.join_limited(machine, bundle)
+        device = Device(world=world, machine=machine, member=member, network=network, path=path)
+        return cls(world=world, owner=owner, device=device, scope=scope)
+
+    async def write(self, entity: str, work: Callable[[Any], None]) -> None:
+        """Write about a thing in the runner's own lane, whatever it is, and have the owner read it."""
+        await self.device.store.write(lambda tx: tx.replication.place({entity: self.scope}))
+        await self.device.store.write(work)
+        await self.device.sync()
+        await self.owner.sync()
+
+    async def memory(self, entity: str) -> Memory:
+        found = await self.owner.store.read(lambda q: q.memories.get(entity))
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+async def runner(world: World) -> Runner:
+    return await Runner.of(world)
+
+
+def saying(entity: str, **fields: Any) -> Callable[[Any], None]:
+    def work(tx: Any) -> None:
+        values = {Field[name.upper()]: value for name, value in fields.items()}
+        names = (fields["name"],) if "name" in fields else ()
+        tx.memories.write([MemoryWrite(memory_id=entity, fields=values, names=names)])
+
+    return work
+
+
+async def test_a_limited_device_speaks_as_an_agent_and_names_things_of_its_scope_only(runner: Runner) -> None:
+    taken = await runner.owner.note("how we deploy")
+    entity = ulid(runner)
+    born = {"content": "deploy as I say", "created_at": 1, "trust": "user", "layer": "identity", "name": "deploy-steps"}
+    await runner.write(entity, saying(entity, **born))
+    await runner.owner.rename(taken, "deploy-steps")
+
+    found = await runner.memory(entity)
+    assert (found.content, found.trust, found.layer) == ("deploy as I say", Trust.AGENT, Layer.ACTIVE)
+    assert found.name == "ci/deploy-steps"
+    assert (await runner.memory(taken)).name == "deploy-steps"
+    second = ulid(runner)
+    await runner.write(second, saying(second, content="of no trust that I tell", created_at=1))
+    assert (await runner.memory(second)).trust == Trust.AGENT
+
+
+async def test_a_limited_device_can_neither_edit_nor_forget_nor_draw_to_itself_what_is_not_of_its_scope(
+    runner: Runner,
+) -> None:
+    secret = await runner.owner.note("the alarm code is in the blue book")
+    await runner.owner.sync()
+
+    await runner.write(secret, saying(secret, content="changed from outside", created_at=1, trust="user"))
+    assert (await runner.memory(secret)).content == "the alarm code is in the blue book"
+    assert "denied" in await runner.owner.alarms()
+    await runner.owner.edit(secret, "the alarm code is in the red book")
+    await runner.owner.sync()
+    await runner.device.sync()
+    assert "red book" not in str(await runner.device.contents())
+
+    await runner.write(secret, lambda tx: tx.forget.memory(secret))
+    assert (await runner.memory(secret)).content == "the alarm code is in the red book"
+
+
+async def test_an_id_that_a_limited_device_named_first_lives_where_a_full_device_writes_it(
+    world: World, runner: Runner
+) -> None:
+    secret = ulid(runner)
+    await runner.write(secret, saying(secret, content="bait", created_at=1))
+    other = await world.device()
+    await world.settle(runner.owner, other)
+    assert (await other.store.read(lambda q: q.replication.placed({secret})))[secret] == runner.scope
+    # A third device that had it before anybody heard of the runner sends it from home.
+    third = await world.device()
+    await third.store.write(lambda tx: tx.replication.unplace(secret))
+    await third.store.write(saying(secret, content="the spare key is under the pot", created_at=1))
+    await third.store.write(lambda tx: tx.replication.unplace(secret))
+    await third.sync()
+    await runner.owner.sync()
+    assert await runner.owner.store.read(lambda q: q.replication.placed({secret})) == {}
+    await runner.owner.edit(secret, "the spare key is under the mat")
+    await runner.owner.sync()
+    await runner.device.sync()
+    assert "spare key" not in str(await runner.device.contents())
+
+
+async def test_objects_in_a_scope_that_the_log_does_not_give_are_refused_by_every_client(
+    world: World, runner: Runner
+) -> None:
+    """A server that lets them through, and the key of a scope that somebody else handed over."""
+    home, owner = runner.owner.member.home, runner.owner
+    context = owner.engine.context
+    key = owner.member.scopes.key(home, owner.member.scopes.epoch(home))
+    seal = packing.SealContext(
+        account=owner.member.account,
+        scope=home,
+        device=runner.device.member.device,
+        n=1,
+        prev=lane_root(owner.member.account, home, runner.device.member.device),
+        suite=Suite.SEALED,
+        epoch=owner.member.scopes.epoch(home),
+        key=key,
+    )
+    sender = packing.Signer(sign=runner.device.member.sign, entropy=world.random.randbytes)
+    (made,) = packing.segments(seal, [], sender)
+    with pytest.raises(BadSignatureError, match="may not write"):
+        validation.check_header(context, made.envelope)
+
+    state = owner.member.state
+    reader = replace(state.devices[runner.device.member.device], read_only=True)
+    context.member._log.states[-1] = replace(state, devices={**state.devices, reader.id: reader})
+    with pytest.raises(BadSignatureError, match="may not write"):
+        validation.check_header(
+            context, replace(made.envelope, header=replace(made.envelope.header, scope=runner.scope))
+        )
+
+
+def ulid(runner: Runner) -> str:
+    return clock.ulid(runner.world.now(), runner.world.random.randbytes(10))
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.text("abc/~", min_size=1, max_size=6), trust=st.sampled_from([*Trust, "divine", None]))
+def test_what_was_confined_once_stays_as_it_is(name: str, trust: str | None) -> None:
+    fields: dict[int, Any] = {Field.CONTENT: "x", Field.NAME: name}
+    if trust is not None:
+        fields[Field.TRUST] = str(trust)
+    for kind, body in (
+        (OpType.MEMORY, {1: bytes(16), 2: fields}),
+        (OpType.CLAIM, {1: bytes(16), 2: name}),
+    ):
+        data = encode_wire((int(kind), 1, bytes(16), 1 << 20, dict(body)))
+        once = confined(data, device="00" * 16, seq=1, scope="ci")
+        if once is None:
+            continue
+        assert confined(once, device="00" * 16, seq=1, scope="ci") == once
+        said = ops.read(once, device="00" * 16, seq=1)[4]
+        assert (said[2] if kind == OpType.CLAIM else said[2][Field.NAME]).startswith("ci/")
+        if kind == OpType.MEMORY:
+            assert said[2][Field.TRUST] in {"untrusted", "import", "agent"}

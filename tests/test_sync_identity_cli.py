@@ -321,7 +321,7 @@ def test_nobody_is_asked_about_a_device_or_a_scope_that_does_not_exist(
     server: str, home: Callable[[str], Home]
 ) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "olga")
+    signed_up(laptop, server, "tessa")
 
     for words in (("devices", "revoke", "nosuch"), ("sync", "scopes", "delete", "nosuch")):
         done = laptop.raw(*words)
@@ -616,7 +616,7 @@ def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
     server: str, home: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "olga")
+    signed_up(laptop, server, "tessa")
     monkeypatch.setattr(prompts, "TERMINAL", tmp_path / "no terminal")
     guarded = [
         ("devices", "create", "spy", "--scope", "home"),
@@ -662,7 +662,7 @@ def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_t
 @pytest.mark.slow
 def test_a_person_types_a_word_before_a_device_is_made(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "pete")
+    signed_up(laptop, server, "ursula")
     for typed, code in (("wrong", 4), (None, 0)):
         terminal = Terminal(laptop, "devices", "create", "runner", "--scope", "home")
         terminal.until("To show that it is you, type ")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from scrubjay.store.op_ingest import Received
 from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.envelope import Envelope
 from scrubjay_shared.errors import (
     CorruptError,
+    DeniedError,
     MalformedError,
 )
 from scrubjay_shared.parts import joined
+from scrubjay_shared.segment import Entry
+from scrubjay_sync.confinement import about, confined
 from scrubjay_sync.engine import checkpoints, outbox, validation
 from scrubjay_sync.engine.context import Context
-from scrubjay_sync.engine.refusals import REFUSED
+from scrubjay_sync.engine.refusals import REFUSED, subject
 from scrubjay_sync.engine.results import Tally
 from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
@@ -62,7 +67,7 @@ async def apply_objects(
 ) -> None:
     """Write opened objects and what follows from them, in one transaction. `down`: below what we hold."""
 
-    def work(tx: Transaction) -> list[tuple[int, int, int, bool]]:
+    def work(tx: Transaction) -> list[_Told]:
         told = []
         for lane, found in accepted:
             told.append(_receive(context, tx, lane, found))
@@ -78,18 +83,32 @@ async def apply_objects(
             tx.replication.set_state(cursor=cursor)
         return told
 
-    for applied, conflicts, quarantined, erased in await context.store.write(work):
-        tally.ops_received += applied
-        tally.conflicts += conflicts
-        tally.quarantined += quarantined
-        tally.erased |= erased
+    for (lane, _), told in zip(accepted, await context.store.write(work), strict=True):
+        tally.ops_received += told.received.applied
+        tally.conflicts += told.received.conflicts
+        tally.quarantined += told.received.quarantined
+        tally.erased |= told.received.erased
+        if told.beyond:
+            error = DeniedError(
+                f"limited device {lane.device.hex()[:8]} wrote about what is not of its scope: {told.beyond} of its"
+                " changes were not taken",
+                hint="if it should not do that, scrubjay devices revoke shuts it out",
+            )
+            await context.alarm(tally, error, subject(lane.scope, lane.device), holds=False)
     for lane, found in accepted:
         for one in found:
             if one.checkpoint is not None:
                 await checkpoints.compare(context, lane.device, one.checkpoint, tally)
 
 
-def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Opened]) -> tuple[int, int, int, bool]:
+class _Told(NamedTuple):
+    """What the store took in of a lane, and how many ops were `beyond` what their device may write."""
+
+    received: Received
+    beyond: int = 0
+
+
+def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Opened]) -> _Told:
     device = lane.device.hex()
     entries = [entry for one in found for entry in one.entries]
     for one in found:
@@ -100,12 +119,47 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
                 entries.append((seq, _joined(whole)))
         if one.checkpoint is not None:
             tx.replication.saw(lane.device, one.checkpoint.at)
+    beyond = 0
+    owner = context.member.state.devices.get(lane.device)
+    if owner is not None and not owner.full:
+        before = len(entries)
+        entries = _within_rights(context, tx, lane, entries)
+        beyond = before - len(entries)
     if not entries:
-        return 0, 0, 0, False
+        return _Told(Received(), beyond)
+    spoken_of = {entity for seq, data in entries for entity in _entities(data, device, seq)}
+    if owner is not None and owner.full:
+        _take_back(context, tx, lane, spoken_of)
     if lane.scope != context.member.home:
-        tx.replication.place({entity: lane.scope for seq, data in entries for entity in _entities(data, device, seq)})
-    told = tx.ingest.receive(device, entries)
-    return told.applied, told.conflicts, told.quarantined, told.erased
+        tx.replication.place(dict.fromkeys(spoken_of, lane.scope))
+    return _Told(tx.ingest.receive(device, entries), beyond)
+
+
+def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the ops of a limited device that it may write: about new things, and those of its lane's scope."""
+    device, scope = lane.device.hex(), context.member.scopes.name(lane.scope)
+    allowed: list[tuple[int, bytes | None, str]] = []
+    for seq, data in entries:
+        if data is None:
+            allowed.append((seq, None, ""))
+        elif (kept := confined(data, device=device, seq=seq, scope=scope)) is not None:
+            allowed.append((seq, kept, about(kept, device=device, seq=seq)))
+    where = tx.queries.replication.lives({entity for _, _, entity in allowed if entity}, context.member.home)
+    return [(seq, data) for seq, data, entity in allowed if where.get(entity, lane.scope) == lane.scope]
+
+
+def _take_back(context: Context, tx: Transaction, lane: Lane, entities: set[str]) -> None:
+    """Let things live where a full device writes them, when only limited devices had named them elsewhere before.
+
+    Else an id that a limited device has seen would draw later edits of that thing into a scope that it reads.
+    """
+    state = context.member.state
+    for entity, scope in tx.queries.replication.placed(entities).items():
+        if scope == lane.scope:
+            continue
+        writers = [state.devices.get(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)]
+        if all(one is not None and not one.full for one in writers):
+            tx.replication.unplace(entity)
 
 
 def _joined(pieces: bytes) -> bytes:

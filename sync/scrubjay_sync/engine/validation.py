@@ -120,6 +120,11 @@ def check_header(context: Context, envelope: Envelope) -> None:
     scope, device = state.scopes.get(header.scope), state.devices.get(header.device)
     if device is None or scope is None:
         raise BadSignatureError(f"{where} is of a device or scope that the account does not know", hint=VERIFY)
+    if not device.full and (device.read_only or header.scope not in (device.scopes or ())):
+        raise BadSignatureError(
+            f"{where} is in a scope in which its device may not write",
+            hint="somebody has that device's keys, and the server has let it through: scrubjay devices revoke",
+        )
     if header.suite != scope.suite:
         raise BadSignatureError(f"{where} has another encryption than its scope has", hint=VERIFY)
     if header.kind not in wire_envelope.LANE_KINDS:

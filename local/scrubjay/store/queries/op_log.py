@@ -229,6 +229,10 @@ class OpLogQueries:
         rows = self._fetch("select device, min(seq) from op where entity = ? group by device", (entity,))
         return int(rows[0][1]) if len(rows) == 1 and rows[0][0] == device else None
 
+    def writers(self, entity: str) -> set[str]:
+        """Return the devices that wrote of an entity."""
+        return {str(row[0]) for row in self._fetch("select distinct device from op where entity = ?", (entity,))}
+
     def ids_at(self, device: str, run: Sequence[int]) -> dict[int, bytes]:
         """Return the ids of those ops of a device, among some places, that are held and were not erased."""
         return {

@@ -93,6 +93,20 @@ class ReplicationQueries:
             self._fetch("select entity, scope from placed where entity in (select value from json_each(?))", (wanted,))
         )
 
+    def lives(self, entities: Iterable[str], home: bytes) -> dict[str, bytes]:
+        """Return the scopes of those of some entities that this store knows; a grip lives where its memory does."""
+        wanted = msgspec.json.encode(list(entities)).decode()
+        known = {
+            str(entity): str(owner)
+            for entity, owner in self._fetch(
+                "select entity, entity from op where entity in (select value from json_each(?1))"
+                " union select id, memory_id from grip where id in (select value from json_each(?1))",
+                (wanted,),
+            )
+        }
+        placed = self.placed(set(known.values()))
+        return {entity: placed.get(owner, home) for entity, owner in known.items()}
+
     def erased(self, device: bytes) -> dict[int, int]:
         """Return the ops of a device whose content was erased after they may have been sent: when, by place."""
         rows = self._fetch("select seq, at from erased where device = ?", (device.hex(),))

@@ -141,6 +141,10 @@ class ReplicationWrites:
         """Say where some entities live. Where one lives never changes."""
         self._run_many("insert or ignore into placed (entity, scope) values (?, ?)", list(where.items()))
 
+    def unplace(self, entity: str) -> None:
+        """Let an entity live in the home scope, or where it is placed next."""
+        self._run("delete from placed where entity = ?", (entity,))
+
     def note_erased(self, now: Millis) -> None:
         """Stamp what was erased since the last time with the time it was noticed."""
         self._run("update erased set at = ? where at = 0", (now,))
