@@ -5,13 +5,12 @@ Sync keeps such things as alarms in the store, and clears them when the person s
 
 from __future__ import annotations
 
-import sqlite3
 import sys
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from scrubjay.cli import invocation
 from scrubjay.cli.render import words
+from scrubjay.store import alarms
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,17 +31,5 @@ def tell(line: Namespace) -> None:
 
 
 def waiting(store: Path) -> list[tuple[str, str]]:
-    """Return (message, what to do) of what nobody has acknowledged. A store that cannot be read tells nothing here.
-
-    Whatever is wrong with the store is told by the commands that use it: this must not fail the one that just ended.
-    """
-    if not store.exists():
-        return []
-    try:
-        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
-            found = connection.execute(
-                "select message, hint from alarm where code = ? order by id limit ?", (CODE, MOST)
-            )
-            return [(str(message), str(hint)) for message, hint in found]
-    except sqlite3.Error:
-        return []
+    """Return (message, what to do) of what nobody has acknowledged; nothing of a store that cannot be read."""
+    return alarms.waiting(store, CODE, MOST)
