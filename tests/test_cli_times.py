@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from scrubjay.cli import times
+from scrubjay_shared.clock import Millis
 
 STOCKHOLM = timezone(timedelta(hours=1))
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=STOCKHOLM)
@@ -43,3 +44,9 @@ def test_until_a_day_holds_the_whole_of_it() -> None:
     until = times.until("2026-11-20", NOW)
 
     assert until == times.millis(datetime.fromisoformat("2026-11-21T00:00+01:00"))
+
+
+@pytest.mark.parametrize("at", [-(1 << 62), -(1 << 45), 0, 1 << 43, 1 << 60, (1 << 63) - 1])
+@pytest.mark.parametrize("zone", [None, -1439, 0, 1439])
+def test_a_time_that_no_calendar_holds_is_shown_all_the_same(at: int, zone: int | None) -> None:
+    assert times.moment(Millis(at), zone)

@@ -12,6 +12,8 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
 HINT = 'write 2026-11-21, 2026-11-21T14:30, today, yesterday, "7 days ago", "last week" or "May 2026"'
+FIRST, LAST = -62_135_510_400_000, 253_402_214_400_000
+"""The second day of the year 1 and the last one of 9999, in UTC milliseconds, for any zone."""
 MINUTES = {"minute": 1, "hour": 60}
 """Units that are counted back from this moment. Days and longer are days of the calendar: `dates` reads those."""
 
@@ -67,8 +69,11 @@ def millis(moment: datetime) -> Millis:
 
 
 def local(ts: Millis, utc_offset: int | None = None) -> datetime:
-    """Return the time on the clock of the place `utc_offset` minutes east of UTC; None is this machine's."""
-    moment = datetime.fromtimestamp(ts / 1000, UTC)
+    """Return the time on the clock of the place `utc_offset` minutes east of UTC; None is this machine's.
+
+    What no calendar holds shows as its first or last day: another device may have written any number.
+    """
+    moment = datetime.fromtimestamp(min(max(ts, FIRST), LAST) / 1000, UTC)
     return moment.astimezone(None if utc_offset is None else timezone(timedelta(minutes=utc_offset)))
 
 
