@@ -356,7 +356,8 @@ class TocPolicy:
     kept_keywords: int = 40  # for the next longer period to add up
     around: int = 50  # events to each side of a passage that may be asked for: a screen or two
     same_passage: float = 0.5  # share of stems in common (Jaccard) from which two passages say the same
-    step_events: int = 400  # of one session cut between two commits: about a tenth of a second in a thread
+    step_events: int = 400  # cut between two commits: about a tenth of a second in a thread
+    step_sessions: int = 50  # in which they may be: a question each, and most sessions have a dozen events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,26 +9,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import MemoryPolicy, TocPolicy
-from scrubjay.store import SessionPlace, Stale, Store, StoredPeriod, StoredSegment
+from scrubjay.store import Cut, SessionPlace, Store, StoredSegment, TocStep
 from scrubjay.store.queries import Queries
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What one step writes: segments in place of those that are `gone`, and the periods that change with them."""
-
-    stale: Stale
-    generation: str
-    gone: tuple[str, ...]
-    segments: tuple[StoredSegment, ...]
-    changed: tuple[StoredPeriod, ...]
-    go_on: str | None
 
 
 class TableOfContents:
@@ -59,8 +46,9 @@ class TableOfContents:
     async def run(self) -> int:
         """Cut the sessions again that changed. Returns in how many steps.
 
-        Each step reads and plans in a reader's thread, and is written in a short transaction. Where somebody added or
-        erased something of it meanwhile, nothing is written, and the step is done again.
+        A step takes some short sessions, or a part of a long one: it is read and planned in a reader's thread, and
+        written in a short transaction. Where somebody erased anything meanwhile, nothing is written, and the step is
+        done again.
         """
         steps = 0
         async with self._building:
@@ -68,44 +56,33 @@ class TableOfContents:
             if not self._checked:
                 await self._store.write(lambda tx: tx.toc.start_anew())
                 self._checked = True
-            while not self._stopping.is_set() and (waiting := await self._store.read(lambda q: q.toc.stale())):
-                for stale in waiting:
-                    steps += await self._cut(stale.session_id)
+            while not self._stopping.is_set():
+                step = await self._store.read(planned(self._policy.toc))
+                if step is None:
+                    break
+                steps += 1
+                await self._store.write(lambda tx, step=step: tx.toc.put(step))  # type: ignore[misc]
             if steps:
                 log.info("built the table of contents steps=%d ms=%d", steps, (time.perf_counter() - began) * 1000)
         return steps
 
-    async def _cut(self, session_id: str) -> int:
-        """Cut one session to its end. Returns in how many steps."""
-        steps = 0
-        while not self._stopping.is_set():
-            step = await self._store.read(planned(session_id, self._policy.toc))
-            if step is None:
-                break
-            steps += 1
-            await self._store.write(
-                lambda tx, step=step: tx.toc.put(  # type: ignore[misc]
-                    step.stale,
-                    step.generation,
-                    gone=step.gone,
-                    segments=step.segments,
-                    changed=step.changed,
-                    go_on=step.go_on,
-                )
-            )
-        return steps
 
+def planned(policy: TocPolicy) -> Callable[[Queries], TocStep | None]:
+    """Return what plans the next step over one snapshot, None when nothing is left: to run in a reader's thread.
 
-def planned(session_id: str, policy: TocPolicy) -> Callable[[Queries], Step | None]:
-    """Return what plans the next step of a session over one snapshot: it is to run in a reader's thread."""
+    Sessions come in the order of their time: neighbours share the days and months that change with them.
+    """
     from scrubjay.toc.extraction import outline  # noqa: PLC0415  # with the tables of `distill`, needed at work only
     from scrubjay.toc.segmentation import cut, settled  # noqa: PLC0415
 
-    def plan(q: Queries) -> Step | None:
+    def next_cut(q: Queries, session_id: str, left: int) -> tuple[Cut, list[StoredSegment], int] | None:
+        """Return how to cut a session, the segments that this takes away, and how many turns it has."""
         stale = q.toc.stale_session(session_id)
         if stale is None:
             return None
         uncut = q.toc.uncut(stale, policy, limit=policy.step_events)
+        if len(uncut.turns) > left:
+            return None  # of the next step
         pieces = cut(uncut.turns, policy)
         go_on: str | None = None
         if uncut.more:  # the last cuts may be moved by what follows: the next step begins at the last that stands
@@ -115,7 +92,7 @@ def planned(session_id: str, policy: TocPolicy) -> Callable[[Queries], Step | No
             last = max(n for n, start in enumerate(starts) if settled(count, start, policy))
             go_on = SessionPlace(*uncut.turns[starts[last]].place).text
             pieces = pieces[:last]
-        segments = tuple(
+        segments = [
             StoredSegment(
                 id=piece[0].id,
                 session_id=session_id,
@@ -126,21 +103,30 @@ def planned(session_id: str, policy: TocPolicy) -> Callable[[Queries], Step | No
                 outline=outline(piece, policy, opens=uncut.opens and n == 0),
             )
             for n, piece in enumerate(pieces)
-        )
-        replaced = q.toc.segments_of_session(session_id, uncut.start, go_on)
-        kept = {one.id: one for one in replaced}
-        fresh = tuple(one for one in segments if kept.get(one.id) != one)
+        ]
+        replaced = {one.id: one for one in q.toc.segments_of_session(session_id, uncut.start, go_on)}
+        fresh = tuple(one for one in segments if replaced.get(one.id) != one)
         staying = {one.id for one in segments} - {one.id for one in fresh}
-        lost = [one for one in replaced if one.id not in staying]
-        gone = tuple(one.id for one in lost)
+        lost = [one for one in replaced.values() if one.id not in staying]
+        cut_ = Cut(stale=stale, gone=tuple(one.id for one in lost), segments=fresh, go_on=go_on)
+        return cut_, lost, len(uncut.turns)
+
+    def plan(q: Queries) -> TocStep | None:
+        cuts: list[Cut] = []
+        lost: list[StoredSegment] = []
+        left = policy.step_events
+        for session_id in q.toc.stale(limit=policy.step_sessions):
+            found = next_cut(q, session_id, left)
+            if found is None:
+                break
+            cuts.append(found[0])
+            lost += found[1]
+            left -= found[2]
+        if not cuts:
+            return None
+        fresh = [one for each in cuts for one in each.segments]
         touched = {(one.day, one.project) for one in (*lost, *fresh)}
-        return Step(
-            stale=stale,
-            generation=uncut.generation,
-            gone=gone,
-            segments=fresh,
-            changed=tuple(q.toc.rolled_up(touched, policy, without=set(gone), planned=fresh)),
-            go_on=go_on,
-        )
+        changed = q.toc.rolled_up(touched, policy, without={one.id for one in lost}, planned=fresh)
+        return TocStep(cuts=tuple(cuts), changed=tuple(changed), generation=q.toc.generation())
 
     return plan

@@ -25,11 +25,12 @@ from scrubjay.store.queries.causes import CauseRow
 from scrubjay.store.queries.conflicts import Conflict
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
-from scrubjay.store.queries.toc import Seen, Stale
+from scrubjay.store.queries.toc import Seen
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
 from scrubjay.store.writes.memories import MemoryWrite
+from scrubjay.store.writes.toc import Cut, TocStep
 from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "CauseRow",
     "Changes",
     "Conflict",
+    "Cut",
     "Damage",
     "EventFilter",
     "Held",
@@ -56,11 +58,11 @@ __all__ = [
     "Seen",
     "SessionPlace",
     "Snapshot",
-    "Stale",
     "Store",
     "StoreInUseError",
     "StoredPeriod",
     "StoredSegment",
+    "TocStep",
     "Transaction",
     "Waiting",
     "check",

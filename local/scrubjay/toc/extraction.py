@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from scrubjay.distill.chatter import is_chatter
@@ -33,6 +34,7 @@ _TELLING = re.compile(
 """Words with which people tell what was done, decided or planned."""
 
 _MAX_NAME_CHARS = 12
+_KEPT_WORDS = 8_192  # looked up once: a conversation has a third of these
 _NUMBERED = re.compile(r"\d")
 
 
@@ -152,12 +154,15 @@ def _fitting(text: str, span: Span, policy: TocPolicy) -> Span | None:
     return Span(span.start, cut) if cut > span.start else None
 
 
-def _stems(word: str) -> Iterable[tuple[str, str]]:
-    """Yield the stems of a word that may name a topic, each with what is shown for it."""
+@lru_cache(maxsize=_KEPT_WORDS)
+def _stems(word: str) -> tuple[tuple[str, str], ...]:
+    """Return the stems of a word that may name a topic, each with what is shown for it."""
     found = analyse(word)
-    for stem in found:
-        if stem not in COMMON_STEMS and not stem.isdigit() and (len(stem) > 2 or not stem.isascii()):
-            yield stem, (word.casefold().removesuffix("'s").removesuffix("’s") if len(found) == 1 else stem)
+    return tuple(
+        (stem, word.casefold().removesuffix("'s").removesuffix("’s") if len(found) == 1 else stem)
+        for stem in found
+        if stem not in COMMON_STEMS and not stem.isdigit() and (len(stem) > 2 or not stem.isascii())
+    )
 
 
 def _weighed(turn: Turn, span: Span, stems: tuple[str, ...], read: _Read, segment: str) -> Passage:

@@ -74,15 +74,13 @@ class Stale:
 class Uncut:
     """Turns of a session from a cut that stands, at the place `start`; `opens` says that the session begins there.
 
-    `more` says that the session goes on after them. `generation` and `stale` are compared when they have been cut.
+    `more` says that the session goes on after them.
     """
 
-    stale: Stale
     start: str
     turns: Sequence[Turn]
     opens: bool
     more: bool
-    generation: str
 
 
 _AT = "json_extract(w.value, '$[{}]')"
@@ -116,11 +114,15 @@ class TocQueries:
         """Return how many sessions are to be cut again."""
         return int(self._fetch("select count(*) from toc_stale")[0][0])
 
-    def stale(self) -> list[Stale]:
-        """Return the sessions to be cut again now."""
+    def stale(self, *, limit: int) -> list[str]:
+        """Return the first sessions to be cut again now, in the order of their time."""
         waits = self._fetch(embed_queue.LOOK)[0][0]
-        found = self._fetch(f"select {_STALE} from toc_stale where said or not ? order by place, session_id", (waits,))
-        return [_stale(row) for row in found]
+        found = self._fetch(
+            "select t.session_id from toc_stale t left join session s on s.id = t.session_id where t.said or not ?"
+            " order by s.start, t.session_id limit ?",
+            (waits, limit),
+        )
+        return [str(row[0]) for row in found]
 
     def stale_session(self, session_id: str) -> Stale | None:
         """Return what is to be cut again of a session, None when nothing is."""
@@ -149,7 +151,6 @@ class TocQueries:
         )
         vectors = self._vectors([row[0] for row in found])
         return Uncut(
-            stale=stale,
             start=start,
             turns=[
                 Turn(
@@ -168,7 +169,6 @@ class TocQueries:
             ],
             opens=not before,
             more=len(found) > limit,
-            generation=self.generation(),
         )
 
     def _standing_cut(self, stale: Stale, policy: TocPolicy) -> str:

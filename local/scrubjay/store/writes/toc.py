@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scrubjay.store import contents, rows
 from scrubjay.store.contents import StoredPeriod, StoredSegment
@@ -12,6 +12,28 @@ from scrubjay.store.write_context import WriteContext
 from scrubjay.toc import VERSION
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """How a session was cut: `segments` in place of those that are `gone`.
+
+    `go_on` is the place from which the session is still to be cut, None when that is done.
+    """
+
+    stale: Stale
+    gone: tuple[str, ...]
+    segments: tuple[StoredSegment, ...]
+    go_on: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TocStep:
+    """Some sessions as they were cut in one snapshot, with the periods that change; `generation` is of then."""
+
+    cuts: tuple[Cut, ...]
+    changed: tuple[StoredPeriod, ...]
+    generation: str
+
+
 class TocWrites:
     """The table of contents, as its job writes it."""
 
@@ -19,40 +41,39 @@ class TocWrites:
         self._context = context
         self._contents = projected
 
-    def put(
-        self,
-        stale: Stale,
-        generation: str,
-        *,
-        gone: Sequence[str],
-        segments: Sequence[StoredSegment],
-        changed: Sequence[StoredPeriod],
-        go_on: str | None,
-    ) -> bool:
-        """Put segments in place of those that are `gone`, and periods as they are with them.
+    def put(self, step: TocStep) -> bool:
+        """Put segments in place of others, and periods as they are with them.
 
-        `go_on` is the place from which the session is still to be cut, None when that is done. What came meanwhile is
-        cut by the next step. Returns False, and writes nothing, when anything was erased since it was read.
+        What was said meanwhile is cut by a later step. Returns False, and writes nothing, when anything was erased
+        since the step was planned: it may hold words of that.
         """
-        now = self._context.queries.toc.stale_session(stale.session_id)
-        if now is None or self._context.queries.toc.generation() != generation:
+        if self._context.queries.toc.generation() != step.generation:
             return False
-        self._context.run_many("delete from toc_segment where id = ?", [(segment_id,) for segment_id in gone])
+        self._context.run_many(
+            "delete from toc_segment where id = ?", [(gone,) for cut in step.cuts for gone in cut.gone]
+        )
         self._context.run_many(
             f"insert into toc_segment ({contents.SEGMENT_COLUMNS}) values"
             f" ({rows.placeholders(contents.SEGMENT_COLUMNS)})",
-            [contents.segment_row(one) for one in segments],
+            [contents.segment_row(one) for cut in step.cuts for one in cut.segments],
         )
-        self._contents.put_periods(changed)
-        rest = [place for place in (go_on, now.since if now.marks != stale.marks else None) if place is not None]
+        self._contents.put_periods(step.changed)
+        for cut in step.cuts:
+            self._go_on(cut)
+        return True
+
+    def _go_on(self, cut: Cut) -> None:
+        """Note from where a session is still to be cut, or that this is done."""
+        now = self._context.queries.toc.stale_session(cut.stale.session_id)
+        since = None if now is None or now.marks == cut.stale.marks else now.since
+        rest = [place for place in (cut.go_on, since) if place is not None]
         if rest:
             self._context.run(
                 "update toc_stale set place = ?, since = null, marks = marks + 1 where session_id = ?",
-                (min(rest), stale.session_id),
+                (min(rest), cut.stale.session_id),
             )
         else:
-            self._context.run("delete from toc_stale where session_id = ?", (stale.session_id,))
-        return True
+            self._context.run("delete from toc_stale where session_id = ?", (cut.stale.session_id,))
 
     def start_anew(self) -> bool:
         """Empty the table where another version of the code made it. Returns whether that was so."""
