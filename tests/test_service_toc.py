@@ -436,3 +436,21 @@ async def test_what_is_not_there_is_said(service: Application) -> None:
             await service.call(PERSON, "grip", api.GripRequest(id=grip))
     with pytest.raises(InvalidError, match="between 0 and 50"):
         await service.call(PERSON, "grip", api.GripRequest(id="x", before=51))
+
+
+async def test_what_is_left_of_a_session_stands_when_an_import_is_taken_back_event_by_event(
+    service: Application,
+) -> None:
+    await weeks(service, 2)
+    ids = (await ingest(service, *(at(1, n + 700, TALK[n % 7], "s1") for n in range(20)), learn=False)).ids
+    await service.toc.run()
+    kept = await toc(service, "toc:day:2026-01-12")
+
+    for each in ids[:6]:
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=each))
+        held = await service.store.read(lambda q: q.fetch("select count(*) from toc_segment where session_id = 's1'"))
+        assert held == [(2,)], "only the segment that held them is gone until it is cut again"
+    await service.toc.run()
+
+    assert (await toc(service, "toc:day:2026-01-13")).events == 30 + 14
+    assert (await toc(service, "toc:day:2026-01-12")).node == kept.node

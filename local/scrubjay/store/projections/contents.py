@@ -69,18 +69,19 @@ class Contents:
         Keywords of theirs may stand in every period that they lie in, so these are made again without them at once.
         """
         found = self._fetch(
-            f"select e.id, e.session_id, {_PLACE} from event e where e.id in (select value from json_each(?))",
+            f"select e.session_id, {_PLACE}, e.ts from event e where e.id in (select value from json_each(?))",
             (event_ids,),
         )
-        self.mark((session_id, place) for _, session_id, place in found)
+        self.mark((session_id, place) for session_id, place, _ in found)
         gone = {
             row[0]: (str(row[1]), str(row[2]))
-            for _, session_id, place in found
+            for session_id, place, ts in found
             for row in self._fetch(
-                "select id, day, project from toc_segment where session_id = ? and place <= ?"
+                "select id, day, project, until from toc_segment where session_id = ? and place <= ?"
                 " order by place desc limit 1",
                 (session_id, place),
             )
+            if row[3] >= ts  # else the segment that held it is gone already, with another event of it
         }
         if found:
             self._taken_out()
