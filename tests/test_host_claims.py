@@ -270,6 +270,35 @@ async def test_what_memory_told_is_not_learned_again(service: Application, host:
     assert not [event.text for event in await stored(service) if "canary" in event.text or "<memory" in event.text]
 
 
+HANDED: dict[str, tuple[str, ...]] = {
+    "claude-code": ("hookSpecificOutput", "additionalContext"),
+    "codex": ("hookSpecificOutput", "additionalContext"),
+    "gemini": ("hookSpecificOutput", "additionalContext"),
+    "copilot": ("additionalContext",),
+    "opencode": ("additionalContext",),  # which its plugin reads
+    "cursor": ("additional_context",),
+}
+"""Where each host looks for text that goes to the model, in what a hook prints."""
+
+
+@pytest.mark.parametrize("host", HOSTS)
+async def test_words_for_the_model_are_printed_where_the_host_looks_and_once(service: Application, host: str) -> None:
+    await service.call(PERSON, "set_identity", api.SlotRequest(key="name", value="Ana"))
+    cell = of(host, "start")
+    request = api.HookRequest(host=host, event=cell.event, data=json.dumps(dict(cell.payload)).encode(), inject=True)
+
+    answer = await service.call(HOST, "hook", request)
+    again = await service.call(HOST, "hook", request)
+
+    text: Any = json.loads(answer.output)
+    for name in HANDED[host]:
+        text = text[name]
+    assert text.startswith('<memory source="scrubjay">')
+    assert "Ana" in text
+    assert text.rstrip().endswith("</memory>")
+    assert (answer.accepted, again.output) == (1, "")
+
+
 # ------------------------------------------------------------------------------------------------------------ set up
 
 

@@ -39,6 +39,7 @@ def test_the_fixtures_are_all_the_real_payloads() -> None:
         ("claude-code", "SessionStart", 0, EventType.SESSION_START, ""),
         ("claude-code", "UserPromptSubmit", 0, EventType.USER_MESSAGE, ASKED),
         ("claude-code", "PostToolUse", 1, EventType.TOOL_RESULT, "$ echo scrubjay-live-42\nscrubjay-live-42"),
+        ("claude-code", "PostToolUse", 2, EventType.TOOL_RESULT, f"Agent look\n{SAID}"),
         ("claude-code", "Stop", 0, EventType.ASSISTANT_MESSAGE, SAID),
         ("claude-code", "SubagentStop", 1, EventType.SUBAGENT_STOP, SAID),
         ("claude-code", "PreCompact", 0, EventType.COMPACTION, ""),
@@ -110,7 +111,6 @@ def test_a_prompt_that_a_program_made_is_not_stored(source: str | None, dropped:
         ("claude-code", "PostToolBatch", 0, "not_captured"),
         ("claude-code", "PreToolUse", 0, "not_captured"),
         ("gemini", "PreCompress", 0, "not_captured"),
-        ("claude-code", "PostToolUse", 2, "subagent"),
         ("opencode", "dispose", 0, "no_session"),
     ],
 )

@@ -250,6 +250,3 @@ MADE_BY_PROGRAM = (
 
 SILENT_TOOLS = frozenset(("toolsearch",))
 """Claude Code's tool that looks for tools: what it finds are their names."""
-
-HELPER_TOOLS = frozenset(("agent", "task"))
-"""Claude Code's tools that let a helper work: what it found comes with SubagentStop already."""

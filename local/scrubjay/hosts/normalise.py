@@ -20,7 +20,6 @@ from scrubjay.hosts.meanings import (
     ANSWERS,
     CALLS,
     FOLDERS,
-    HELPER_TOOLS,
     INPUTS,
     MADE_BY_PROGRAM,
     MEANINGS,
@@ -226,7 +225,7 @@ def used(told: Told) -> EventDraft | str:
         return "recalled"
     if tool.casefold() in SILENT_TOOLS:
         return "not_captured"
-    if helps(told) or (told.host == "claude-code" and tool.casefold() in HELPER_TOOLS):
+    if helps(told):
         return "subagent"
     raw = printed(anything(told.payload, OUTPUTS))
     output = bounded(without_echo(raw).strip(), DEFAULT.limits.output_chars)
