@@ -323,6 +323,21 @@ def test_no_half_of_a_secret_is_left_where_a_text_is_cut() -> None:
         assert "Ab3dEf9h" not in bounded(text[::1] + key + "z " * (before // 2), 8_000), before
 
 
+def test_a_long_output_in_the_tag_of_its_host_is_taken_out_of_it() -> None:
+    output = (
+        "<untrusted_context>\nOutput: "
+        + "a line\n" * 200_000
+        + "Exit Code: 2\nProcess Group PGID: 1\n</untrusted_context>"
+    )
+    payload = of("gemini", "AfterTool", 1) | {"tool_response": {"llmContent": output}}
+
+    (draft,) = normalise("gemini", payload).drafts
+
+    assert draft.text.endswith("a line")
+    assert "untrusted_context" not in draft.text
+    assert draft.metadata["is_error"] is True
+
+
 def test_a_private_passage_is_gone_before_a_text_is_cut() -> None:
     text = "a " * 100_000 + "<private>" + "my pin 1234 " * 100_000
 

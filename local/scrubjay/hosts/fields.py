@@ -79,6 +79,9 @@ SHELL_NOISE = re.compile(
 )
 """What Copilot CLI and Gemini CLI put behind a shell's output: the only sign there of a command that failed."""
 
+NOISE_CHARS = 200
+"""Of an output's end in which that stands."""
+
 
 RESULTS = ("tool_response", "tool_result", "toolResult", "tool_output", "output")
 """Where a payload has a tool's result."""
@@ -144,7 +147,7 @@ def printed(value: Any) -> str:
 
 def _printed(value: Any, levels: int) -> Iterator[str]:
     if isinstance(value, str):
-        yield SHELL_NOISE.sub("", unwrapped(clean(value)))
+        yield _without_noise(unwrapped(clean(value)))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield f"{value:g}" if abs(value) < LARGE else ""
     elif levels == 0:
@@ -155,6 +158,11 @@ def _printed(value: Any, levels: int) -> Iterator[str]:
                 yield from _printed(part, levels - 1)
     elif isinstance(value, Mapping):
         yield from _members(value, levels)
+
+
+def _without_noise(text: str) -> str:
+    """Return a shell's output without what its host put behind it."""
+    return text[:-NOISE_CHARS] + SHELL_NOISE.sub("", text[-NOISE_CHARS:])
 
 
 def _members(value: Mapping[str, Any], levels: int) -> Iterator[str]:
@@ -204,5 +212,5 @@ def failed(payload: Mapping[str, Any]) -> bool:
 
 def _exit_of(text: str) -> bool:
     """Say whether a shell's output ends in what its host says of a command that failed."""
-    end = SHELL_NOISE.search(unwrapped(text))
+    end = SHELL_NOISE.search(unwrapped(text)[-NOISE_CHARS:])
     return end is not None and (end["copilot"] or end["gemini"] or "0") != "0"

@@ -12,7 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scrubjay.redaction.blocks import CLOSING, HOST_CLOSING, HOST_OPENING, OPENING, REST_OF_OPENING
+from scrubjay.redaction.blocks import (
+    CLOSING,
+    HOST_CLOSING,
+    HOST_OPENING,
+    OPENING,
+    REST_OF_OPENING,
+    TAG_REACH,
+    may_hold_tag,
+)
+from scrubjay.redaction.windows import scan
 
 OUR_TOOL = re.compile(
     r"(?:functions\.)?(?:mcp__(?:plugin_[\w-]*_)?scrubjay__|mcp_scrubjay_|scrubjay[-_.:/])", re.IGNORECASE
@@ -32,7 +41,7 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(r"\A(?:<|\\u003c|&(?:amp;)?lt;)", re.IGNORECASE)
-_UNTRUSTED = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_UNTRUSTED = ("<untrusted_context>", "</untrusted_context>")
 _PASSES = 16
 """Removals of what earlier ones joined. Ordinary text takes one; of what takes more, only the beginning is kept."""
 
@@ -56,6 +65,8 @@ def without_echo(text: str) -> str:
     A fence that was cut off (it opens at the end of a line and is never closed) runs to the end; a mere mention of one
     stays, with its `<` made `‹`: no fence is left in any case.
     """
+    if not may_hold_tag(text):
+        return text
     for _ in range(_PASSES):
         spans = _spans(text)
         if not spans:
@@ -74,7 +85,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     fences: list[re.Match[str]] = []
     wraps: list[int] = []
-    for tag in _TAGS.finditer(text):
+    for tag in scan(_TAGS, text, TAG_REACH):
         if tag["open"]:
             fences.append(tag)
         elif tag["wrap_open"]:
@@ -97,5 +108,8 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 def unwrapped(text: str) -> str:
     """Return what Gemini CLI's tag around each tool's output holds, or the text itself."""
-    inner = _UNTRUSTED.match(text)
-    return inner[1] if inner else text
+    opening, closing = _UNTRUSTED
+    inner = text.strip()
+    if not (inner.startswith(opening) and inner.endswith(closing) and len(inner) >= len(opening) + len(closing)):
+        return text
+    return inner[len(opening) : -len(closing)].removeprefix("\n").removesuffix("\n")

@@ -41,7 +41,7 @@ _PRIVATE_TAG = re.compile(rf"{_LT}(?P<close>\\?/)?private{_GT}", re.IGNORECASE)
 _INJECTED_TAG = re.compile(
     rf"(?P<close>{CLOSING})|(?P<closed_host>{HOST_CLOSING})|(?P<host>{HOST_OPENING})|{OPENING}", re.IGNORECASE
 )
-_TAG_REACH = 96
+TAG_REACH = 96
 """The longest of these tags, escaped twice, has fewer characters."""
 
 REST_OF_OPENING = re.compile(rf"[^<>\n]{{0,1000}}?{_GT}[ \t]*(?:\r?\n|\\r|\\n|$)")
@@ -122,7 +122,7 @@ def injected_spans(text: str) -> list[_Cut]:
     hosts: list[_Cut] = []
     own_open: list[re.Match[str]] = []
     host_open: list[int] = []
-    for tag in scan(_INJECTED_TAG, text, _TAG_REACH) if may_hold_tag(text) else ():
+    for tag in scan(_INJECTED_TAG, text, TAG_REACH) if may_hold_tag(text) else ():
         if tag["host"]:
             host_open.append(tag.start())
         elif tag["closed_host"]:
