@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -25,6 +25,7 @@ from scrubjay_bench.plan import Plan
 from scrubjay_shared.errors import UnavailableError
 
 LONGEST_WRITE_SECONDS = 20.0
+HUNG = 10  # of those that are waited for half a second each
 EACH = 40  # runs of each kind a round: with the usual five rounds 200
 UP_MS, DOWN_MS, INJECT_MS = 20.0, 60.0, 120.0
 SAID = (
@@ -57,14 +58,15 @@ def measure(plan: Plan) -> list[Figure]:
                     ("down", "down", ("claude-code", "UserPromptSubmit")),
                     ("inject", "up", ("inject", "claude-code", "UserPromptSubmit")),
                 ):
-                    bare, whole = _bare(environ), _hook(environ, folder / home, words)
+                    (bare, bare_cpu), (whole, cpu) = _bare(environ), _hook(environ, folder / home, words)
                     took.setdefault("python", []).append(bare)
                     took.setdefault(name, []).append(whole)
                     took.setdefault(f"{name}.more", []).append(whole - bare)
+                    took.setdefault(f"{name}.cpu", []).append(cpu - bare_cpu)
                     if home == "down":
                         _rest(folder / home)
-            for _ in range(EACH):
-                took.setdefault("hung", []).append(_hook(environ, folder / "hung", ("claude-code", "Stop")))
+            for _ in range(HUNG):
+                took.setdefault("hung", []).append(_hook(environ, folder / "hung", ("claude-code", "Stop"))[0])
                 _rest(folder / "hung")
             for name, seconds in took.items():
                 rounds.add_latencies(f"hook.{name}", seconds, 50, 95)
@@ -85,6 +87,8 @@ def _figures(rounds: Rounds) -> list[Figure]:
     ):
         for percent in (50, 95):
             bound = goal if percent == 95 else None
+            busy = f"{what}: processor time more than the interpreter's, p{percent}"
+            found.append(rounds.figure(f"hook.{name}.cpu.p{percent}", busy, "ms", samples=EACH))
             whole = bound if name == "inject" else None
             found.append(
                 rounds.figure(f"hook.{name}.p{percent}", f"{what}, p{percent}", "ms", samples=EACH, goal=whole)
@@ -99,7 +103,7 @@ def _figures(rounds: Rounds) -> list[Figure]:
                 )
             )
     found += [
-        rounds.figure(f"hook.hung.p{percent}", f"a hook, the daemon hung, p{percent}", "ms", samples=EACH)
+        rounds.figure(f"hook.hung.p{percent}", f"a hook, the daemon hung, p{percent}", "ms", samples=HUNG)
         for percent in (50, 95)
     ]
     return found
@@ -125,28 +129,32 @@ def _teach(environ: Mapping[str, str], home: Path) -> None:
         _run(environ, home, ("claude-code", "UserPromptSubmit"), payload(text))
 
 
-def _hook(environ: Mapping[str, str], home: Path, words: tuple[str, ...]) -> float:
-    given = payload(ASKED)
-    began = time.perf_counter()
-    _run(environ, home, words, given)
-    return time.perf_counter() - began
+def _hook(environ: Mapping[str, str], home: Path, words: tuple[str, ...]) -> tuple[float, float]:
+    return _run(environ, home, words, payload(ASKED))
 
 
-def _run(environ: Mapping[str, str], home: Path, words: tuple[str, ...], given: bytes) -> None:
+def _run(environ: Mapping[str, str], home: Path, words: tuple[str, ...], given: bytes) -> tuple[float, float]:
     script = Path(sys.executable).with_name("scrubjay-hook")  # what an installer registers
-    subprocess.run(
-        [str(script), *words],
-        input=given,
-        env={**environ, "SCRUBJAY_HOME": str(home)},
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    return _process([str(script), *words], {**environ, "SCRUBJAY_HOME": str(home)}, given)
 
 
-def _bare(environ: Mapping[str, str]) -> float:
+def _bare(environ: Mapping[str, str]) -> tuple[float, float]:
+    return _process([sys.executable, "-c", "pass"], environ, b"")
+
+
+def _process(command: Sequence[str], environ: Mapping[str, str], given: bytes) -> tuple[float, float]:
+    """Run a process; return how long it took, and the processor time of it, in seconds."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "pass"], input=b"", env=dict(environ), check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environ) as process:
+        if process.stdin is not None:
+            process.stdin.write(given)
+            process.stdin.close()
+        _, status, used = os.wait4(process.pid, 0)
+        took = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise UnavailableError(f"a hook ended with {process.returncode}", hint="run it by hand")
+    return took, used.ru_utime + used.ru_stime
 
 
 def _rest(home: Path) -> None:
