@@ -27,15 +27,20 @@ INTENTS = ("explore", "answer", "locate", "time_boxed")
 TELEPORTS = ("keyword", "vector", "hybrid")
 BUCKETS = ("day", "week")
 FORMATS = (
+    "chatgpt",
+    "claude-ai",
     "claude-code",
+    "claude-mem",
     "codex",
     "copilot",
     "gemini",
     "locomo",
     "markdown",
     "mcp-memory",
+    "mem0",
     "opencode",
     "scrubjay",
+    "specstory",
     "text",
 )
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")

@@ -70,6 +70,7 @@ def _at(path: Path, *, named_format: bool) -> Iterator[ImportFile]:
     if not path.is_dir():
         yield ImportFile(path.name, path)
         return
+    kind = agent_folder.kind_of(path.resolve().name)
     homes: set[Path] = set()
     projects: set[Path] = set()
     closed: list[Path] = []
@@ -84,7 +85,11 @@ def _at(path: Path, *, named_format: bool) -> Iterator[ImportFile]:
             file = here / name
             if name.startswith(".") or not file.is_file():
                 continue
-            reason = _of_an_agent(file, homes, projects) or _unread(file, named_format=named_format)
+            reason = (
+                agent_folder.left_out_of_kind(kind, file.relative_to(path).parts)
+                or _of_an_agent(file, homes, projects)
+                or _unread(file, named_format=named_format)
+            )
             yield ImportFile(file.relative_to(path).as_posix(), file, reason)
     for folder in closed:
         yield ImportFile(folder.name, folder, "unreadable_folder")
@@ -109,12 +114,16 @@ def _unread(file: Path, *, named_format: bool) -> str:
     try:
         if file.stat().st_size == 0:
             return "empty_file"
-        if suffix in JSON_SUFFIXES and not named_format:
-            head = _head(file)
-            return "" if is_export(head) or _format(file.name, head) is not None else "unknown_json"
     except OSError:
         return ""  # reading it will say what is wrong
-    return ""
+    return unread(file.name, _head(file), named_format=named_format) if suffix in JSON_SUFFIXES else ""
+
+
+def unread(name: str, head: bytes, *, named_format: bool) -> str:
+    """Return why a file is not read that nobody named: JSON of another program; "" for one that is."""
+    if named_format or Path(name).suffix.lower() not in JSON_SUFFIXES:
+        return ""
+    return "" if is_export(head) or _format(Path(name).name, head) is not None else "unknown_json"
 
 
 def _is_project(folder: Path, folders: Iterable[str], names: Iterable[str]) -> bool:

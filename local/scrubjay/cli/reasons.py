@@ -60,6 +60,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "thinking": ("thought of the agent", "thoughts of the agent"),
     "tool_text": ("text beside the output of a tool", "texts beside the output of tools"),
     "transcript_only": ("line that was only shown", "lines that were only shown"),
+    "attachment": ("file that was attached", "files that were attached"),
+    "deleted": ("memory that was deleted there", "memories that were deleted there"),
     # texts that intake empties
     "injected": ("text that scrubjay itself had given the agent", "texts that scrubjay itself had given the agent"),
     "private": ("text marked as private", "texts marked as private"),

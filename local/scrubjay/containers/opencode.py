@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from scrubjay.containers.rows import columns_of, encoded, has
 from scrubjay_shared.errors import InvalidError
 
 NEEDED = {"session": {"id", "directory"}, "message": {"id", "session_id", "data"}, "part": {"id", "message_id", "data"}}
@@ -20,7 +21,7 @@ OPTIONAL = ("parent_id", "title", "revert", "time_created")
 
 def is_opencode(database: sqlite3.Connection) -> bool:
     """Say whether a database is one of OpenCode: it has its tables, with the columns that are read."""
-    return all(columns <= set(columns_of(database, table)) for table, columns in NEEDED.items())
+    return has(database, NEEDED)
 
 
 def sessions(database: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
@@ -55,7 +56,7 @@ def sessions(database: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
         if revert := _object(more.get("revert")):
             info["revert"] = revert
         whole = {"info": info, "messages": messages}
-        yield str(session_id), json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        yield str(session_id), encoded(whole)
 
 
 def _messages(database: sqlite3.Connection, session: str) -> Iterator[dict[str, Any]]:
@@ -76,8 +77,3 @@ def _object(data: Any) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def columns_of(database: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    """Return the columns of a table; none where there is no such table."""
-    return tuple(str(row[0]) for row in database.execute("select name from pragma_table_info(?)", (table,)))

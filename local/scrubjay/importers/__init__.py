@@ -6,15 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from scrubjay.importers.chatgpt import parse_chatgpt
+from scrubjay.importers.claude_ai import parse_claude_ai
 from scrubjay.importers.claude_code import parse_claude_code
+from scrubjay.importers.claude_mem import parse_claude_mem
 from scrubjay.importers.codex import parse_codex
 from scrubjay.importers.copilot import parse_copilot
 from scrubjay.importers.gemini import parse_gemini
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
+from scrubjay.importers.mem0 import parse_mem0
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.opencode import parse_opencode
 from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
+from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
+from scrubjay.importers.specstory import parse_specstory
 from scrubjay_shared.errors import InvalidError
 
 __all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
@@ -26,6 +32,8 @@ TRANSCRIPTS = frozenset(
         SourceFormat.COPILOT,
         SourceFormat.GEMINI,
         SourceFormat.OPENCODE,
+        SourceFormat.CLAUDE_MEM,
+        SourceFormat.SPECSTORY,
     )
 )
 """Formats of agents whose hooks may have delivered the same turns."""
@@ -40,6 +48,13 @@ BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule,
 MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
     (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
     (SourceFormat.MCP_MEMORY, re.compile(rb'"type"\s*:\s*"(?:entity|relation)"|"(?:entities|relations)"\s*:\s*\[')),
+    (SourceFormat.CHATGPT, re.compile(rb'"mapping"\s*:\s*\{')),
+    (
+        SourceFormat.CLAUDE_AI,
+        re.compile(rb'"chat_messages"\s*:\s*\[|"(?:conversations_memory|project_memories|prompt_template)"\s*:'),
+    ),
+    (SourceFormat.CLAUDE_MEM, re.compile(rb'"(?:totalObservations|memory_session_id|content_session_id)"\s*:')),
+    (SourceFormat.MEM0, re.compile(rb'"(?:old_memory|text_lemmatized)"\s*:|\{[^{}]{0,4000}"memory"\s*:\s*"')),
     (SourceFormat.OPENCODE, re.compile(rb'"(?:id|sessionID)"\s*:\s*"ses_')),
     (SourceFormat.GEMINI, re.compile(rb'"projectHash"\s*:')),
     (SourceFormat.CLAUDE_CODE, re.compile(rb'"(?:parentUuid|leafUuid)"\s*:')),
@@ -51,11 +66,16 @@ class _OfSessions(Protocol):
 
 
 SESSIONS: Mapping[SourceFormat, _OfSessions] = {
+    SourceFormat.CHATGPT: parse_chatgpt,
+    SourceFormat.CLAUDE_AI: parse_claude_ai,
     SourceFormat.CLAUDE_CODE: parse_claude_code,
+    SourceFormat.CLAUDE_MEM: parse_claude_mem,
     SourceFormat.CODEX: parse_codex,
     SourceFormat.COPILOT: parse_copilot,
     SourceFormat.GEMINI: parse_gemini,
+    SourceFormat.MEM0: parse_mem0,
     SourceFormat.OPENCODE: parse_opencode,
+    SourceFormat.SPECSTORY: parse_specstory,
     SourceFormat.TEXT: parse_text,
 }
 """Formats that need no more to be read than the project they are for."""
@@ -87,6 +107,8 @@ def detect(name: str, head: bytes) -> SourceFormat:
             return found
         if suffix in JSON_SUFFIXES:
             raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
+    if SPECSTORY_MARK in head[:BINARY_HEAD]:
+        return SourceFormat.SPECSTORY
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:
         return SourceFormat.MARKDOWN
     if suffix in TEXT_SUFFIXES:

@@ -24,6 +24,13 @@ NOTES = "memory"
 INSTRUCTIONS = "CLAUDE.md"
 """What the person wrote in the agent's home: the instructions for all projects."""
 
+KINDS = {
+    ".codex": (re.compile(r"(?:archived_)?sessions/(?:.*/)?rollout-[^/]+\.jsonl"), "AGENTS.md"),
+    ".gemini": (re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"), "GEMINI.md"),
+    ".copilot": (re.compile(r"session-state/[^/]+/events\.jsonl"), "copilot-instructions.md"),
+}
+"""Homes of other agents, by the folder's name: which files in them are sessions, and what the person wrote there."""
+
 TOOL_RESULTS, AGENT_NOTES, AGENT_FILES, HELPERS = "tool_results", "agent_notes", "agent_files", "subagents"
 """Why a file is left out."""
 
@@ -59,3 +66,16 @@ def left_out(below: tuple[str, ...]) -> str:
 def left_out_of_home(below: tuple[str, ...]) -> str:
     """Return why a file in the agent's home, not below `projects`, is not read; "" for the person's instructions."""
     return "" if below == (INSTRUCTIONS,) else AGENT_FILES
+
+
+def kind_of(folder: str) -> str:
+    """Return which agent's home a folder is, by its name; "" for any other folder."""
+    return folder if folder in KINDS else ""
+
+
+def left_out_of_kind(kind: str, below: tuple[str, ...]) -> str:
+    """Return why a file in such a home is not read; "" for a session, and for the person's instructions."""
+    if not kind:
+        return ""
+    sessions, instructions = KINDS[kind]
+    return "" if sessions.fullmatch("/".join(below)) or below == (instructions,) else AGENT_FILES

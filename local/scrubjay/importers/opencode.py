@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrubjay.importers.echo import is_our_tool
-from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, json_value, millis
-from scrubjay.importers.talk import Session, called, output, part_of, spoken
+from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, millis
+from scrubjay.importers.talk import Session, called, listed, output, part_of, spoken, whole_json
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
@@ -23,13 +23,8 @@ AGENT = "opencode"
 
 def parse_opencode(name: str, data: bytes, *, project: str | None) -> Parsed:
     """Read one session or a list of them. Raises InvalidError for what is no session; damage within one is counted."""
-    try:
-        found = json_value(data)
-    except ValueError as e:
-        raise InvalidError(
-            f"{name} is not a whole JSON document", hint="opencode export SESSION > FILE writes one; import that"
-        ) from e
-    sessions = [each for each in (found if isinstance(found, list) else [found]) if is_session(each)]
+    found = whole_json(name, data)
+    sessions = [each for each in listed(found) if is_session(each)]
     if not sessions:
         raise InvalidError(f"{name} holds no OpenCode session", hint="opencode export SESSION > FILE writes one")
     skipped: Counter[str] = Counter()
@@ -50,9 +45,9 @@ def turns(found: Json, project: str | None, skipped: Counter[str]) -> Iterator[E
         return
     session = Session(agent=AGENT, id=clean(info.get("id")), project=project or clean(info.get("directory")) or None)
     reverted = clean(part_of(info, "revert").get("messageID"))
-    listed = found.get("messages")
-    messages = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    skipped["not_object"] += (len(listed) if isinstance(listed, list) else 1) - len(messages)
+    given = found.get("messages")
+    messages = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    skipped["not_object"] += (len(given) if isinstance(given, list) else 1) - len(messages)
     messages.sort(key=lambda each: clean(part_of(each, "info").get("id")))
     for message in messages:
         about = part_of(message, "info")

@@ -36,14 +36,19 @@ SECONDS_BELOW = 100_000_000_000  # a number below this is epoch seconds (until t
 class SourceFormat(StrEnum):
     """What can be imported. The value is the word a person types after `--format`."""
 
+    CHATGPT = "chatgpt"
+    CLAUDE_AI = "claude-ai"
     CLAUDE_CODE = "claude-code"
+    CLAUDE_MEM = "claude-mem"
     CODEX = "codex"
     COPILOT = "copilot"
     GEMINI = "gemini"
     LOCOMO = "locomo"
     MARKDOWN = "markdown"
     MCP_MEMORY = "mcp-memory"
+    MEM0 = "mem0"
     OPENCODE = "opencode"
+    SPECSTORY = "specstory"
     TEXT = "text"
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scrubjay.importers.echo import unwrapped, without_echo
-from scrubjay.importers.parsing import clean, digest, first
+from scrubjay.importers.parsing import clean, digest, first, json_value
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
 
 TOLD = (
@@ -61,12 +62,13 @@ def called(tool: str, given: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session of an agent: what all of its events share."""
+    """A session of an agent: what all of its events share. `source` is whose file tells of it, if not the agent's."""
 
     agent: str
     id: str
     project: str | None
     metadata: Json = field(default_factory=dict)
+    source: str = ""
 
     def event(
         self,
@@ -89,7 +91,7 @@ class Session:
             ts=ts,
             trust=Trust.IMPORT,
             metadata={**self.metadata, **{name: value for name, value in (about or {}).items() if value}},
-            dedupe_key=f"{self.agent}:{key or digest(self.id, str(ts), event.value, text)}",
+            dedupe_key=f"{self.source or self.agent}:{key or digest(self.id, str(ts), event.value, text)}",
         )
 
     def tool_result(
@@ -122,3 +124,17 @@ def part_of(found: Any, key: str) -> Json:
     """Return an object within an object; {} where there is none."""
     inner = found.get(key) if isinstance(found, dict) else None
     return inner if isinstance(inner, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and anything else as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def whole_json(name: str, data: bytes) -> Any:
+    """Return the JSON document that a file is. Raises InvalidError for what is none."""
+    try:
+        return json_value(data)
+    except ValueError as e:
+        reason = "is nested too deeply" if "nested" in str(e) else "is not a whole JSON document"
+        raise InvalidError(f"{name} {reason}", hint="export or download it again, then import that") from e

@@ -194,9 +194,10 @@ class Imports:
         Hooks may have delivered the same turns under keys of their own.
         """
         found: Caught = {}
+        prefix = f"{parsed.format}:"
         if parsed.format in importers.TRANSCRIPTS:
             for session in sorted({draft.session_id for draft in parsed.events}):
-                for event, erased in await self._store.read(partial(_caught_in, session=session)):
+                for event, erased in await self._store.read(partial(_caught_in, session=session, prefix=prefix)):
                     found.setdefault((event.agent, event.session_id), []).append((event, erased))
         return found
 
@@ -292,8 +293,8 @@ Caught = dict[tuple[str, str], list[tuple[Event, bool]]]
 """Events that did not come from a transcript, by agent and session, and whether words of each were erased."""
 
 
-def _caught_in(queries: Queries, *, session: str) -> list[tuple[Event, bool]]:
-    return queries.events.caught(session)
+def _caught_in(queries: Queries, *, session: str, prefix: str) -> list[tuple[Event, bool]]:
+    return queries.events.told_otherwise(session, prefix)
 
 
 def _under_keys_of_twins(cleaned: Sequence[intake.Clean], caught: Caught) -> list[intake.Clean]:

@@ -13,6 +13,7 @@ from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.arguments import FORMATS, project, text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
+from scrubjay.cli.import_parts import Part, parts, project_of, split
 from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
@@ -148,27 +149,40 @@ def _imported(
     All files of a command are one import: each names the cause that the first was given.
     """
     try:
-        data = sys.stdin.buffer.read() if file.path is None else file.path.read_bytes()
-        for piece in _pieces(store, file.name, data):
-            request = api.ImportRequest(
-                name=file.name,
-                data=piece,
-                format=line.format,
-                only=line.only,
-                project=line.project,
-                dry_run=line.dry_run,
-                place=file.place(data),
-                restore=line.restore,
-                cause=totals.cause,
-                label=label,
-            )
-            totals.add(store.call("import", request))
-    except (InvalidError, NotFoundError) as error:
+        for part in _parts(file, named_format=line.format is not None):
+            if part.reason:
+                totals.skipped[part.reason] += 1
+                continue
+            place = part.place or file.place(part.data)
+            project = line.project or project_of(file.path)
+            for piece in _pieces(store, part.name, part.data):
+                request = api.ImportRequest(
+                    name=part.name,
+                    data=piece,
+                    format=line.format or part.format,
+                    only=line.only,
+                    project=project,
+                    dry_run=line.dry_run,
+                    place=place,
+                    restore=line.restore,
+                    cause=totals.cause,
+                    label=label,
+                )
+                totals.add(store.call("import", request))
+    except (InvalidError, NotFoundError, TooLargeError) as error:
         return error
     except OSError as error:
         return of_os_error(error)
     totals.files += 1
     return None
+
+
+def _parts(file: ImportFile, *, named_format: bool) -> Iterator[Part]:
+    """Yield what a file is imported as."""
+    if file.path is None:
+        yield from split(Part(file.name, sys.stdin.buffer.read()))
+    else:
+        yield from parts(file, file.path, named_format=named_format)
 
 
 def _pieces(store: Transport, name: str, data: bytes) -> Iterator[bytes]:

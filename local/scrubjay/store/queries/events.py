@@ -160,16 +160,15 @@ class EventQueries:
             )
         }
 
-    def caught(self, session_id: str) -> list[tuple[Event, bool]]:
-        """Return what a session has by another way than an import, and whether words of it were erased since.
+    def told_otherwise(self, session_id: str, prefix: str) -> list[tuple[Event, bool]]:
+        """Return what a session has under keys that do not begin so, and whether words of it were erased since.
 
-        What an importer gives begins with the agent's name and a colon (`scrubjay.ingest.twins`). Forgotten events are
-        among them: whoever reads the same again must find that it was here.
+        Forgotten events are among them: whoever reads the same again must find that it was here.
         """
         found = self._fetch(
             f"select {rows.EVENT_COLUMNS}, erased or forgotten from event where session_id = ?"
-            " and substr(dedupe_key, 1, length(agent) + 1) <> agent || ':' order by ts, seq, id",
-            (session_id,),
+            " and substr(dedupe_key, 1, ?) <> ? order by ts, seq, id",
+            (session_id, len(prefix), prefix),
         )
         return [(rows.event_of(row[:-1]), bool(row[-1])) for row in found]
 
