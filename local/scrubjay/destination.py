@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -71,6 +72,28 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
         sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_written(path: Path) -> Iterator[Path]:
+    """Yield an empty folder for its owner alone, which becomes `path` when the block ends well, and is gone when not.
+
+    Raises NotFoundError where the folder above is missing, ConflictError for anything that is there already but an
+    empty folder.
+    """
+    if not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p '{path.parent}'")
+    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
+        raise ConflictError(f"{path} exists already", hint="name a new folder, or an empty one")
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent))
+    try:
+        yield part
+        if path.is_dir():
+            path.rmdir()
+        part.rename(path)
+        sync(path.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _appear(part: Path, path: Path) -> None:

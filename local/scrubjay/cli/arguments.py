@@ -39,6 +39,7 @@ FORMATS = (
     "mcp-memory",
     "mem0",
     "opencode",
+    "pam",
     "scrubjay",
     "specstory",
     "text",

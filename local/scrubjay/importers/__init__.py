@@ -18,6 +18,7 @@ from scrubjay.importers.mcp_memory import parse_mcp_memory
 from scrubjay.importers.mem0 import parse_mem0
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.opencode import parse_opencode
+from scrubjay.importers.pam import parse_pam
 from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
 from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
 from scrubjay.importers.specstory import parse_specstory
@@ -46,6 +47,7 @@ CODEX_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_con
 COPILOT_LINES = frozenset(("session.start", "session.resume", "user.message", "assistant.message"))
 BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule, and its number
 MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
+    (SourceFormat.PAM, re.compile(rb'"schema"\s*:\s*"portable-ai-memory"')),
     (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
     (SourceFormat.MCP_MEMORY, re.compile(rb'"type"\s*:\s*"(?:entity|relation)"|"(?:entities|relations)"\s*:\s*\[')),
     (SourceFormat.CHATGPT, re.compile(rb'"mapping"\s*:\s*\{')),
@@ -75,6 +77,7 @@ SESSIONS: Mapping[SourceFormat, _OfSessions] = {
     SourceFormat.GEMINI: parse_gemini,
     SourceFormat.MEM0: parse_mem0,
     SourceFormat.OPENCODE: parse_opencode,
+    SourceFormat.PAM: parse_pam,
     SourceFormat.SPECSTORY: parse_specstory,
     SourceFormat.TEXT: parse_text,
 }

@@ -147,6 +147,14 @@ def read(name: str, data: bytes) -> Export:
     return Export(version=int(str(version)), lines=tuple(lines), bad=bad)
 
 
+def memory_of(row: bytes) -> MemoryRecord | None:
+    """Return the memory that a line of an export holds; None for a line of another kind. Raises ValueError for none."""
+    try:
+        return _decoder.decode(row).memory
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError("not a line of an export") from error
+
+
 def _lines(data: bytes) -> Iterator[bytes]:
     """Yield what `data.splitlines()` returns, which keeps other threads waiting while it copies the file."""
     for row in io.BytesIO(data):

@@ -48,6 +48,7 @@ class SourceFormat(StrEnum):
     MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     OPENCODE = "opencode"
+    PAM = "pam"
     SPECSTORY = "specstory"
     TEXT = "text"
 
