@@ -21,6 +21,7 @@ CASES: dict[str, list[tuple[str, str, object, object]]] = {
     "models_dir": [("/env/m", '"/file/m"', "/flag/m", Path)],
     "host": [("127.0.0.2", '"::1"', "localhost", str)],
     "port": [("7001", "7002", 7003, int)],
+    "grpc_port": [("7001", "7002", 7003, int)],
     "socket": [("/env/x.sock", '"/file/x.sock"', "/flag/x.sock", Path)],
     "model": [("none", '"other-model"', "bge-small-en-v1.5", str)],
     "recall_weights": [("/env/weights.json", '"/file/weights.json"', "/flag/weights.json", Path)],

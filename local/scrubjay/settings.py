@@ -41,10 +41,11 @@ MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
 class Settings:
     """One installation's settings, all resolved: absolute paths, values checked.
 
-    `socket` is None where the platform has no Unix sockets; `reranker` is used where it is installed; `threads` is how
-    many texts are embedded, or reranked, at once, None for the models' own default; `embed_url`, `embed_api` and
-    `embed_key_env` (the *name* of the environment variable that holds the key) matter only when `model` begins with
-    `http:`. `origins` says where the value of each key came from; a key that is absent has its default.
+    `grpc_port` is None where there is to be no gRPC, `socket` where the platform has no Unix sockets; `reranker` is used
+    where it is installed; `threads` is how many texts are embedded, or reranked, at once, None for the models' own
+    default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that holds the key)
+    matter only when `model` begins with `http:`. `origins` says where the value of each key came from; a key that is
+    absent has its default.
     """
 
     config_path: Path
@@ -53,6 +54,7 @@ class Settings:
     models_dir: Path
     host: str
     port: int
+    grpc_port: int | None
     socket: Path | None
     model: str
     reranker: str
@@ -148,6 +150,7 @@ def load(
         "socket": None if platform == "win32" else _socket_path(data_dir),
         "host": "127.0.0.1",
         "port": 7377,
+        "grpc_port": None,
         "model": DEFAULT_MODEL,
         "reranker": DEFAULT_RERANKER,
         "recall_weights": None,
@@ -447,6 +450,12 @@ OPTIONS: dict[str, Option] = {
         Option(
             key="port",
             meaning="the port the daemon listens on; 0 takes a free one",
+            allowed="0 to 65535",
+            read=_whole(0, 65_535),
+        ),
+        Option(
+            key="grpc_port",
+            meaning="the port of the gRPC interface, where its extra is installed; 0 takes a free one",
             allowed="0 to 65535",
             read=_whole(0, 65_535),
         ),

@@ -23,7 +23,8 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import psutil
 import uvicorn
@@ -142,7 +143,7 @@ async def _serve(
                 plugins=plugins,
                 mcp=mcp,
             )
-            undo.push_async_callback(mcp.close)
+            record = await _other_doors(undo, mcp, GrpcDoor(service, settings.grpc_port, token, agent_token), record)
             undo.push_async_callback(service.scheduler.stop)
             undo.push_async_callback(plugins.close)
 
@@ -170,6 +171,34 @@ async def _serve(
                 _abandon(settings, record)
         log.info("stopped pid=%d", record.pid)
     return change
+
+
+class GrpcDoor(NamedTuple):
+    """What the gRPC interface needs: what it serves, on which port (None for none), and the tokens."""
+
+    service: Application
+    port: int | None
+    token: str
+    agent_token: str
+
+
+async def _other_doors(undo: contextlib.AsyncExitStack, mcp: McpMount, door: GrpcDoor, record: Running) -> Running:
+    """See to MCP's end, and open the gRPC interface where it is asked for. Returns the record, with what went wrong."""
+    undo.push_async_callback(mcp.close)
+    if door.port is None:
+        return record
+    try:
+        from scrubjay.transports.grpc.server import GrpcServer  # noqa: PLC0415  # 0.1 s and 33 MB, for the few who ask
+    except ImportError:
+        warning = "grpc_port is set, but gRPC is not installed: pip install 'scrubjay[grpc]'"
+        return replace(record, warnings=(*record.warnings, warning))
+    server = GrpcServer(door.service, token=door.token, agent_token=door.agent_token)
+    undo.push_async_callback(server.close)
+    try:
+        await server.start(door.port)
+    except UnavailableError as error:
+        return replace(record, warnings=(*record.warnings, f"{error.message}: {error.hint}"))
+    return record
 
 
 async def _ended(stopping: asyncio.Event, changed: Coroutine[Any, Any, Change]) -> Change | None:
