@@ -41,7 +41,7 @@ MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
 class Settings:
     """One installation's settings, all resolved: absolute paths, values checked.
 
-    `grpc_port` is None where there is to be no gRPC, `socket` where the platform has no Unix sockets; `reranker` is used
+    `grpc_port` is None where there is to be no gRPC, `socket` where there are no Unix sockets; `reranker` is used
     where it is installed; `threads` is how many texts are embedded, or reranked, at once, None for the models' own
     default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that holds the key)
     matter only when `model` begins with `http:`. `origins` says where the value of each key came from; a key that is
