@@ -204,13 +204,13 @@ async def test_who_calls_follows_from_the_token_and_never_from_a_request(channel
     assert (events[0].project, events[0].session_id, events[0].trust.value) == ("/shop", "s1", "agent")
 
 
-@pytest.mark.parametrize("token", [None, "", "wrong", f"{TOKEN} "[:-2]])
-@pytest.mark.parametrize("name", sorted(HANDLERS))
-async def test_without_a_token_of_ours_nothing_is_answered(channel: Any, name: str, token: str | None) -> None:
-    code, words = await status_of(Client(channel, token)(name))
+async def test_without_a_token_of_ours_nothing_is_answered(channel: Any) -> None:
+    for token in (None, "", "wrong", TOKEN[:-1], f"{TOKEN}x"):
+        for name in HANDLERS:
+            code, words = await status_of(Client(channel, token)(name))
 
-    assert code is grpc.StatusCode.UNAUTHENTICATED
-    assert "token" in words
+            assert code is grpc.StatusCode.UNAUTHENTICATED, (name, token)
+            assert "token" in words
 
 
 async def test_errors_have_the_status_that_grpc_has_for_them(channel: Any) -> None:

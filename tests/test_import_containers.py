@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay.cli import main
@@ -148,12 +148,13 @@ def test_names_that_lead_out_of_a_folder_are_names_alone(run: Any, tmp_path: Pat
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
+    max_leaves=4,
 )
 
 
+@settings(max_examples=30, deadline=None)
 @given(
-    values=st.lists(JSON, max_size=12),
+    values=st.lists(JSON, max_size=8),
     most=st.integers(1, 60),
     indent=st.sampled_from([None, 1]),
     ascii_=st.booleans(),

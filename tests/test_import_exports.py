@@ -284,7 +284,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(value=JSON, format_=st.sampled_from(["chatgpt", "claude-ai", "claude-mem", "mem0", "opencode", "gemini"]))
 def test_no_json_is_too_strange_to_be_read_or_refused(value: Any, format_: str) -> None:
     try:
