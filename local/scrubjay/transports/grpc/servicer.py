@@ -5,7 +5,6 @@ Limits of a request are the operations' own. What the wire cannot say (a project
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +24,17 @@ LIMIT = 20
 MANY = 100
 """Children and events where a request names no limit."""
 
-INTENT = pb.QUERY_INTENT_ANSWER
+INTENTS = {
+    pb.QUERY_INTENT_EXPLORE: api.Intent.EXPLORE,
+    pb.QUERY_INTENT_ANSWER: api.Intent.ANSWER,
+    pb.QUERY_INTENT_LOCATE: api.Intent.LOCATE,
+    pb.QUERY_INTENT_TIME_BOXED: api.Intent.TIME_BOXED,
+}
+LAYERS = {
+    "hybrid": pb.RETRIEVAL_LAYER_HYBRID,
+    "vector": pb.RETRIEVAL_LAYER_VECTOR,
+    "keyword": pb.RETRIEVAL_LAYER_BM25,
+}
 BUCKETS = {"": api.Bucket.DAY, "day": api.Bucket.DAY, "week": api.Bucket.WEEK}
 
 Handler = Callable[[Application, Caller, Any], Awaitable[Any]]
@@ -92,61 +101,78 @@ async def expand_grip(app: Application, caller: Caller, sent: pb.ExpandGripReque
 async def teleport_search(
     app: Application, caller: Caller, sent: pb.TeleportSearchRequest
 ) -> pb.TeleportSearchResponse:
-    """Return where words were said: passages, or the segments that hold them. Both can be opened by their ids."""
-    hits = await found(app, caller, sent, api.Mode.KEYWORD)
+    """Return where words were said: nodes of the table of contents, passages, or both. Each can be opened by its id."""
+    request = api.TeleportRequest(
+        query=sent.query,
+        mode=api.TeleportMode.KEYWORD,
+        limit=limit_of(sent.limit, LIMIT),
+        agent=sent.agent_filter or None,
+    )
+    answer = await app.call(caller, "teleport", request)
     results: dict[str, pb.TeleportSearchResult] = {}
-    for hit in hits:
-        place, kind = messages.grip_id(hit), pb.TELEPORT_DOC_TYPE_GRIP
-        if sent.doc_type == pb.TELEPORT_DOC_TYPE_TOC_NODE:
-            passage = await app.call(caller, "grip", api.GripRequest(id=place, before=0, after=0))
-            place, kind = passage.segment or "", pb.TELEPORT_DOC_TYPE_TOC_NODE
-        if place and place not in results:
-            results[place] = pb.TeleportSearchResult(
-                doc_id=place, doc_type=kind, score=hit.score, timestamp_ms=hit.ts, agent=sent.agent_filter or None
-            )
+    for pointer in answer.pointers:
+        places = [(pointer.node, pb.TELEPORT_DOC_TYPE_TOC_NODE)]
+        places += [(grip, pb.TELEPORT_DOC_TYPE_GRIP) for grip in pointer.grips]
+        for place, kind in places:
+            if sent.doc_type in (kind, pb.TELEPORT_DOC_TYPE_UNSPECIFIED) and place not in results:
+                results[place] = pb.TeleportSearchResult(
+                    doc_id=place,
+                    doc_type=kind,
+                    score=pointer.score,
+                    timestamp_ms=pointer.start,
+                    agent=pointer.agents[0] if pointer.agents else None,
+                )
     return pb.TeleportSearchResponse(results=results.values())
 
 
 async def route_query(app: Application, caller: Caller, sent: pb.RouteQueryRequest) -> pb.RouteQueryResponse:
-    """Answer a question by words and by meaning, and say what was done."""
-    began = time.perf_counter()
-    hits = await found(app, caller, sent, api.Mode.HYBRID)
-    layer = pb.RETRIEVAL_LAYER_HYBRID
-    grips = [messages.grip_id(hit) for hit in hits]
-    results = [
-        pb.RetrievalResult(
-            doc_id=grip,
-            doc_type="grip",
-            score=hit.score,
-            text_preview=hit.text,
-            source_layer=layer,
-            agent=sent.agent_filter or None,
-        )
-        for grip, hit in zip(grips, hits, strict=True)
-    ]
-    why = "recall in mode hybrid: by words and by meaning, as far as a model is installed"
-    explanation = pb.ExplainabilityPayload(
-        intent=sent.intent_override or INTENT,
-        why_winner=why,
-        total_time_ms=round((time.perf_counter() - began) * 1000),
-        grip_ids=grips,
-    )
-    return pb.RouteQueryResponse(
-        results=results, explanation=explanation, has_results=bool(results), layers_attempted=[layer]
-    )
-
-
-async def found(app: Application, caller: Caller, sent: Any, mode: api.Mode) -> tuple[api.Hit, ...]:
-    """Return the events that answer what a search or a route asks."""
-    request = api.RecallRequest(
+    """Answer a question by the layers that its intent asks for, and say what was done."""
+    request = api.RouteRequest(
         query=sent.query,
-        mode=mode,
-        limit=limit_of(sent.limit, LIMIT),
-        kinds=("event",),
+        intent=INTENTS.get(sent.intent_override),
+        limit=limit_of(sent.limit, api.RouteRequest(query="").limit),
         agent=sent.agent_filter or None,
     )
-    answer: api.RecallResponse = await app.call(caller, "recall", request)
-    return answer.hits
+    answer = await app.call(caller, "route", request)
+    results = [
+        pb.RetrievalResult(
+            doc_id=each.node,
+            doc_type="toc_node",
+            score=each.score,
+            text_preview=each.title,
+            source_layer=layer_of(each.found_by[0] if each.found_by else ""),
+            metadata={"day": each.day, "level": each.level},
+            agent=each.agents[0] if each.agents else None,
+        )
+        for each in answer.pointers
+    ]
+    results += [
+        pb.RetrievalResult(
+            doc_id=messages.grip_id(hit) if hit.kind == "event" else hit.id,
+            doc_type="grip" if hit.kind == "event" else hit.kind,
+            score=hit.score,
+            text_preview=hit.text,
+            source_layer=pb.RETRIEVAL_LAYER_HYBRID,
+        )
+        for hit in answer.hits
+    ]
+    explanation = pb.ExplainabilityPayload(
+        intent=next(number for number, intent in INTENTS.items() if intent is answer.intent),
+        why_winner="; ".join([*answer.reasons, *(f"{each.layer}: {each.found} {each.note}" for each in answer.steps)]),
+        total_time_ms=round(answer.elapsed_ms),
+        grip_ids=[grip for each in answer.pointers for grip in each.grips],
+    )
+    return pb.RouteQueryResponse(
+        results=results,
+        explanation=explanation,
+        has_results=bool(results),
+        layers_attempted=dict.fromkeys(layer_of(each.layer) for each in answer.steps),
+    )
+
+
+def layer_of(name: str) -> pb.RetrievalLayer:
+    """Return the wire's name of a layer; that of the walk through the contents for those which it does not have."""
+    return LAYERS.get(name, pb.RETRIEVAL_LAYER_AGENTIC)
 
 
 async def list_agents(app: Application, caller: Caller, _: pb.ListAgentsRequest) -> pb.ListAgentsResponse:
