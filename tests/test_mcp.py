@@ -419,6 +419,30 @@ async def test_a_rebound_page_a_foreign_origin_and_no_token_stay_outside(
     assert answer.status_code == status
 
 
+async def test_white_space_around_a_header_is_no_part_of_it(service: Application) -> None:
+    """As the daemon's parser of HTTP leaves it: the headers of the protocol are compared with the body."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "memory_status", "arguments": {}}}
+    asked["params"]["_meta"] = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "authorization": f"Bearer {AGENT_TOKEN}",
+        "mcp-protocol-version": MODERN,
+        "mcp-method": "tools/call",
+    }
+    async with mounted(service) as app:
+
+        async def padded(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope | {"headers": [*scope["headers"], (b"mcp-name", b" memory_status \t")]}, receive, send)
+
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=padded), base_url=f"http://{HOST}") as http:
+            answer = (await http.post("/mcp", json=asked, headers=headers)).json()
+
+    assert "0 memories" in answer["result"]["content"][0]["text"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/mcp", 405), ("DELETE", "/mcp/", 405), ("POST", "/mcp/x", 404)]
 )

@@ -63,6 +63,8 @@ class McpMount:
             return
         headers = Headers(scope=scope)
         scope[CALLER] = as_called_by(agent_of(headers), client_of(headers.get(SESSION_HEADER, "")))
+        # White space around a value is no part of it (RFC 9110, section 5.5); the parser leaves what stands after one.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         await app(scope, _again(body, receive), _with_session(initializing(body), send))
 
     async def _loaded(self) -> Mapping[str, ASGIApp]:
