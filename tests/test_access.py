@@ -86,6 +86,7 @@ ROWS: dict[str, Row] = {
     # On one memory.
     "get": Row(lambda ref: api.RefRequest(ref=ref), "read"),
     "why": Row(lambda ref: api.RefRequest(ref=ref), "read"),
+    "feedback": Row(lambda ref: api.FeedbackRequest(refs=(ref,), helped=True), "read"),
     "update": Row(lambda ref: api.UpdateRequest(ref=ref, content=anew("changed")), "change"),
     "rename": Row(lambda ref: api.RenameRequest(ref=ref, name=anew("renamed")), "change"),
     "alias": Row(lambda ref: api.AliasRequest(ref=ref, alias=anew("alias")), "change"),

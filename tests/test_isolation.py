@@ -128,7 +128,7 @@ READS: dict[str, Survey | ById | str] = {
     "replay": ById(lambda _, whose: api.ReplayRequest(session_id=f"{whose}-session")),
     **dict.fromkeys(("stats", "status", "models", "jobs", "job_runs", "settle", "layers"), TELLS_NOTHING),
     **dict.fromkeys(
-        ("ingest", "add", "update", "supersede", "forget", "rename", "alias", "compact"),
+        ("ingest", "add", "update", "supersede", "forget", "rename", "alias", "compact", "feedback"),
         WRITES,
     ),
     **dict.fromkeys(
@@ -311,7 +311,7 @@ TOOLS: dict[str, Asked | str] = {
     "/search-add-remove/memory-search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
     "/search-fetch/search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
     "/search-fetch/fetch": Asked(lambda world, whose: {"id": f"m_{world.memories[whose]}"}),
-    **dict.fromkeys(("/memory_add", "/memory_correct", "/memory_forget"), WRITES),
+    **dict.fromkeys(("/memory_add", "/memory_correct", "/memory_forget", "/memory_feedback"), WRITES),
     **dict.fromkeys(("/search-add-remove/memory-add", "/search-add-remove/memory-remove"), WRITES),
     **dict.fromkeys(
         (

@@ -195,6 +195,7 @@ class Asking:
         yield "compact", partial(self.client.call, "POST", "/v1/sessions/page/compact", {})
         yield "replay", partial(self.client.call, "GET", "/v1/sessions/page/replay", query={"limit": 500})
         yield "agents", partial(self.client.call, "GET", "/v1/agents")
+        yield "feedback", partial(self.client.call, "POST", "/v1/feedback", {"refs": ["the lines"], "helped": True})
         yield (
             "agent_activity",
             partial(self.client.call, "GET", "/v1/agents/activity", query={"since": 0, "bucket": "week"}),

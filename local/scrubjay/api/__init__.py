@@ -37,6 +37,10 @@ from scrubjay.api.events import (
     SessionsResponse,
     Skipped,
 )
+from scrubjay.api.feedback import (
+    FeedbackRequest,
+    FeedbackResponse,
+)
 from scrubjay.api.history import (
     Change,
     Conflict,
@@ -157,6 +161,8 @@ __all__ = [
     "Entry",
     "EventsRequest",
     "EventsResponse",
+    "FeedbackRequest",
+    "FeedbackResponse",
     "ForgetRequest",
     "ForgetResponse",
     "GripRequest",

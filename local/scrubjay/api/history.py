@@ -63,7 +63,8 @@ class Origin:
 class WhyResponse:
     """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since.
 
-    `supersedes` are the memories whose place it took, the last that ended first.
+    `supersedes` are the memories whose place it took, the last that ended first. `helped` and `missed` count how often
+    somebody said on this device that it helped, or did not.
     """
 
     entry: Entry
@@ -71,6 +72,8 @@ class WhyResponse:
     history: tuple[Change, ...]
     origin: Origin
     supersedes: tuple[Memory, ...] = ()
+    helped: int = 0
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,6 +178,12 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="The passages a memory was read from, and its history.",
         ),
         Operation(
+            name="feedback",
+            request=api.FeedbackRequest,
+            response=api.FeedbackResponse,
+            summary="Count that memories helped whoever recalled them, or did not.",
+        ),
+        Operation(
             name="history",
             request=api.HistoryRequest,
             response=api.HistoryResponse,

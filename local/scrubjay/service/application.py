@@ -44,6 +44,7 @@ from scrubjay.service.compaction import Compaction
 from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
+from scrubjay.service.feedback import Feedback
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing
 from scrubjay.service.handlers import Handlers
@@ -173,6 +174,7 @@ class Application:
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
+        feedback = Feedback(store, policy, references=self._references)
         toc = Toc(store, policy, references=self._references)
         router = Router(
             store,
@@ -241,6 +243,7 @@ class Application:
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
                 "why": history.why,
+                "feedback": feedback.feedback,
                 "history": undo.history,
                 "undo": undo.undo,
                 "conflicts": conflicts.conflicts,

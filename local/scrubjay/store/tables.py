@@ -56,6 +56,7 @@ TABLES = (
     Table(name="embedding", role=Role.LOCAL),
     Table(name="space", role=Role.SOURCE),
     Table(name="access", role=Role.LOCAL, memory_id="memory_id"),
+    Table(name="feedback", role=Role.LOCAL, memory_id="memory_id"),
     Table(name="learned", role=Role.SOURCE),
     Table(name="unlearned", role=Role.SOURCE),
     Table(name="job", role=Role.LOCAL),

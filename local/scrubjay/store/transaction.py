@@ -14,6 +14,7 @@ from scrubjay.store.projections.projections import Projections
 from scrubjay.store.write_context import WriteContext
 from scrubjay.store.writes.accesses import Accesses
 from scrubjay.store.writes.events import EventWrites
+from scrubjay.store.writes.feedback import FeedbackWrites
 from scrubjay.store.writes.forgetting import Forgetting
 from scrubjay.store.writes.handed import Handed
 from scrubjay.store.writes.jobs import JobHistory
@@ -43,6 +44,7 @@ class Transaction:
         self.vectors = Vectors(context, projections.queue, projections.contents)
         self.accesses = Accesses(context, log, projections.memories)
         self.handed = Handed(context)
+        self.feedback = FeedbackWrites(context)
         self.jobs = JobHistory(context)
         self.ingest = OpIngest(context, log, projections)
         self.incarnation = Incarnation(context, projections)

@@ -12,6 +12,7 @@ from scrubjay.store.queries.digests import DigestQueries
 from scrubjay.store.queries.documents import DocumentQueries
 from scrubjay.store.queries.embed_queue import EmbedQueueQueries
 from scrubjay.store.queries.events import EventQueries
+from scrubjay.store.queries.feedback import FeedbackQueries
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.queries.handed import HandedQueries
 from scrubjay.store.queries.memories import MemoryQueries
@@ -47,6 +48,7 @@ class Queries:
         self.digests = DigestQueries(fetch)
         self.replication = ReplicationQueries(fetch)
         self.toc = TocQueries(fetch)
+        self.feedback = FeedbackQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

@@ -67,6 +67,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "clear": {"items": {"enum": ["topic", "valid_from", "valid_to", "superseded_by"]}},
         },
         "SupersedeRequest": {"content": words},
+        "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}},
         "HistoryRequest": page,
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},

@@ -122,6 +122,26 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
 def memory(found: api.WhyResponse, utc_offset: int, *, full: bool) -> list[str]:
     """Return one memory as pieces, the most important first: what it says, its sources, its history."""
     entry, origin = found.entry.memory, found.origin
+    pieces = [_about(found, utc_offset), entry.content]
+    pieces += [f"from {place.file}" + (f" › {place.heading}" if place.heading else "") for place in origin.places[:3]]
+    for source in found.sources if full else found.sources[:1]:
+        events = source.events[:1] if not full else source.events
+        if not events:
+            pieces.append(f"> {source.grip.excerpt}")
+        for event in events:
+            words = event.text if full else source.grip.excerpt
+            said = day(event.ts, event.utc_offset)
+            pieces.append(f"> {event.speaker}, {said}, {event.agent}: {words} ({EVENT_ID}{event.id})")
+    if len(found.sources) > 1 and not full:
+        pieces.append(f"{len(found.sources) - 1} more sources: detail=full")
+    if full:
+        pieces += [replaced(old, utc_offset) for old in found.supersedes]
+    return pieces
+
+
+def _about(found: api.WhyResponse, utc_offset: int) -> str:
+    """Return the line about a memory: what it is, since when, whose words, and what became of it."""
+    entry, origin = found.entry.memory, found.origin
     about = [
         f"{MEMORY_ID}{entry.id}",
         entry.type.value,
@@ -137,23 +157,11 @@ def memory(found: api.WhyResponse, utc_offset: int, *, full: bool) -> list[str]:
         about.append(f"topic {entry.topic}")
     if entry.superseded_by:
         about.append(f"replaced by {MEMORY_ID}{entry.superseded_by}")
+    if found.helped or found.missed:
+        about.append(f"helped {found.helped}, did not {found.missed}")
     if entry.archived_at:
         about.append("put away")
-    pieces = [" · ".join(about), entry.content]
-    pieces += [f"from {place.file}" + (f" › {place.heading}" if place.heading else "") for place in origin.places[:3]]
-    for source in found.sources if full else found.sources[:1]:
-        events = source.events[:1] if not full else source.events
-        if not events:
-            pieces.append(f"> {source.grip.excerpt}")
-        for event in events:
-            words = event.text if full else source.grip.excerpt
-            said = day(event.ts, event.utc_offset)
-            pieces.append(f"> {event.speaker}, {said}, {event.agent}: {words} ({EVENT_ID}{event.id})")
-    if len(found.sources) > 1 and not full:
-        pieces.append(f"{len(found.sources) - 1} more sources: detail=full")
-    if full:
-        pieces += [replaced(old, utc_offset) for old in found.supersedes]
-    return pieces
+    return " · ".join(about)
 
 
 def replaced(old: Memory, utc_offset: int) -> str:

@@ -69,6 +69,13 @@ TOOLSET = Toolset(
             idempotent=True,
         ),
         Tool(
+            name="memory_feedback",
+            title="Did it help?",
+            description="Say whether memories that you used helped.",
+            arguments=writing_tools.Feedback,
+            run=writing_tools.feedback,
+        ),
+        Tool(
             name="memory_status",
             title="Memory status",
             description="How much is remembered, what waits, what is wrong.",

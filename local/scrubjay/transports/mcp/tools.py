@@ -17,8 +17,11 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
-DROPPED = ("title", "default", "additionalProperties", "$defs")
-"""Keywords of a schema that tell a model nothing: the type of an optional field says what is left out."""
+DROPPED = ("title", "default", "additionalProperties", "$defs", "minimum", "maximum")
+"""Keywords of a schema that tell a model nothing: the type of an optional field says what is left out.
+
+Bounds are checked and told by the error to the few calls that pass them; everybody would pay for them in every session.
+"""
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

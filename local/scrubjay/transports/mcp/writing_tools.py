@@ -1,4 +1,4 @@
-"""The tools that write: add, correct, forget.
+"""The tools that write: add, correct, forget, and whether what was found helped.
 
 What an agent may, the operations decide: they are called as that agent.
 """
@@ -82,11 +82,27 @@ async def correct(context: ToolContext, asked: Correct) -> str:
     return f"m_{old.id} is replaced by m_{new.memory.id}; the old one is kept as history"
 
 
+class Feedback(Arguments, frozen=True):
+    """Arguments of memory_feedback."""
+
+    ids: Annotated[list[str], Meta(description="m_…")]
+    helped: Literal["yes", "no"]
+
+
+async def feedback(context: ToolContext, asked: Feedback) -> str:
+    """Count whether memories helped."""
+    refs = tuple(bare(ref) for ref in asked.ids)
+    done: api.FeedbackResponse = await context.operation(
+        "feedback", api.FeedbackRequest(refs=refs, helped=asked.helped == "yes")
+    )
+    return f"noted of {', '.join(f'm_{ref}' for ref in done.memories)}: {'helped' if done.helped else 'did not help'}"
+
+
 class Forget(Arguments, frozen=True):
     """Arguments of memory_forget."""
 
     id: Annotated[str, Meta(description="m_… or e_…")]
-    keep_sources: Annotated[bool, Meta(description="keep the words it was read from")] = False
+    keep_sources: bool = False
 
 
 async def forget(context: ToolContext, asked: Forget) -> str:

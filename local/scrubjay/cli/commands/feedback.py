@@ -1,0 +1,34 @@
+"""`scrubjay feedback`: say whether memories helped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrubjay import api
+from scrubjay.cli import invocation
+from scrubjay.cli.arguments import Parser, caller, text
+from scrubjay.cli.output import Output
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def configure(parser: Parser) -> None:
+    """Take memories, and whether they helped."""
+    parser.add_argument("refs", nargs="+", type=text, metavar="REF", help="a memory's id, a prefix of it, or its name")
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--helped", action="store_true", help="they did")
+    chosen.add_argument("--not-helped", dest="helped", action="store_false", help="they did not")
+    caller(parser)
+
+
+def run(line: Namespace) -> None:
+    """Count whether memories helped."""
+    out = Output.of(line)
+    request = api.FeedbackRequest(
+        refs=tuple(line.refs), helped=line.helped, project=line.project, session_id=line.session
+    )
+    with invocation.store(line) as store:
+        done: api.FeedbackResponse = store.call("feedback", request)
+    words = "helped" if done.helped else "did not help"
+    out.answer(done, lambda: f"counted: {', '.join(done.memories)} {words}")
