@@ -23,6 +23,7 @@ from scrubjay.transports.http.openapi import document
 from scrubjay.transports.http.problem import problem
 from scrubjay.transports.http.routes import PLUGIN_PATH, ROUTES
 from scrubjay.transports.http.routes import Route as Path
+from scrubjay.transports.mem0 import Mem0
 from scrubjay_io.bodies import bounded
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
@@ -80,6 +81,7 @@ def create_app(
             Route(PLUGIN_PATH, _PluginEndpoint(service, plugins, policy), methods=["POST"]),
             Route(OLD_PLUGIN_PATH, _PluginEndpoint(service, plugins, policy), methods=["POST"]),
             *([] if mcp is None else [Route(path, mcp) for path in MCP_PATHS]),
+            *Mem0(service, policy).routes(),
             Route("/healthz", healthz),
             Route("/readyz", partial(_readyz, service, instance)),
             Route("/openapi.json", openapi),

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PROBES = frozenset({"/healthz", "/readyz"})
+KEY_PATHS = "/mem0/"
+"""Below this, programs of another interface send the token as they send its key."""
+
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 REQUEST_ID = "scrubjay.request"
 OPERATION = "scrubjay.operation"
@@ -125,11 +128,16 @@ class Guard:
             raise DeniedError("requests from web pages of another origin are refused", hint="call from a program")
         if scope["path"] in PROBES:
             return
-        scope[CALLER] = self._caller(headers)
+        scope[CALLER] = self._caller(headers, by_key=scope["path"].startswith(KEY_PATHS))
 
-    def _caller(self, headers: Headers) -> Caller:
-        """Return who calls, by the token. Raises UnauthenticatedError for a token that is not ours."""
+    def _caller(self, headers: Headers, *, by_key: bool) -> Caller:
+        """Return who calls, by the token. Raises UnauthenticatedError for a token that is not ours.
+
+        `by_key`: the token may stand in `X-API-Key` too.
+        """
         given = headers.get("authorization", "")
+        if by_key and not given:
+            given = f"bearer {headers.get('x-api-key', '')}"
         scheme, _, credentials = given.partition(" ")
         bearer = f"{scheme.lower()} {credentials.strip()}".encode()
         # All are compared always: how long it takes tells nothing.
