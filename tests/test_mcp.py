@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -50,6 +52,16 @@ async def app(service: Application) -> AsyncIterator[Starlette]:
         yield one
 
 
+@pytest.fixture(scope="module")
+async def bare_app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Starlette]:
+    """The app over an empty store, for what stores nothing."""
+    folder = tmp_path_factory.mktemp("bare")
+    service = await Application.open(folder / "memory.db", models_dir=folder / "models", model="none")
+    async with mounted(service) as one:
+        yield one
+    await service.close()
+
+
 async def the_one_memory(service: Application) -> Any:
     [entry] = (await service.call(PERSON, "list", api.ListRequest())).entries
     return entry.memory
@@ -59,8 +71,8 @@ async def the_one_memory(service: Application) -> Any:
 
 
 @in_both_eras
-async def test_both_eras_are_served_with_the_same_tools(app: Starlette, era: str) -> None:
-    async with over_http(app, era=era) as client:
+async def test_both_eras_are_served_with_the_same_tools(bare_app: Starlette, era: str) -> None:
+    async with over_http(bare_app, era=era) as client:
         assert client.protocol_version == era
         assert client.instructions == INSTRUCTIONS
         assert [tool.name for tool in (await client.list_tools()).tools] == [tool.name for tool in TOOLSET.tools]
@@ -70,16 +82,18 @@ async def test_both_eras_are_served_with_the_same_tools(app: Starlette, era: str
         assert "memory://m/{id}" in {template.uri_template for template in templates}
 
 
-async def test_the_tools_cost_a_model_at_most_1500_tokens(app: Starlette) -> None:
-    async with over_http(app) as client:
+async def test_the_tools_cost_a_model_at_most_1500_tokens(bare_app: Starlette) -> None:
+    async with over_http(bare_app) as client:
         tools = (await client.list_tools()).tools
 
     given = [{"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in tools]
     assert estimate_tokens(json.dumps(given, separators=(",", ":"), ensure_ascii=False)) <= SCHEMA_TOKENS
 
 
-async def test_annotations_say_what_reads_what_destroys_and_that_nothing_leaves_the_machine(app: Starlette) -> None:
-    async with over_http(app) as client:
+async def test_annotations_say_what_reads_what_destroys_and_that_nothing_leaves_the_machine(
+    bare_app: Starlette,
+) -> None:
+    async with over_http(bare_app) as client:
         hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
 
     assert all(found is not None and found.open_world_hint is False for found in hints.values())
@@ -325,8 +339,8 @@ async def test_a_memory_is_a_resource_too(app: Starlette, service: Application) 
             await client.read_resource("file:///etc/passwd")
 
 
-async def test_a_prompt_is_filled_in_and_names_the_tool(app: Starlette) -> None:
-    async with over_http(app) as client:
+async def test_a_prompt_is_filled_in_and_names_the_tool(bare_app: Starlette) -> None:
+    async with over_http(bare_app) as client:
         [message] = (await client.get_prompt("decisions", {"topic": "the {cart} store"})).messages
         assert "the {cart} store" in getattr(message.content, "text", "")
         assert "memory_search" in getattr(message.content, "text", "")
@@ -370,8 +384,8 @@ async def test_arguments_that_mean_nothing_are_refused_by_name(given: dict[str, 
         arguments(SAMPLE, given)
 
 
-async def test_a_wrong_call_is_an_answer_that_the_model_can_act_on(app: Starlette) -> None:
-    async with over_http(app) as client:
+async def test_a_wrong_call_is_an_answer_that_the_model_can_act_on(bare_app: Starlette) -> None:
+    async with over_http(bare_app) as client:
         told = await refused(client, "memory_search", query="x", project="/etc")
         assert "project" in told
         assert "query" in told
@@ -405,7 +419,7 @@ async def test_no_argument_of_a_tool_names_a_project_a_session_or_a_trust() -> N
 )
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 async def test_a_rebound_page_a_foreign_origin_and_no_token_stay_outside(
-    app: Starlette, change: dict[str, str], status: int, path: str
+    bare_app: Starlette, change: dict[str, str], status: int, path: str
 ) -> None:
     asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     headers = {
@@ -413,7 +427,7 @@ async def test_a_rebound_page_a_foreign_origin_and_no_token_stay_outside(
         "authorization": f"Bearer {AGENT_TOKEN}",
         "mcp-protocol-version": LEGACY,
     }
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=f"http://{HOST}") as http:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=bare_app), base_url=f"http://{HOST}") as http:
         answer = await http.post(path, json=asked, headers=headers | change)
 
     assert answer.status_code == status
@@ -447,12 +461,38 @@ async def test_white_space_around_a_header_is_no_part_of_it(service: Application
     ("method", "path", "status"), [("GET", "/mcp", 405), ("DELETE", "/mcp/", 405), ("POST", "/mcp/x", 404)]
 )
 async def test_no_stream_is_kept_no_session_ended_and_no_other_path_served(
-    app: Starlette, method: str, path: str, status: int
+    bare_app: Starlette, method: str, path: str, status: int
 ) -> None:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=f"http://{HOST}") as http:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=bare_app), base_url=f"http://{HOST}") as http:
         answer = await http.request(method, path, headers={"authorization": f"Bearer {AGENT_TOKEN}"})
 
     assert answer.status_code == status
+
+
+async def test_without_its_libraries_the_daemon_says_what_to_install_and_serves_the_rest(
+    service: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "scrubjay.transports.mcp.server", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    headers = {"authorization": f"Bearer {AGENT_TOKEN}"}
+    async with (
+        mounted(service) as app,
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=f"http://{HOST}", headers=headers) as http,
+    ):
+        answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert answer.status_code == 503
+        assert "mcp_types is missing" in answer.json()["detail"]
+        assert "install" in answer.json()["hint"]
+        assert (await http.get("/v1/stats")).status_code == 200
+
+
+def test_a_daemon_that_no_agent_asks_loads_nothing_of_mcp() -> None:
+    program = (
+        "import sys, scrubjay.daemon.process; "
+        "print([name for name in ('mcp', 'mcp_types', 'pydantic', 'anyio._backends._asyncio') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 # Which agent a client is
