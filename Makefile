@@ -10,8 +10,7 @@ MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/m
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks
-.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds conformance-mcp
+.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
