@@ -319,6 +319,18 @@ async def test_the_timeline_is_walked_down_to_what_was_said(app: Starlette, serv
         assert "nothing was said" in await refused(client, "memory_timeline", at="toc:year:1999")
 
 
+async def test_a_question_after_a_place_is_told_where_and_why_tells_how(app: Starlette, service: Application) -> None:
+    draft = EventDraft(agent="codex", session_id="s", type=EventType.USER_MESSAGE, text=f"we decided: {WORDS}")
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,), learn=False))
+    await service.call(PERSON, "run_job", api.JobRequest(name="toc"))
+    async with over_http(app) as client:
+        where = await said(client, "memory_search", query="where did we talk about the cart store?", why=True)
+        assert re.search(r"^toc:segment:\w{26} · ", where)
+        assert "taken for: locate" in where
+        assert WORDS in where
+        assert "toc:" not in await said(client, "memory_search", query="which store does the cart use?")
+
+
 async def test_one_id_of_several_that_is_missing_does_not_hide_the_others(app: Starlette, service: Application) -> None:
     mine = await service.call(PERSON, "add", MemoryDraft(content=WORDS))
     async with over_http(app) as client:

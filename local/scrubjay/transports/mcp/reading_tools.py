@@ -10,6 +10,7 @@ from scrubjay import api
 from scrubjay.transports.mcp import answers
 from scrubjay.transports.mcp.answers import Page, bare
 from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import Scope
 
@@ -24,6 +25,9 @@ MOST_TOKENS = 20_000
 
 NEXT_TOKENS = 30
 """Kept for the line that says how to go on."""
+
+PLACES = 3
+"""Places of the table of contents above the hits: a page has room for them, and each leads to those beside it."""
 
 MOST_AROUND = 10
 """The most events to each side of a source: what the operation allows."""
@@ -67,6 +71,8 @@ async def search(context: ToolContext, asked: Search) -> str:
     )
     found: api.RecallResponse = await context.operation("recall", request)
     page = Page(asked.max_tokens)
+    if not skip and not asked.scope:
+        await _add_places(context, asked, since, until, page)
     hits = found.hits[skip : skip + asked.limit]
     if not hits:
         page.add("no more hits" if skip else "nothing is remembered that comes near: try other words or no filters")
@@ -85,6 +91,26 @@ async def search(context: ToolContext, asked: Search) -> str:
     if found.notes:
         page.add(answers.noted(found.notes))
     return page.text()
+
+
+async def _add_places(
+    context: ToolContext, asked: Search, since: Millis | None, until: Millis | None, page: Page
+) -> None:
+    """Add where it was said, for a question that is after a place or a time rather than an answer; with `why`, how."""
+    request = api.RouteRequest(
+        query=asked.query, limit=PLACES, agent=asked.agent or None, since=since, until=until, max_tokens=LEAST_TOKENS
+    )
+    found: api.RouteResponse = await context.operation("route", request)
+    room = asked.max_tokens * 2 // 3  # for the hits
+    if found.intent is not api.Intent.ANSWER:
+        for place in found.pointers:
+            agents = f" · {', '.join(place.agents)}" if place.agents else ""
+            page.add(f"{place.node} · {place.title} · {place.day}{agents}", reserve=room)
+    if asked.why:
+        steps = ", ".join(
+            f"{step.layer} {step.found}" + (f" ({step.note})" if step.note else "") for step in found.steps
+        )
+        page.add(f"taken for: {found.intent} ({'; '.join(found.reasons)}); layers: {steps}", reserve=NEXT_TOKENS)
 
 
 def _skipped(cursor: str) -> int:
