@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,31 @@ async def test_a_compaction_that_a_host_tells_of_makes_an_archive(
         assert (await get(service, "archive/s1/1")).memory.trust is Trust.AGENT
     elif archives:
         assert "We decided to use SQLite." in replayed.archive_text
+
+
+async def test_the_real_payloads_of_a_compaction_make_one_archive_of_what_the_host_kept(service: Application) -> None:
+    lines = (Path(__file__).parent / "fixtures" / "host_payloads.jsonl").read_text(encoding="utf-8").splitlines()
+    recorded = [json.loads(line) for line in lines]
+    session = next(one["payload"]["session_id"] for one in recorded if one["event"] == "PostCompact")
+    told = [
+        one["payload"]
+        for one in recorded
+        if one["host"].startswith("claude") and one["payload"]["session_id"] == session
+    ]
+    hook = Caller(principal=Principal.HOST)
+    for payload in told:
+        data = json.dumps(payload).encode()
+        await service.call(hook, "hook", api.HookRequest(host="claude-code", data=data, project=payload["cwd"]))
+    await service.call(PERSON, "settle", api.SettleRequest())
+
+    replayed = await replay(service, session)
+
+    assert len(replayed.archives) == 1
+    assert "We decided to keep the cart store on SQLite WAL." in replayed.archive_text
+    after = [payload["hook_event_name"] for payload in told]
+    assert len(replayed.events) <= len(after) - after.index("PostCompact")
+    archived = await replay(service, session, archive=replayed.archive_name)
+    assert [event.type for event in archived.events].count(EventType.COMPACTION) == 2
 
 
 async def test_a_request_that_a_crash_left_is_carried_out_by_the_next_process_once(opened: Opener) -> None:
