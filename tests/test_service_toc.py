@@ -20,6 +20,7 @@ from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
 from scrubjay.store import Queries
+from scrubjay.store.contents import ALL
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, Role
@@ -454,3 +455,13 @@ async def test_what_is_left_of_a_session_stands_when_an_import_is_taken_back_eve
 
     assert (await toc(service, "toc:day:2026-01-13")).events == 30 + 14
     assert (await toc(service, "toc:day:2026-01-12")).node == kept.node
+
+
+async def test_nobodys_project_stands_for_all_of_them(service: Application) -> None:
+    await ingest(service, at(0, 540, "The burrow has a secret tunnel to the quarry.", "b", project="burrow"))
+    await service.toc.run()
+
+    sly = Caller(principal=Principal.AGENT, agent="crow", project=ALL)
+
+    assert (await toc(service, caller=sly)).events == 0
+    assert (await toc(service)).events == 1

@@ -2,10 +2,10 @@
 
 Theory of operation. Segments are cut in the background (`jobs.toc`) from what `toc_stale` names; every write of events
 and vectors marks what it changes there, in its own transaction. A period has one row for each project that has
-something in it, and follows from rows alone: a day from its segments, weeks and months from days, years from months.
-So a segment that goes or comes costs a few dozen rows, however large the store is, and a reader merges the rows of the
-projects that it sees. What is planned outside of a transaction (`rolled_up` of a snapshot) is written only where
-nothing was erased meanwhile: `generation` says so.
+something in it and one for all of them, and follows from rows alone: a day from its segments, weeks and months from
+days, years from months. So a segment that goes or comes costs some dozen rows, however large the store is, and a reader
+merges the rows of the projects that it sees. What is planned outside of a transaction (`rolled_up` of a snapshot) is
+written only where nothing was erased meanwhile: `generation` says so.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ GENERATION = "toc_generation"
 
 MADE_BY = "toc_made_by"
 """The setting of the file that says which version of `scrubjay.toc` made the table."""
+
+ALL = "\x1f"
+"""Stands for all projects together in `toc_period`: what the person reads, who sees everything. No caller's own."""
 
 BEGINNING = ""
 """The place before every event of a session."""
@@ -150,10 +153,11 @@ class Parts:
         self._periods = dict(stored_periods)
         self._days: dict[tuple[str, str], list[StoredSegment]] = {}
         for segment in (*(one for one in stored_segments if one.id not in without), *planned):
-            self._days.setdefault((segment.day, segment.project), []).append(segment)
+            for project in (segment.project, ALL):
+                self._days.setdefault((segment.day, project), []).append(segment)
 
     def rolled_up(self, touched: Iterable[tuple[str, str]], policy: TocPolicy) -> list[StoredPeriod]:
-        """Return every period of some (day, project) as it now is."""
+        """Return every period of some (day, project) as it now is, and of all projects together."""
 
         def merging(outlines: Iterable[Outline]) -> Outline | None:
             found = list(outlines)
@@ -161,7 +165,7 @@ class Parts:
 
         changed: list[StoredPeriod] = []
         above: dict[Level, dict[tuple[str, str], None]] = {Level.WEEK: {}, Level.MONTH: {}, Level.YEAR: {}}
-        for day, project in touched:
+        for day, project in both(touched):
             segments = sorted(self._days.get((day, project), ()), key=lambda one: (one.start, one.id))
             changed.append(self._put(Level.DAY, day, project, merging(one.outline for one in segments)))
             keys = periods.keys_of(day)
@@ -182,10 +186,15 @@ class Parts:
         return StoredPeriod(level=level, key=key, project=project, outline=outline)
 
 
+def both(touched: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return some (day, project), and the same days of all projects, in order."""
+    return sorted({(day, each) for day, project in touched for each in (project, ALL)})
+
+
 def needed(touched: Iterable[tuple[str, str]]) -> set[tuple[Level, str, str]]:
     """Return the periods that may be parts of what changes with some (day, project)."""
     found: set[tuple[Level, str, str]] = set()
-    for day, project in touched:
+    for day, project in both(touched):
         keys = periods.keys_of(day)
         for level in (Level.WEEK, Level.MONTH, Level.YEAR):
             below = periods.parts(level)

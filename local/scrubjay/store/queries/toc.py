@@ -41,15 +41,16 @@ class Seen:
     session_id: str | None = None
 
     def of_projects(self) -> tuple[str, list[object]]:
-        """Return the condition over a column `project`, and its values."""
-        if self.projects is None:
-            return "1", []
-        return "project in (select value from json_each(?))", [rows.array(sorted(self.projects))]
+        """Return the condition over the projects of periods, and its values."""
+        wanted = {contents.ALL} if self.projects is None else self.projects - {contents.ALL}
+        return "project in (select value from json_each(?))", [rows.array(sorted(wanted))]
 
     def of_segments(self) -> tuple[str, list[object]]:
         """Return the condition over the columns of `toc_segment`, and its values."""
+        if self.projects is None:
+            return "1", []
         clause, values = self.of_projects()
-        return (f"({clause} or session_id = ?)", [*values, self.session_id]) if values else (clause, values)
+        return f"({clause} or session_id = ?)", [*values, self.session_id]
 
     def shows(self, segment: StoredSegment) -> bool:
         """Say whether a segment is seen."""
@@ -353,10 +354,8 @@ class TocQueries:
         days = sorted(set(touched))
         segments = [
             contents.segment_of(row)
-            for day, project in days
-            for row in self._fetch(
-                f"select {contents.SEGMENT_COLUMNS} from toc_segment where day = ? and project = ?", (day, project)
-            )
+            for day in sorted({day for day, _ in days})
+            for row in self._fetch(f"select {contents.SEGMENT_COLUMNS} from toc_segment where day = ?", (day,))
         ]
         wanted = contents.needed(days)
         stored = {
