@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,9 +15,11 @@ from typing import Any
 import pytest
 
 from agents_live import report, stub_model
-from agents_live.agents import AGENTS, PACKAGES
+from agents_live.agents import AGENTS, PACKAGES, PROGRAMS, environment
 from agents_live.isolation import isolate
 from agents_live.world import World, contents, world
+from scrubjay.setup import codex_trust
+from scrubjay.setup.hosts import CODEX
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(os.environ.get("SCRUBJAY_AGENTS", ROOT / ".agents-live"))
@@ -157,6 +160,34 @@ def version(name: str) -> str:
     package = PACKAGES[name].rpartition("@")[0]
     found = json.loads((INSTALLED / name / "node_modules" / package / "package.json").read_text())
     return str(found["version"])
+
+
+def test_codex_itself_says_which_hooks_it_skips_until_they_are_approved(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    codex = AGENTS["codex"]
+    with world(tmp_path_factory.mktemp("trust"), INSTALLED, None) as here:
+        codex.prepare(here.home)
+        here.scrubjay("setup", "codex")
+        program, *_ = codex.command(here.home, "")
+
+        skipped = codex_trust.untrusted(program, here.home.project, environment(here.home))
+
+    assert len(skipped) == len(CODEX)
+
+
+def test_claude_code_takes_the_plugin_for_valid(tmp_path: Path) -> None:
+    claude = INSTALLED / "claude-code/node_modules" / PROGRAMS["claude-code"][0]
+    for folder in (ROOT / "plugins", ROOT / "plugins/claude-code"):
+        ended = subprocess.run(
+            [str(claude), "plugin", "validate", str(folder)],
+            env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout
 
 
 # The story.
