@@ -19,6 +19,7 @@ import msgspec
 from scrubjay import settings as options
 from scrubjay_bench import (
     append,
+    contents,
     daemons,
     devmem_cli,
     event_loop,
@@ -65,6 +66,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
         f"scale-{name}": (f"A store of {size.filling.items:,} items", partial(scale.measure, name=name))
         for name, size in scale.SIZES.items()
     },
+    "toc": ("The table of contents", contents.measure),
     "event-loop": ("The event loop with texts of 8 MB", event_loop.measure),
     "footprint": ("Memory and processor time of the daemon", footprint.measure),
     "import": ("Importing", importing.measure),

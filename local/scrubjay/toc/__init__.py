@@ -7,5 +7,5 @@ those of the projects that it sees, when it asks (`periods` says what is in what
 copies of their words.
 """
 
-VERSION = 2
+VERSION = 3
 """Raised when the same events would give another table: stores then make theirs again."""

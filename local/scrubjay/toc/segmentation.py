@@ -89,7 +89,7 @@ class _Shifts:
         self._turns = turns
         self._places = [n for n, turn in enumerate(turns) if turn.vector is not None]
         self._rank = {n: at for at, n in enumerate(self._places)}
-        self._alike: dict[int, float] = {}
+        self._likenesses: dict[tuple[int, int], float] = {}
 
     def at(self, start: int, n: int) -> bool:
         """Say whether another topic begins at turn n of a segment that begins at `start`. One without a vector: no."""
@@ -97,27 +97,25 @@ class _Shifts:
         first = bisect_left(self._places, start)
         if at is None or at - first < self._policy.window:
             return False
-        # Compared with what is usual between neighbours, which differs from one embedding model to the next.
-        usual = sum(self._neighbours(m) for m in range(first + 1, at)) / max(at - first - 1, 1)
-        return self._likeness(at, first) < usual - self._policy.topic_drop
+        # Compared with what is usual in the segment, which differs from one embedding model to the next.
+        before = [self._likeness(m, first) for m in range(first + self._policy.window, at)]
+        return bool(before) and self._likeness(at, first) < sum(before) / len(before) - self._policy.topic_drop
 
     def _likeness(self, at: int, first: int) -> float:
-        """Return the cosine of the turns before a place (of the same segment) and those from it on."""
+        """Return the cosine of the turns before a place (of the segment from `first` on) and those from it on."""
+        if (at, first) in self._likenesses:
+            return self._likenesses[at, first]
         window = self._policy.window
         seen = bisect_left(self._places, self._places[at] + self._policy.reach)
         before = self._sum(range(max(first, at - window), at))
         after = self._sum(range(at, min(seen, at + window)))
-        return float(before @ after / max(float(np.linalg.norm(before) * np.linalg.norm(after)), 1e-9))
+        found = float(before @ after / max(float(np.linalg.norm(before) * np.linalg.norm(after)), 1e-9))
+        self._likenesses[at, first] = found
+        return found
 
     def _sum(self, places: range) -> Vector:
         found: Vector = np.sum([self._turns[self._places[at]].vector for at in places], axis=0, dtype=np.float32)
         return found
-
-    def _neighbours(self, at: int) -> float:
-        if at not in self._alike:
-            one, other = (self._turns[self._places[n]].vector for n in (at - 1, at))
-            self._alike[at] = float(one @ other)
-        return self._alike[at]
 
 
 def settled(count: int, start: int, policy: TocPolicy) -> bool:
