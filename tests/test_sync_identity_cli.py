@@ -616,7 +616,7 @@ def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
     server: str, home: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "tessa")
+    signed_up(laptop, server, "ursula")
     monkeypatch.setattr(prompts, "TERMINAL", tmp_path / "no terminal")
     guarded = [
         ("devices", "create", "spy", "--scope", "home"),

@@ -213,7 +213,7 @@ _STATES = account.extended((), _LOG)
 _SECOND_STATES: list[Any] = [second.Log()]
 for _entry in _LOG:
     _SECOND_STATES.append(second.extended(_SECOND_STATES[-1], _entry))
-_TREES = [as_tree(second.unpacked(one[:-64])) for one in _LOG]
+_TREES = [as_tree(second.unpacked(one[:-128])) for one in _LOG]
 _SIGNS = [sign for _, _, sign in (*make.ASK, *make.RSK)]
 
 
@@ -225,7 +225,7 @@ def _draw_account(rng: Random) -> bytes:
     if place:
         tree[0], tree[1] = place, _STATES[place - 1].head
     for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-        at = rng.choice((2, 3, 3, 3, 3, 4, rng.randrange(5)))
+        at = rng.choice((2, 3, 3, 3, 3, 4, 5, rng.randrange(6)))
         tree[at] = mutated(tree[at], rng)
     text = msgpack(tree)
     if rng.random() < 0.05:
@@ -235,7 +235,9 @@ def _draw_account(rng: Random) -> bytes:
         make.RSK[one][1]: make.RSK[one][2] for one in range(3)
     }
     sign = rng.choice((fitting[state.ask], fitting[state.ask], fitting[state.rsk], rng.choice(_SIGNS)))
-    return bytes([place]) + text + sign(b"sjs/1/log" + make.ACCOUNT + text)
+    cosign = rng.choice((make.SIGN, make.SIGN, make.OTHER_SIGN, make.RSK[0][2], sign))
+    signed = sign(b"sjs/1/log" + make.ACCOUNT + text) + cosign(b"sjs/1/author" + make.ACCOUNT + text)
+    return bytes([place]) + text + signed
 
 
 def _take_account(data: bytes) -> str:

@@ -30,11 +30,12 @@ class Passage:
 
 
 def passage(text: str, weights: Mapping[str, float], *, chars: int) -> Passage:
-    """Return the best part of a text of at most `chars` characters; the whole text where it is no longer.
+    """Return the best part of a text of at most `chars` characters (1 at least); the whole text where it is no longer.
 
     `weights` say by token of the question (`scrubjay_shared.text.query_tokens`) what finding it is worth. Where none of
     them stands in the text, its beginning is returned.
     """
+    chars = max(chars, 1)
     if len(text) <= chars:
         return Passage(text=text, start=0, end=len(text))
     searched = text[:SEARCHED_CHARS]

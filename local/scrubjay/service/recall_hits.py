@@ -27,6 +27,13 @@ RERANKED_CHARS = 8_000
 """Of a text given to the reranking model, whose window is 512 tokens: more words than it reads."""
 
 
+SOURCES = 8
+"""Places that a hit of recall quotes at most: more is a list to read, and not evidence."""
+
+SOURCE_CHARS = 60
+"""The least that a quoted place has: half a sentence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitKind:
     """How hits of one kind are read. `build` returns them by id, with no text much longer than so many characters.
@@ -142,7 +149,8 @@ def _memory_hit(
     events: Mapping[str, Event],
     wanted: Wanted,
 ) -> api.Hit:
-    room = max(wanted.chars - len(memory.content), wanted.chars // 3) // max(len(grips), 1)
+    room = max(wanted.chars - len(memory.content), wanted.chars // 3)
+    shown = _shown(grips, room // SOURCE_CHARS)
     return api.Hit(
         id=memory.id,
         kind=hit.kind,
@@ -160,12 +168,21 @@ def _memory_hit(
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
         sources=tuple(
-            _quote(events[grip.event_id_start], _excerpt(grip.excerpt, wanted, room))
-            for grip in grips
+            _quote(events[grip.event_id_start], _excerpt(grip.excerpt, wanted, room // len(shown)))
+            for grip in shown
             if grip.event_id_start in events
         ),
         confidence=hit.confidence,
     )
+
+
+def _shown(grips: Sequence[Grip], room: int) -> Sequence[Grip]:
+    """Return the grips that a hit quotes: where it was said first and where last, in their order. `why` has them all.
+
+    What is said every day has hundreds, and they share what one hit may cost.
+    """
+    most = min(max(room, 1), SOURCES)
+    return grips if len(grips) <= most else (grips[0], *grips[len(grips) - most + 1 :])
 
 
 def _excerpt(text: str, wanted: Wanted, chars: int) -> str:
