@@ -351,6 +351,8 @@ class TocPolicy:
     said_chars: int = 4_000  # of one turn that are read: what a turn is about stands at its beginning
     min_words: int = 3  # of a passage: fewer say nothing by themselves
     max_passage_chars: int = 240  # of a passage: two sentences, as in answers of recall
+    quiet_seconds: float = 2.0  # without a write before it is built in the background: a burst is over by then
+    wait_seconds: float = 30.0  # the longest that somebody who never stops writing puts it off
     title_chars: int = 80  # of a segment's title: one line
     bullets: int = 5  # of a segment or a period, as shown
     kept_bullets: int = 10  # of each period, for the next longer one to choose from

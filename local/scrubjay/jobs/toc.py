@@ -6,6 +6,7 @@ It is called `toc` where people meet it, as the operation that reads what it mak
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -36,8 +37,19 @@ class TableOfContents:
         return Trigger(seconds=self._policy.work.sweep_seconds)
 
     async def due(self) -> bool:
-        """Say whether there is something to build. Costs a look-up, however large the store is."""
-        return not self._checked or await self._store.read(lambda q: q.toc.is_stale())
+        """Say whether there is something to build, once nobody has written for a moment: building slows writing.
+
+        Who writes without a pause is waited for up to `wait_seconds`. Costs a look-up, however large the store is.
+        """
+        if self._checked and not await self._store.read(lambda q: q.toc.is_stale()):
+            return False
+        until = time.monotonic() + self._policy.toc.wait_seconds
+        commits = -1
+        while commits != self._store.commits and time.monotonic() < until and not self._stopping.is_set():
+            commits = self._store.commits
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._policy.toc.quiet_seconds)
+        return not self._stopping.is_set()
 
     async def pending(self) -> int:
         """Return how many sessions changed since they were last looked at."""
