@@ -213,6 +213,7 @@ def test_vectors_of_copies_lie_about_their_turn_s_and_no_two_are_alike(source: S
     assert np.median(copies @ copies[0]) > np.median(others @ copies[0]) + 0.1
 
 
+@pytest.mark.slow
 @real
 def test_a_small_store_is_asked_beside_its_floors(plan: Plan) -> None:
     rounds = recalling.asked(plan, Filling(items=230, talks=1), "tiny")

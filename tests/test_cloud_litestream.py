@@ -103,6 +103,7 @@ async def test_a_backup_beside_litestream_costs_the_replica_nothing(settings: Se
         await restored_is_whole(settings, found)
 
 
+@pytest.mark.slow
 async def test_what_was_written_while_no_litestream_ran_is_in_the_next_ones_replica(settings: Settings) -> None:
     async with serving._database(settings, Metrics(now=Clock(), backups=True)) as opened:
         await replicating(opened)
@@ -151,6 +152,7 @@ def test_a_log_that_was_emptied_begins_anew_before_a_litestream_reads_it(setting
         assert (log.read_bytes()[16:24], path.read_bytes()) == (begun, emptied)  # left alone from then on
 
 
+@pytest.mark.slow
 async def test_litestream_alone_empties_the_log_from_before_it_runs_until_it_is_gone(settings: Settings) -> None:
     async def pages() -> int:
         found = await opened.database.write(lambda tx: tx.row("pragma wal_autocheckpoint"))

@@ -115,6 +115,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path
         assert gone(left)
 
 
+@pytest.mark.slow
 def test_several_workers_without_postgres_are_refused(tmp_path: Path) -> None:
     process = serve(tmp_path)
 

@@ -492,6 +492,7 @@ def test_an_alias_of_another_memory_is_said(shell: Shell, tmp_path: Path) -> Non
     assert shell.json("get", "hot drinks")["memory"]["content"] == "Body."
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()

@@ -92,6 +92,7 @@ def test_a_command_says_within_seconds_which_script_has_the_store(tmp_path: Path
     assert seconds < 20  # two of them are spent waiting; the rest is a busy machine
 
 
+@pytest.mark.slow
 def test_a_start_of_the_daemon_says_at_once_which_script_has_the_store(tmp_path: Path) -> None:
     with script(tmp_path) as running:
         code, said, seconds = command(tmp_path, "daemon", "start")
@@ -120,6 +121,7 @@ def test_a_script_that_ends_soon_is_waited_for(tmp_path: Path, chosen: Settings)
     assert "waiting up to 2 s" in said[0]
 
 
+@pytest.mark.slow
 def test_a_person_at_a_terminal_reads_what_is_waited_for(tmp_path: Path) -> None:
     with script(tmp_path) as running:
         ours, theirs = pty.openpty()

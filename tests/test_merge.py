@@ -975,6 +975,7 @@ arrival = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(arrival, max_size=30), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_a_run_of_events_leaves_what_they_leave_one_by_one_in_any_order(

@@ -40,6 +40,7 @@ def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_kill_9_of_anything() -> None:
     kinds = (Kind.PUSHING, Kind.COMMITTING, Kind.DISK, Kind.CLONED)
     found = kill_rounds.play(4, 7, kinds=kinds, names=kill_rounds.NAMES[:2], say=print_line)
@@ -144,6 +145,7 @@ def has(client: Any, wrote: dict[str, Any]) -> bool:
 # --- a server that hangs, a disk that is full, a clock that is wrong --------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_requests_and_never_answers_holds_up_nothing_here() -> None:
     with story(2, names=("laptop",)) as tale:
         (laptop,) = tale.machines

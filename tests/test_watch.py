@@ -232,6 +232,7 @@ def test_a_file_that_is_absent_for_a_moment_is_not_an_uninstallation(tmp_path: P
 # --- the store is gone ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_daemon_whose_folder_is_deleted_refuses_writes_and_ends(chosen: Settings) -> None:
     with serving(chosen, 5) as running, connected(chosen) as client:
         assert client.call("POST", "/v1/memories", {"content": "The cat is called Mog"})
