@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,19 @@ async def test_what_is_looked_up_at_once_finds_each_its_own_and_shares_no_failur
     assert isinstance(found[2], Exception)
     assert "nowhere" not in str(found[2])
     assert [one for n, one in enumerate(found) if n != 2] == [None, ("one",), None, None, None]
+
+
+async def test_what_goes_together_is_answered_one_by_one_and_durable(database: Database) -> None:
+    def run(tx: Transaction, items: Sequence[str]) -> list[str]:
+        for item in items:
+            tx.execute("insert into meta (k, v) values (?, ?)", (item, "one"))
+        return [f"stored {item}" for item in items]
+
+    names = [f"t{n}" for n in range(6)]
+    answers = await asyncio.gather(*(database.together(run, name, account=name.encode()) for name in names))
+
+    assert answers == [f"stored {name}" for name in names]
+    assert await database.read(held("t")) == [(name, "one") for name in names]
 
 
 async def test_a_broken_rule_of_the_schema_is_an_error_of_ours(database: Database) -> None:

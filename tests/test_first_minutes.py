@@ -27,7 +27,7 @@ from claude_tree import PLANTED, ClaudeHome, claude_home, two_projects_with_the_
 
 ROOT = Path(__file__).parents[1]
 MAX_INSTALLED_BYTES = 280_000_000
-"""What the base install may take on the disk, without extras and models (docs/decisions.md, "What it weighs")."""
+"""What the base install may take on the disk, without extras and models (docs/decisions.md, "MCP")."""
 
 LATER = "0.9.0"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrubjay.api.memories import Entry
 from scrubjay_shared.records import MemoryType
@@ -52,4 +52,4 @@ class LearnResponse:
     verdicts: tuple[Verdict, ...]
     learned: tuple[Entry, ...] = ()
     event_id: str = ""
-    redactions: dict[str, int] | None = None
+    redactions: dict[str, int] = field(default_factory=dict)
