@@ -31,6 +31,9 @@ KINDS = {
 }
 """Homes of other agents, by the folder's name: which files in them are sessions, and what the person wrote there."""
 
+INSTRUCTION_FILES = frozenset((INSTRUCTIONS, "CLAUDE.local.md", "AGENTS.md", *(name for _, name in KINDS.values())))
+"""Files in which people instruct agents, by name: whatever they no longer say holds no longer."""
+
 TOOL_RESULTS, AGENT_NOTES, AGENT_FILES, HELPERS = "tool_results", "agent_notes", "agent_files", "subagents"
 """Why a file is left out."""
 

@@ -8,7 +8,7 @@ place and was not rewritten since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -175,6 +175,22 @@ class _Planning:
             same=self.same,
             rewritten=self.rewritten,
         )
+
+
+def departed(memories: Iterable[Memory], gone: Collection[str]) -> tuple[list[str], list[Change]]:
+    """Return what becomes of memories that stood in places which are gone: which end, and which still stand elsewhere.
+
+    One that was rewritten in the store since stays: it is no longer what the file said.
+    """
+    ended: list[str] = []
+    moved: list[Change] = []
+    for memory in memories:
+        left = [place for place in places(memory.metadata) if place.get("source_key") not in gone]
+        if left:
+            moved.append(Change(memory_id=memory.id, metadata=_placed(memory.metadata, left)))
+        elif memory.metadata.get("source_hash", memory.content_hash) == memory.content_hash:
+            ended.append(memory.id)
+    return ended, moved
 
 
 def differ_in_places(versions: Iterable[Json]) -> bool:

@@ -26,6 +26,7 @@ from scrubjay.api.caller import Caller
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
+from scrubjay.jobs.instructions import Instructions
 from scrubjay.jobs.maintain import Maintain
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
@@ -114,7 +115,23 @@ class Application:
         self.recall_counts = RecallCounts(store, policy.work)
         self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
-        jobs = Jobs((self.distill, self.compact, self.embed, self.toc, self.recall_counts, self.maintain, spool))
+        self.instructions = Instructions(
+            store,
+            policy.work,
+            lambda path, project: self._imports.follow(path, project),  # noqa: PLW0108  # made below
+        )
+        jobs = Jobs(
+            (
+                self.distill,
+                self.compact,
+                self.embed,
+                self.toc,
+                self.recall_counts,
+                self.maintain,
+                spool,
+                self.instructions,
+            )
+        )
         self.scheduler = Scheduler(jobs, store, policy.work, stopping)
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
@@ -188,7 +205,7 @@ class Application:
         )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
-        imports = Imports(
+        self._imports = Imports(
             store,
             policy,
             events=self._events,
@@ -252,7 +269,7 @@ class Application:
                 "context": self._context.context,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,
-                "import": imports.load,
+                "import": self._imports.load,
                 "stats": status.stats,
                 "status": status.status,
                 "settle": self._drain,

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from scrubjay import api, importers, redaction
 from scrubjay.api.caller import IMPORTER, Caller
-from scrubjay.importers import export_format, reconcile
-from scrubjay.importers.parsing import as_utf8, decoded
+from scrubjay.importers import agent_folder, export_format, reconcile
+from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded
 from scrubjay.ingest import intake
 from scrubjay.ingest.twins import twins
 from scrubjay.policy import MemoryPolicy
@@ -21,10 +22,10 @@ from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.threads import kept_from_collector
-from scrubjay.store import Cause, MemoryWrite, Queries, Store
+from scrubjay.store import Cause, MemoryWrite, Queries, Sections, Store, Transaction
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventDraft, MemoryDraft, content_hash
 
@@ -100,6 +101,8 @@ class Imports:
             duplicates += plan.same + len(plan.fresh) - created
             skipped.update(said)
             changed.update(lowered)
+        if _is_instructions(request):
+            await self._end_sections(request, parsed.memories, cause)
         return api.ImportResponse(
             format=parsed.format.value,
             events=events,
@@ -112,6 +115,50 @@ class Imports:
             changed=skipped_of(changed),
             cause=cause.id,
         )
+
+    async def follow(self, path: Path, project: str | None) -> int:
+        """Take over what changed in a file of instructions since it was read last. Returns how many of its sections.
+
+        What stands there as before is left as it is here: whatever was forgotten or archived meanwhile stays so.
+        Raises OSError where it cannot be read, InvalidError where it holds no text.
+        """
+        data = await asyncio.to_thread(_read, path, self._policy.limits.max_import_bytes)
+        request = api.ImportRequest(
+            name=path.name, data=data, format=SourceFormat.MARKDOWN.value, project=project, place=str(path)
+        )
+        parsed = await asyncio.to_thread(_parsed, request, self._policy)
+        before = await self._store.read(lambda q: q.instructions.sections(str(path), project or "")) or {}
+        now = _sections(parsed.memories)
+        fresh = [draft for draft in parsed.memories if before.get(key := _key(draft)) != now[key]]
+        if now == before:
+            return 0
+        cause = self._cause(request)
+        for drafts in batches(fresh, self._policy.work.import_batch):
+            await self._import_notes(drafts, cause)
+        return len(fresh) + await self._end_sections(request, parsed.memories, cause)
+
+    async def _end_sections(self, request: api.ImportRequest, drafts: Sequence[MemoryDraft], cause: Cause) -> int:
+        """Archive what a file of instructions no longer says, and note what it says. Returns how many places are gone.
+
+        Nothing is lost: `undo` of the import brings it back.
+        """
+        path, project, now = str(request.place), request.project or "", _sections(drafts)
+        before = await self._store.read(lambda q: q.instructions.sections(path, project)) or {}
+        gone = sorted(before.keys() - now.keys())
+
+        def write(tx: Transaction) -> None:
+            held = tx.queries.memories.from_sources(gone) if gone else []
+            below = [one for one in held if one.archived_at is None and not intake.is_above_import(one.trust)]
+            ended, moved = reconcile.departed(below, frozenset(gone))
+            writes = [MemoryWrite(memory_id=one, fields={Field.ARCHIVED_AT: int(tx.now)}) for one in ended]
+            writes += [MemoryWrite(memory_id=one.memory_id, fields={Field.METADATA: one.metadata}) for one in moved]
+            if writes:
+                tx.memories.write(writes)
+            tx.instructions.note(path, project, now)
+
+        if now != before:
+            await self._store.write(write, cause=cause)
+        return len(gone)
 
     def _cause(self, request: api.ImportRequest) -> Cause:
         """Return what this file is written for: the import that its request names, or a new one.
@@ -269,6 +316,30 @@ class Imports:
         tally.memories = max(sum(after[kind] - before[kind] for kind in kinds), 0)
         records = sum(line.event is not None or line.memory is not None for line in file.lines)
         tally.duplicates = max(records - tally.events - tally.memories, 0)
+
+
+def _is_instructions(request: api.ImportRequest) -> bool:
+    """Say whether a file is one in which people instruct agents, on this machine: it is looked at again."""
+    place = Path(request.place or "")
+    return place.name in agent_folder.INSTRUCTION_FILES and place.is_absolute()
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return a file's bytes. Raises OSError, TooLargeError."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise TooLargeError(f"{path.name} is larger than {most >> 20} MiB", hint="cut it into several files")
+    return data
+
+
+def _key(draft: MemoryDraft) -> str:
+    return str(draft.metadata["source_key"])
+
+
+def _sections(drafts: Iterable[MemoryDraft]) -> Sections:
+    """Return what stands in a file: the key of each place, and the hash of its words."""
+    return {_key(draft): content_hash(draft.content) for draft in drafts}
 
 
 def _parsed(request: api.ImportRequest, policy: MemoryPolicy) -> importers.Parsed:

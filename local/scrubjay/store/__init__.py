@@ -23,6 +23,7 @@ from scrubjay.store.op_ingest import Received
 from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
 from scrubjay.store.queries.causes import CauseRow
 from scrubjay.store.queries.conflicts import Conflict
+from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
@@ -55,6 +56,7 @@ __all__ = [
     "Queries",
     "Received",
     "Remedy",
+    "Sections",
     "Seen",
     "SessionPlace",
     "Snapshot",

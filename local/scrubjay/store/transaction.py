@@ -17,6 +17,7 @@ from scrubjay.store.writes.events import EventWrites
 from scrubjay.store.writes.feedback import FeedbackWrites
 from scrubjay.store.writes.forgetting import Forgetting
 from scrubjay.store.writes.handed import Handed
+from scrubjay.store.writes.instructions import InstructionWrites
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
 from scrubjay.store.writes.replication import ReplicationWrites
@@ -45,6 +46,7 @@ class Transaction:
         self.accesses = Accesses(context, log, projections.memories)
         self.handed = Handed(context)
         self.feedback = FeedbackWrites(context)
+        self.instructions = InstructionWrites(context)
         self.jobs = JobHistory(context)
         self.ingest = OpIngest(context, log, projections)
         self.incarnation = Incarnation(context, projections)

@@ -15,6 +15,7 @@ from scrubjay.store.queries.events import EventQueries
 from scrubjay.store.queries.feedback import FeedbackQueries
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.queries.handed import HandedQueries
+from scrubjay.store.queries.instructions import InstructionQueries
 from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
@@ -49,6 +50,7 @@ class Queries:
         self.replication = ReplicationQueries(fetch)
         self.toc = TocQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
+        self.instructions = InstructionQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""
