@@ -10,14 +10,18 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import RevokedError
 from scrubjay_sync import background, planning
 from scrubjay_sync.account import account_devices
 from scrubjay_sync.background import JOB, Background, Rounds, SyncJob
+from scrubjay_sync.planning import Burst
 from scrubjay_sync.policy import SYNC
 from sync_devices import Device, World, world_at
 
@@ -35,7 +39,15 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules, a hundred times quicker: what is tested is their order, not their length."""
     policy = replace(
-        SYNC, debounce_ms=20, debounce_most_ms=150, idle_ms=200, backoff_ms=20, backoff_most_ms=200, wait_s=1.0
+        SYNC,
+        soon_ms=2,
+        debounce_ms=20,
+        debounce_most_ms=150,
+        idle_ms=200,
+        calm_ms=3_000,
+        backoff_ms=20,
+        backoff_most_ms=200,
+        wait_s=1.0,
     )
     monkeypatch.setattr(background, "SYNC", policy)
     monkeypatch.setattr(background, "due", lambda *args, **options: planning.due(*args, **options, policy=policy))
@@ -76,6 +88,48 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(SOON_S):
         while not await condition():  # noqa: ASYNC110 - what it waits for is in a database
             await asyncio.sleep(0.01)
+
+
+def rounds_for(gaps: list[int]) -> list[tuple[int, list[int]]]:
+    """When rounds begin, and the writes that each takes up, for writes with such gaps between them; a round takes none."""
+    writes = [sum(gaps[: n + 1]) for n in range(len(gaps))]
+    found: list[tuple[int, list[int]]] = []
+    burst, before, taken = None, None, list[int]()
+    for at in [*writes, None]:
+        begins = None if burst is None else planning.due(Millis(0), burst, quiet=False)
+        if begins is not None and (at is None or begins <= at):
+            found.append((begins, taken))
+            burst, taken = None, []
+        if at is not None:
+            burst, before = Burst.grown(burst, Millis(at), before), Millis(at)
+            taken.append(at)
+    return found
+
+
+def test_a_write_that_comes_alone_is_due_soon_and_the_rest_of_its_burst_once_nobody_writes() -> None:
+    turn = [10_000, 100, 400, 500]  # the second comes along with the first, the others follow
+
+    assert rounds_for(turn) == [
+        (10_000 + SYNC.soon_ms, [10_000, 10_100]),
+        (11_000 + SYNC.debounce_ms, [10_500, 11_000]),
+    ]
+
+
+@given(st.lists(st.integers(0, 3_000), min_size=1, max_size=300))
+def test_every_write_is_taken_up_in_time_and_writing_steadily_costs_few_rounds(gaps: list[int]) -> None:
+    rounds = rounds_for(gaps)
+
+    assert sum(len(taken) for _, taken in rounds) == len(gaps), "every write, and once"
+    for begins, taken in rounds:
+        assert taken[-1] <= begins <= min(taken[-1] + SYNC.debounce_ms, taken[0] + SYNC.debounce_most_ms)
+    lulls = sum(gap >= SYNC.debounce_ms for gap in gaps)
+    assert len(rounds) <= 2 * (lulls + 1) + sum(gaps) // SYNC.debounce_most_ms
+
+
+def test_in_quiet_mode_a_write_that_comes_alone_waits_for_its_quarter_of_an_hour() -> None:
+    burst = Burst.grown(None, Millis(1_000), None)
+
+    assert planning.due(Millis(1_000), burst, quiet=True) == SYNC.quiet_ms
 
 
 async def test_what_one_device_writes_appears_on_the_other_without_a_command(world: World) -> None:
@@ -286,6 +340,59 @@ async def test_news_are_taken_in_as_they_came_and_not_fetched_again(world: World
     assert two.network.asked.count("GET /v1/pull") == 1, "the look whether there is more"
 
     assert (await two.engine.sync(news=news)).ops_received == 0, "what was read since is not read again"
+
+
+async def test_polls_without_news_are_repeated_without_a_round_and_still_hear_of_news(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+    monkeypatch.setattr(background, "SYNC", replace(background.SYNC, calm_ms=60_000))
+    async with watching(one) as running:
+
+        async def polled() -> bool:
+            return one.network.asked.count("GET /v1/pull") >= 4
+
+        one.network.asked.clear()
+        await until(polled)
+        assert [ran.error for ran in await running.scheduler.history(JOB, 10)] == [None]
+        assert one.network.asked.count("GET /v1/heads") == 1
+
+        await two.note("the kettle is blue")
+        await two.sync()
+
+        async def arrived() -> bool:
+            return await one.contents() == ["the kettle is blue"]
+
+        await until(arrived)
+
+
+async def test_a_change_of_the_account_ends_the_waiting_with_a_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, two = await world.device(), await world.device()
+    await world.settle()
+    monkeypatch.setattr(background, "SYNC", replace(background.SYNC, calm_ms=60_000, wait_s=25.0))
+    async with watching(two):
+
+        async def waits() -> bool:
+            return "GET /v1/pull" in two.network.asked[-1:]
+
+        await until(waits)
+        before = len(await two.changes())
+        await world.device()  # let in by the first: the second learns of it by the log alone
+
+        async def told() -> bool:
+            return len(await two.changes()) > before
+
+        await until(told)
+
+
+async def test_without_a_login_the_job_is_not_listed(world: World) -> None:
+    one = await world.device()
+    scheduler = Scheduler(Jobs([SyncJob(lambda: None)]), one.store, DEFAULT.work, asyncio.Event())
+
+    assert await scheduler.jobs() == ()
 
 
 async def test_a_long_poll_that_always_fails_is_not_repeated_in_a_loop(world: World) -> None:

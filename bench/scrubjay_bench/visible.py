@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.02  # between two looks at the other machine
 PAUSE_SECONDS = (0.5, 3.5)
 """Between two edits: people do not write in step with the rounds of sync."""
 LOST_SECONDS = 180.0
-GOALS = {"visible.p50": 3.0, "visible.p99": 20.0}
+GOALS = {"visible.p50": 1.0, "visible.p99": 1.5}
 SLOWER = 1.1  # what a write may take with sync on, as a multiple of off, in the 99th percentile
 
 

@@ -1,10 +1,11 @@
 """Rounds in the background: soon after a write, at once on news of other devices, later after a failure.
 
 The rounds of a login are a job of the daemon (`SyncJob`), which runs, notes and pauses it like its own. What makes the
-next round due is told to it: one task waits for the first of a local write that is due (two seconds after the last, so
-that a turn of conversation is one segment), the server's long poll answering, and the end of a pause. The long poll is
-no part of the job, which would run without end; it hands what it brought to the round that it wakes. Before it waits
-again, the task waits until a round was run: so a paused job asks the server for nothing. No write waits for a round.
+next round due is told to it: one task waits for the first of a local write that is due (soon when it comes alone; what
+follows goes once nobody has written for a second, so that a burst is two segments), the server's long poll answering,
+and the end of a pause. The long poll is no part of the job, which would run without end; it hands what it brought to
+the round that it wakes. One that the server held to its end is asked again without a round. A paused job asks the
+server for nothing. No write waits for a round.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scrubjay_shared.errors import RevokedError, ScrubjayError, UnavailableError
 from scrubjay_sync.engine.pull import News
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
-from scrubjay_sync.planning import backoff, due
+from scrubjay_sync.planning import Burst, backoff, due
 from scrubjay_sync.policy import SYNC
 
 JOB = "sync"
@@ -54,8 +55,9 @@ class Rounds:
         self._background = background
         self._quiet = quiet
         self._taken_seq = store.last_seq  # up to here the last round took up what was written
-        self._first: Millis | None = None
-        self._last: Millis | None = None
+        self._burst: Burst | None = None
+        self._last_write: Millis | None = None
+        self._calm_until = Millis(0)
         self._written = asyncio.Event()
         self._ran = asyncio.Event()
         self._is_due = False
@@ -106,7 +108,7 @@ class Rounds:
         """
         news, self._news = self._news, None
         self._is_due = False
-        self._taken_seq, self._first, self._last = self._store.last_seq, None, None
+        self._taken_seq, self._burst = self._store.last_seq, None
         running = asyncio.create_task(self._engine.sync(wait_s=wait_s, news=news))
         self._running.add(running)
         try:
@@ -119,6 +121,9 @@ class Rounds:
             raise
         else:
             self._pause_ms, self._is_settled = 0, done.synced and not done.errors
+            # What was sent or brought has consequences that a next round finds: vectors to give, places to pack.
+            busy = done.ops_sent or done.pages or done.repaired or done.packed
+            self._calm_until = Millis(_clock() + (0 if busy else SYNC.calm_ms))
             return done
         finally:
             self._running.discard(running)
@@ -128,8 +133,8 @@ class Rounds:
         """Follow a commit: note when something of this device's own was written. What sync itself brings in is not."""
         self._on_change_before(changes)
         if self._store.last_seq != self._taken_seq:
-            self._last = _clock()
-            self._first = self._first or self._last
+            now = _clock()
+            self._burst, self._last_write = Burst.grown(self._burst, now, self._last_write), now
             self._written.set()
 
     def _backoff(self, last_ms: int) -> int:
@@ -142,9 +147,9 @@ class Rounds:
             self._is_due = True
             background.wake()
             await self._ran.wait()
-            await self._next_due()
+            await self._next_due(background)
 
-    async def _next_due(self) -> None:
+    async def _next_due(self, background: Background) -> None:
         """Return when the next round should begin."""
         if self._pause_ms:
             await self._pause(self._pause_ms)
@@ -154,41 +159,53 @@ class Rounds:
             with suppress(TimeoutError):  # what was written meanwhile is due sooner
                 await asyncio.wait_for(self._write_due(), SYNC.idle_ms / 1000)
         else:
-            await self._news_or_write_due()
+            await self._news_or_write_due(background)
 
-    async def _news_or_write_due(self) -> None:
-        """Return when there is news of other devices, when a write is due, or after the long poll's time.
-
-        A long poll that fails is followed by a pause of its own, however well the rounds themselves go.
-        """
-        poll = asyncio.create_task(self._engine.wait_for_news(SYNC.wait_s))
+    async def _news_or_write_due(self, background: Background) -> None:
+        """Return when there is news of other devices, when a write is due, or when a round is due all the same."""
         written = asyncio.create_task(self._write_due())
         try:
+            while not await self._polled(written) and not background.paused():
+                pass
+        finally:
+            await _cancelled(written)
+
+    async def _polled(self, written: asyncio.Task[None]) -> bool:
+        """Wait for news once, or until a write is due; say whether a round should follow.
+
+        None follows when the server held its answer to the end: then nothing has changed. It answers early, without
+        objects, when something of the account has. A poll that fails is followed by a pause of its own, however well
+        the rounds themselves go.
+        """
+        began = _clock()
+        poll = asyncio.create_task(self._engine.wait_for_news(SYNC.wait_s))
+        try:
             await asyncio.wait({poll, written}, return_when=asyncio.FIRST_COMPLETED)
-            if not poll.done():
-                return
-            try:
+            if poll.done():
                 self._news = poll.result()
                 self._poll_pause_ms = 0
-            except Exception as error:  # noqa: BLE001  # a bug of ours must not end sync for as long as the daemon runs
-                self._poll_pause_ms = self._backoff(self._poll_pause_ms)
-                if isinstance(error, ScrubjayError):
-                    log.info("no news code=%s again_in_ms=%d", error.code, self._poll_pause_ms)
-                else:  # not its words: they may quote a memory
-                    log.error("no news error=%s at=%s", type(error).__qualname__, frames_of(error))  # noqa: TRY400
-                await self._pause(self._poll_pause_ms)
+        except Exception as error:  # noqa: BLE001  # a bug of ours must not end sync for as long as the daemon runs
+            self._poll_pause_ms = self._backoff(self._poll_pause_ms)
+            if isinstance(error, ScrubjayError):
+                log.info("no news code=%s again_in_ms=%d", error.code, self._poll_pause_ms)
+            else:  # not its words: they may quote a memory
+                log.error("no news error=%s at=%s", type(error).__qualname__, frames_of(error))  # noqa: TRY400
+            await self._pause(self._poll_pause_ms)
+            return True
         finally:
             await _cancelled(poll)
-            await _cancelled(written)
+        now = _clock()
+        held = now - began >= SYNC.held_share * SYNC.wait_s * 1000
+        return written.done() or self._news is not None or not held or now >= self._calm_until
 
     async def _write_due(self) -> None:
         """Return when a round should begin because of what was written here; in quiet mode after its time at last."""
         while True:
             now = _clock()
-            if self._first is None and self._quiet:
+            if self._burst is None and self._quiet:
                 return await self._pause(SYNC.quiet_ms)
-            left = due(now, self._first, self._last, quiet=self._quiet) - now
-            if self._first is not None and left <= 0:
+            left = due(now, self._burst, quiet=self._quiet) - now
+            if self._burst is not None and left <= 0:
                 return None
             self._written.clear()
             with suppress(TimeoutError):
@@ -215,10 +232,10 @@ class SyncJob:
         rounds = self._rounds()
         return rounds is not None and rounds.is_due
 
-    async def pending(self) -> int:
-        """Return how many ops wait to be confirmed by the server."""
+    async def pending(self) -> int | None:
+        """Return how many ops wait to be confirmed by the server; None without a login."""
         rounds = self._rounds()
-        return 0 if rounds is None else await rounds.pending()
+        return None if rounds is None else await rounds.pending()
 
     async def run(self) -> None:
         """Run one round."""

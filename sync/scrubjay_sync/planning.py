@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from scrubjay.store import Outgoing
@@ -29,17 +29,39 @@ def backoff(last_ms: int, roll: float, policy: SyncPolicy = SYNC) -> int:
     return min(policy.backoff_most_ms, int(policy.backoff_ms + roll * (most - policy.backoff_ms)))
 
 
-def due(now: Millis, first: Millis | None, last: Millis | None, *, quiet: bool, policy: SyncPolicy = SYNC) -> Millis:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """Writes that no round has taken up: when the first and the last of them were made, by one clock.
+
+    `alone`: before the first nothing had been written for as long as ends a burst.
+    """
+
+    first: Millis
+    last: Millis
+    alone: bool
+
+    @staticmethod
+    def grown(burst: Burst | None, now: Millis, before: Millis | None, policy: SyncPolicy = SYNC) -> Burst:
+        """Return a burst with one more write, or a new one; `before` is when the last write of all was made."""
+        if burst is not None:
+            return replace(burst, last=now)
+        return Burst(first=now, last=now, alone=before is None or now - before >= policy.debounce_ms)
+
+
+def due(now: Millis, burst: Burst | None, *, quiet: bool, policy: SyncPolicy = SYNC) -> Millis:
     """Return when the next round should begin.
 
-    `first` and `last` are when the oldest and the newest write were made that no round has taken up; None when there
-    is none. A scheduler that is closed does not wait: it runs a last round at once.
+    A write that comes alone is sent soon, with what follows it at once; what is written after it waits until the burst
+    has ended. `burst` None: nothing waits to be taken up. A scheduler that is closed does not wait: it runs a last
+    round at once.
     """
-    if first is None or last is None:
+    if burst is None:
         return Millis(now + policy.idle_ms)
     if quiet:
-        return Millis((first // policy.quiet_ms + 1) * policy.quiet_ms)
-    return Millis(min(last + policy.debounce_ms, first + policy.debounce_most_ms))
+        return Millis((burst.first // policy.quiet_ms + 1) * policy.quiet_ms)
+    if burst.alone:
+        return Millis(burst.first + policy.soon_ms)
+    return Millis(min(burst.last + policy.debounce_ms, burst.first + policy.debounce_most_ms))
 
 
 # --- sealing ----------------------------------------------------------------------------------------------------------

@@ -61,16 +61,19 @@ class CloudPolicy:
 class SyncPolicy:
     """When rounds are, and what goes into objects."""
 
-    # When. Debounce: a conversation's turn writes several ops within a second.
-    debounce_ms: int = 2_000
+    # When. A write that comes alone goes soon; of a burst, the rest goes once it has ended.
+    soon_ms: int = 200  # one act of a person or an agent writes several ops within it
+    debounce_ms: int = 1_200  # without a write, and a burst has ended: with the round itself, 1.5 s until it is seen
     debounce_most_ms: int = 15_000  # so that steady writing is sent all the same
     quiet_ms: int = 15 * 60_000  # quiet mode: when something was written is blurred to a quarter of an hour
     idle_ms: int = 60_000  # between two rounds with nothing to send, where nobody waits for news
+    calm_ms: int = 300_000  # between two where news are waited for and there are none: nothing else can have changed
     backoff_ms: int = (
         1_000  # decorrelated jitter, sleep = min(most, uniform(base, last * 3)); source: Brooker, AWS 2015
     )
     backoff_most_ms: int = 300_000
     wait_s: float = 25.0  # long-poll: the server's own limit
+    held_share: float = 0.9  # of it after which an answer counts as held to the end: clocks and wires are not exact
     look_s: float = 0.1  # between looks whether a round under way has come to its waiting, when somebody wants the next
     exit_s: float = 2.0  # a daemon that is told to stop sends what it has for so long, and no longer
 

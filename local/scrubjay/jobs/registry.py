@@ -39,8 +39,8 @@ class Job(Protocol):
     async def due(self) -> bool:
         """Say whether there may be something to do. Asked at every look of an idle store: must cost little."""
 
-    async def pending(self) -> int:
-        """Return how much there is to do, for people."""
+    async def pending(self) -> int | None:
+        """Return how much there is to do, for people; None where the job has no part now, and is not listed."""
 
     async def run(self) -> object:
         """Do what there is to do. Raises ScrubjayError, or whatever went wrong; the scheduler notes it."""

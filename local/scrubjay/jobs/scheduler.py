@@ -124,10 +124,13 @@ class Scheduler:
         return name in self._paused
 
     async def jobs(self) -> tuple[api.Job, ...]:
-        """Return how each job is doing."""
+        """Return how each job is doing that has a part now."""
         statistics = await self._statistics()
         found = []
         for job in self._jobs:
+            pending = await job.pending()
+            if pending is None:
+                continue
             planned = self._planned(job.name)
             at = None if planned is None or planned.next_run_time is None else planned.next_run_time
             row = statistics.get(job.name)
@@ -142,7 +145,7 @@ class Scheduler:
                     last_ms=None if row is None else row.last_ms,
                     last_error=None if row is None else row.last_error,
                     next_run=None if at is None or paused else Millis(int(at.timestamp() * 1000)),
-                    pending=await job.pending(),
+                    pending=pending,
                     paused=paused,
                 )
             )

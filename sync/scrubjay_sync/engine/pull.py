@@ -25,7 +25,10 @@ from scrubjay_sync.policy import SYNC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """A page that the server had for a device that waited for news after the cursor `after`."""
+    """A page that the server had for a device that waited for news after the cursor `after`.
+
+    Without objects it says that the account's end moved all the same, or that the server is another than before.
+    """
 
     after: str
     page: Page
@@ -36,12 +39,13 @@ class News:
 
 
 async def wait_for_news(context: Context, wait_s: float) -> News | None:
-    """Wait for news of other devices, at most so long, and return them; None when there are none."""
+    """Wait for news, at most so long, and return them; None when all is as it was."""
     state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round was before it
     context.check_disk()
     page = await _page(context, state.cursor, wait_s)
-    return News(after=state.cursor, page=page) if page.objects else None
+    still = not page.objects and page.cursor == page.head == state.cursor and not context.server_changed(state)
+    return None if still else News(after=state.cursor, page=page)
 
 
 async def take_in(context: Context, page: Page, tally: Tally) -> None:

@@ -65,7 +65,7 @@ class Engine:
         self._alone = asyncio.Lock()
 
     async def wait_for_news(self, wait_s: float) -> pull.News | None:
-        """Wait for news of other devices, at most so long, and return them for a round; None when there are none.
+        """Wait for news of other devices, at most so long, and return them for a round; None when all is as it was.
 
         Takes nothing in: a round may run meanwhile, and ending this costs nothing. Raises what a pull raises.
         """
@@ -124,7 +124,7 @@ class Engine:
         context = self.context
         await _follow_account(context, tally)
         state = await _begin(context)
-        if news is not None and news.follows(state) and not context.server_changed(state):
+        if news is not None and news.page.objects and news.follows(state) and not context.server_changed(state):
             await pull.take_in(context, news.page, tally)
         heads = await context.cloud.heads()
         if context.server_changed(state):
