@@ -12,6 +12,7 @@ of another length would move these.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -46,14 +47,28 @@ _FIELDS = 2
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
-def received(wire: ops.Wire) -> ops.Wire:
+def received(wire: ops.Wire, *, harmless: bool = False) -> ops.Wire:
     """Return what an op says without its secrets: the same object when it holds none.
 
-    Any op may be given, also one that this version cannot apply.
+    Any op may be given, also one that this version cannot apply. `harmless` is what `harmless_words` says of it.
     """
     op_type, version, op_id, hlc, body = wire
-    screened = _event(body) if op_type == OpType.EVENT else _other(op_type, body)
+    screened = _event(body, harmless=harmless) if op_type == OpType.EVENT else _other(op_type, body)
     return wire if screened is body else (op_type, version, op_id, hlc, screened)
+
+
+def harmless_words(wires: Sequence[ops.Wire | None]) -> list[bool]:
+    """Say of each op whether it is an event whose words hold no secret: of a run of them at once, which is quicker."""
+    words = [_words(wire) for wire in wires]
+    found = iter(redaction.harmless([text for text in words if text is not None]))
+    return [text is not None and next(found) for text in words]
+
+
+def _words(wire: ops.Wire | None) -> str | None:
+    if wire is None or wire[0] != OpType.EVENT:
+        return None
+    text = wire[4].get(_TEXT)
+    return text if type(text) is str else None
 
 
 def unread(data: bytes) -> bytes:
@@ -105,19 +120,20 @@ def _alike(one: str, other: str) -> int:
     )
 
 
-def _event(body: dict[int, Any]) -> dict[int, Any]:
+def _event(body: dict[int, Any], *, harmless: bool) -> dict[int, Any]:
     """Return the body of an op that appends an event; the same object when nothing changes. It may be malformed."""
-    changed = {
-        key: new
-        for key, value in body.items()
-        if type(value) is not int and (new := _of_event(key, value, body)) is not value and new != value
-    }
+    changed: dict[int, Any] = {}
+    for key, value in body.items():  # a million events of a new device come by here
+        kind = type(value)
+        if kind is int or (kind is bytes and len(value) <= ID_BYTES) or (harmless and key == _TEXT):
+            continue
+        new = _of_event(key, value, body) if kind is str else _screened(value, DEPTH)
+        if new is not value and new != value:
+            changed[key] = new
     return {**body, **changed} if changed else body
 
 
-def _of_event(key: int, value: Any, body: dict[int, Any]) -> Any:
-    if type(value) is not str:
-        return _screened(value, DEPTH)
+def _of_event(key: int, value: str, body: dict[int, Any]) -> str:
     if key == _TEXT:
         return masked(value)
     if key in _IDENTIFIERS:
@@ -126,7 +142,7 @@ def _of_event(key: int, value: Any, body: dict[int, Any]) -> Any:
         start = f"{body.get(_AGENT)}/{body.get(_SESSION)}/{body.get(_TYPE)}/"
         # As intake makes them: of what is looked at by itself, and a digest or the agent's own id of a call.
         return value if value.startswith(start) and _CALL.match(value, len(start)) else hidden(value, _POLICY)
-    return value if value in _CLOSED else _screened(value, DEPTH)
+    return value if value in _CLOSED else _clean(value)
 
 
 def _other(op_type: int, body: dict[int, Any]) -> dict[int, Any]:

@@ -23,7 +23,16 @@ and a random-looking identifier of 32 characters or more is taken for a key. It 
 """
 
 from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, injected
-from scrubjay.redaction.pipeline import Cleaned, CleanedJson, Redaction, clean, clean_json, redact, without_passages
+from scrubjay.redaction.pipeline import (
+    Cleaned,
+    CleanedJson,
+    Redaction,
+    clean,
+    clean_json,
+    harmless,
+    redact,
+    without_passages,
+)
 
 __all__ = [
     "INJECTED_CLOSE",
@@ -33,6 +42,7 @@ __all__ = [
     "Redaction",
     "clean",
     "clean_json",
+    "harmless",
     "injected",
     "redact",
     "without_passages",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scrubjay.ingest import receipt
-from scrubjay.store import rows, sqlite
+from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.changes import Changes
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections import full_text
@@ -40,6 +40,8 @@ _Found = tuple[int, bytes, ops.Wire]
 _AT_ONCE = 512
 """Events of a run whose rows are in memory at one time: few enough for a processor's cache, and to die young."""
 
+_MANY = 256
+"""Events from which on it pays to insert without triggers, whose removal and return cost half a millisecond."""
 
 _EVENT = int(OpType.EVENT)
 
@@ -82,13 +84,13 @@ class OpIngest:
             del latest[seq]
         readable: list[_Found] = []
         refused: list[tuple[int, str | None, bytes, str]] = []
-        for seq, data in sorted(latest.items()):
-            if data is not None:
-                kept, wire, why = _read(device, seq, data)
-                if wire is None or why:
-                    refused.append((seq, None if wire is None else _about(wire), kept, why))
-                else:
-                    readable.append((seq, kept, wire))
+        for seq, kept, wire, why in _read(
+            device, [(seq, data) for seq, data in sorted(latest.items()) if data is not None]
+        ):
+            if wire is None or why:
+                refused.append((seq, None if wire is None else _about(wire), kept, why))
+            else:
+                readable.append((seq, kept, wire))
         self._keep_erased(device, [seq for seq, data in latest.items() if data is None])
         self._quarantine(device, refused)
         applied, conflicts, erased = self._take_in(device, readable)
@@ -109,8 +111,9 @@ class OpIngest:
         for (device,) in self._fetch("select distinct device from parked"):
             again = [
                 (seq, kept, wire)
-                for seq, data in self._fetch("select seq, op from parked where device = ? order by seq", (device,))
-                for kept, wire, why in (_read(device, seq, data),)
+                for seq, kept, wire, why in _read(
+                    device, self._fetch("select seq, op from parked where device = ? order by seq", (device,))
+                )
                 if wire is not None and not why
             ]
             self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq, _, _ in again])
@@ -220,8 +223,10 @@ class OpIngest:
         )
         self._count_received(device, len(found))
         erased = self._projections.erasure.tombstone(forgets) if forgets else False
-        for at in range(0, len(events), _AT_ONCE):
-            self._receive_events(device, events[at : at + _AT_ONCE])
+        many = ("event", "op", "unlearned") if len(events) >= _MANY else ()
+        with checksums.brought_along(self._context.connection, many):
+            for at in range(0, len(events), _AT_ONCE):
+                self._receive_events(device, events[at : at + _AT_ONCE])
         redacted = {entities[op.seq] for op in of.get(OpType.BLANK, [])} - gone
         erased = (self._projections.events.redact(redacted) if redacted else False) or erased
         if erased:
@@ -293,19 +298,25 @@ class OpIngest:
             )
 
 
-def _read(device: str, seq: int, data: bytes) -> tuple[bytes, ops.Wire | None, str]:
-    """Return an op of another device without its secrets: its bytes, what they say, and why it cannot be applied.
+def _read(device: str, run: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, ops.Wire | None, str]]:
+    """Yield ops of another device without their secrets: place, bytes, what they say, and why one cannot be applied.
 
-    What they say is None when they cannot be read.
+    What one says is None when it cannot be read.
     """
+    wires = [_wire(device, seq, data) for seq, data in run]
+    for (seq, data), sent, harmless in zip(run, wires, receipt.harmless_words(wires), strict=True):
+        if sent is None:
+            yield seq, receipt.unread(data), None, "it cannot be read"
+            continue
+        wire = receipt.received(sent, harmless=harmless)
+        yield seq, data if wire is sent else ops.encode_wire(wire), wire, ops.wire_problem(wire)
+
+
+def _wire(device: str, seq: int, data: bytes) -> ops.Wire | None:
     try:
-        sent = ops.read(data, device=device, seq=seq)
+        return ops.read(data, device=device, seq=seq)
     except CorruptError:
-        return receipt.unread(data), None, "it cannot be read"
-    wire = receipt.received(sent)
-    if wire is not sent:
-        data = ops.encode_wire(wire)
-    return data, wire, ops.wire_problem(wire)
+        return None
 
 
 def _about(wire: ops.Wire) -> str | None:

@@ -48,7 +48,9 @@ class Events:
         if numbered:
             self._queue.add_events(numbered[0][0], numbered[-1][0])
         if not learn:
-            self._run_many("insert into unlearned (n) values (?)", [(n,) for n, _ in numbered])
+            self._run_many(
+                "insert into unlearned (n, crc) values (?, ?)", [checksums.summed((n,)) for n, _ in numbered]
+            )
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
         self._tell((seq, row) for _, seq, row in live)
         self._sessions.extend(live, learn=learn)
