@@ -561,6 +561,9 @@ def _device_add(log: Log, body: dict[int, Any], at: At) -> None:
     scopes = body.get(4)
     if device.hex() in log.devices:
         raise Refused("invalid", "there already")
+    for known, one in log.devices.items():
+        if known[:16] == device.hex()[:16] and (scopes is not None or one["scopes"] is not None):
+            raise Refused("invalid", "could be an instance")
     if scopes is not None:
         _need(body, 4, list)
         if not all(type(scope) is bytes and len(scope) == 16 for scope in scopes):
@@ -587,16 +590,48 @@ def _active(log: Log, device: bytes) -> dict[str, Any]:
 
 
 def _device_revoke(log: Log, body: dict[int, Any], _at: At) -> None:
-    device, ends = _active(log, _need(body, 1, bytes)), {}
+    name = _need(body, 1, bytes)
+    device = log.devices.get(name.hex())
+    if device is None or device["scopes"] is None:
+        device = _active(log, name)
+    ends, instances = dict(device["ends"] or {}), dict(device.get("instances", {}))
     for item in _need(body, 2, list):
-        if not isinstance(item, list) or len(item) != 3 or not whole(item[1]) or not 0 <= item[1] < TOP:
+        if not isinstance(item, list) or len(item) not in (3, 4) or not whole(item[1]) or not 0 <= item[1] < TOP:
             raise Refused("invalid", "ends")
-        if type(item[0]) is not bytes or len(item[0]) != 16 or type(item[2]) is not bytes or len(item[2]) != 32:
+        if any(type(one) is not bytes or len(one) != size for one, size in zip(item[::2], (16, 32), strict=True)):
             raise Refused("invalid", "ends")
-        ends[item[0].hex()] = [item[1], item[2].hex()]
+        if len(item) == 3:
+            ends.setdefault(item[0].hex(), [item[1], item[2].hex()])
+            continue
+        instance = item[3]
+        if type(instance) is not bytes or len(instance) != 16 or instance.hex() in log.devices:
+            raise Refused("invalid", "instance")
+        if device["scopes"] is None or instance[:8] != name[:8]:
+            raise Refused("invalid", "instance")
+        instances.setdefault(f"{instance.hex()} {item[0].hex()}", [item[1], item[2].hex()])
     device["ends"] = ends
+    if instances:
+        device["instances"] = instances
     if device["scopes"] is None:
         log.waiting = None
+
+
+def end_of(log: Log, scope: bytes, writer: bytes) -> tuple[int, bytes] | None:
+    """How far a lane counts of a device that was revoked, or of an instance of it (7.4); None while it is in force."""
+    found = log.devices.get(writer.hex())
+    ends, key = (found or {}).get("ends"), scope.hex()
+    if found is None:
+        owner = next(
+            one for name, one in log.devices.items() if name[:16] == writer.hex()[:16] and one["scopes"] is not None
+        )
+        ends, key = (
+            owner["ends"] if owner["ends"] is None else owner.get("instances", {}),
+            f"{writer.hex()} {scope.hex()}",
+        )
+    if ends is None:
+        return None
+    n, link = ends.get(key, [0, ""])
+    return n, bytes.fromhex(link)
 
 
 def _device_rekey(log: Log, body: dict[int, Any], at: At) -> None:

@@ -55,8 +55,8 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, OPS, CAUSES, MERGES = (
-    make.committed(f"{name}.json") for name in ("objects", "account", "ops", "causes", "merge")
+OBJECTS, ACCOUNT, INSTANCES, OPS, CAUSES, MERGES = (
+    make.committed(f"{name}.json") for name in ("objects", "account", "instances", "ops", "causes", "merge")
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
@@ -390,10 +390,11 @@ def test_a_history_shows_what_its_vector_says_in_any_order(case: dict[str, Any])
 # --- the account log --------------------------------------------------------------------------------------------------
 
 
-def test_both_decoders_replay_the_log_to_the_same_states() -> None:
+@pytest.mark.parametrize("vectors", [ACCOUNT, INSTANCES], ids=["account", "instances"])
+def test_both_decoders_replay_the_log_to_the_same_states(vectors: dict[str, Any]) -> None:
     states: list[AccountState] = []
     log = second.Log()
-    for one in ACCOUNT["entries"]:
+    for one in vectors["entries"]:
         states = account.extended(states, [bytes.fromhex(one["bytes"])], Millis(one["at"]))
         log = second.extended(log, bytes.fromhex(one["bytes"]), one["at"])
 
@@ -409,9 +410,28 @@ def test_a_log_replays_alike_at_any_later_time() -> None:
         assert make.state_of(state) == ACCOUNT["entries"][-1]["after"]
 
 
-@pytest.mark.parametrize("one", ACCOUNT["refused"], ids=names(ACCOUNT["refused"]))
-def test_both_decoders_refuse_the_same_entries_for_the_same_reason(one: dict[str, Any]) -> None:
-    standing = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"][: one["after"]]]
+def test_both_decoders_tell_whose_instance_wrote_a_lane_and_how_far_it_counts() -> None:
+    entries = [bytes.fromhex(one["bytes"]) for one in INSTANCES["entries"]]
+    device = account.replay(entries).devices[bytes.fromhex(INSTANCES["device"])]
+    log = second.Log()
+    for entry in entries:
+        log = second.extended(log, entry)
+
+    for writer, end in zip(map(bytes.fromhex, INSTANCES["writers"]), [7, 2, 0], strict=True):
+        assert device.end_of(make.SCOPE, writer) == second.end_of(log, make.SCOPE, writer)
+        assert device.end_of(make.SCOPE, writer)[0] == end
+        assert account.replay(entries).keys_of(make.SCOPE, writer) == (bytes.fromhex(INSTANCES["sign_pub"]),)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "one"),
+    [(vectors, one) for vectors in (ACCOUNT, INSTANCES) for one in vectors["refused"]],
+    ids=names([*ACCOUNT["refused"], *INSTANCES["refused"]]),
+)
+def test_both_decoders_refuse_the_same_entries_for_the_same_reason(
+    vectors: dict[str, Any], one: dict[str, Any]
+) -> None:
+    standing = [bytes.fromhex(entry["bytes"]) for entry in vectors["entries"][: one["after"]]]
     states = account.extended((), standing)
     log = second.Log()
     for entry in standing:

@@ -652,7 +652,9 @@ async def test_objects_in_a_scope_that_the_log_does_not_give_are_refused_by_ever
         validation.check_header(context, made.envelope)
 
     state = owner.member.state
-    reader = replace(state.devices[runner.device.member.device], read_only=True)
+    certified = runner.device.member.certified
+    assert certified is not None
+    reader = replace(certified, read_only=True)
     context.member._log.states[-1] = replace(state, devices={**state.devices, reader.id: reader})
     with pytest.raises(BadSignatureError, match="may not write"):
         validation.check_header(

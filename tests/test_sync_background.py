@@ -234,7 +234,7 @@ async def test_a_revoked_device_stops_asking_and_keeps_its_memories(world: World
             one.member,
             one.machine.cloud,
             two.machine.device,
-            ends=await account_devices.ends_of(one.store, two.machine.device),
+            ends=await account_devices.ends_of(one.store, one.member.state, two.machine.device),
             entropy=world.random.randbytes,
         )
 

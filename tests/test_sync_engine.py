@@ -426,11 +426,7 @@ async def test_packs_of_a_revoked_device_are_made_by_another(world: World) -> No
         await two.note(f"memory {number}")
         await two.store.write(partial(outbox.seal_next, two.engine.context))
     await world.settle()
-    ends = {
-        scope: (lane.n, lane.tip)
-        for (scope, device), lane in (await one.store.read(lambda q: q.replication.lanes())).items()
-        if device == two.member.device
-    }
+    ends = await account_devices.ends_of(one.store, one.member.state, two.member.device)
     await account_devices.revoke(
         one.member, one.machine.cloud, two.member.device, ends=ends, entropy=one.machine.entropy
     )

@@ -542,7 +542,7 @@ async def test_a_full_quota_stops_sending_and_nothing_else(world: World) -> None
 
 async def test_a_revoked_device_is_told_and_keeps_its_memories(pair: tuple[Device, Device]) -> None:
     one, two = pair
-    ends = await account_devices.ends_of(one.store, two.member.device)
+    ends = await account_devices.ends_of(one.store, one.member.state, two.member.device)
     await account_devices.revoke(one.member, one.machine.cloud, two.member.device, ends=ends, entropy=os.urandom)
     await two.note("mine all the same")
 

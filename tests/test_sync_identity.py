@@ -24,6 +24,7 @@ from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_cloud.settings import Settings
+from scrubjay_shared import account as account_log
 from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Suite
@@ -694,12 +695,14 @@ async def test_a_limited_device_gets_its_scopes_and_never_the_root_key(world: Wo
 
     assert (limited.limited, limited.read_only, limited.scopes.ids) == (True, True, (scope,))
     assert limited.scopes.key(scope, 0) == member.scopes.key(scope, 0)
-    assert limited.device == runner.device == bundle.device
+    assert limited.device == runner.device == account_log.instance_of(bundle.device, runner.device[8:])
+    assert limited.certified is not None
+    assert limited.certified.id == bundle.device
     with pytest.raises(NotFoundError):
         limited.scopes.key(limited.home, 0)
     kept = await runner.vault.load()
     assert kept.root is None
-    assert all(wrap.kind == 2 for wrap in (await runner.cloud.log.wraps(runner.device)).wraps)
+    assert all(wrap.kind == 2 for wrap in (await runner.cloud.log.wraps(bundle.device)).wraps)
     for refused in (
         lambda: rotation.rotate(limited, runner.cloud, entropy=world.random.randbytes),
         lambda: account_devices.rename_device(limited, runner.cloud, runner.device, "x"),
@@ -722,7 +725,7 @@ async def test_a_limited_device_follows_new_keys_and_is_revoked_without_a_new_ro
     assert limited.scopes.key(limited.home, 1) == member.scopes.key(member.home, 1)
 
     version = member.state.version
-    await account_devices.revoke(member, first.cloud, runner.device, ends={}, entropy=world.random.randbytes)
+    await account_devices.revoke(member, first.cloud, bundle.device, ends={}, entropy=world.random.randbytes)
     assert member.state.version == version
     assert member.scopes.epoch(member.home) == 2
     with pytest.raises(RevokedError):

@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import uvicorn
+import yaml
 
 import scrubjay.cli
 import scrubjay_cloud
@@ -44,6 +46,7 @@ from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.operations.dispatch import HANDLERS
 from scrubjay_sync.policy import IDENTITY
 
+ROOT = Path(__file__).parent.parent
 PASSWORD = "four quiet words here"
 CODE = re.compile(r"\b(?:[0-9A-Z]{6}-){5}[0-9A-Z]{6}\b")
 
@@ -251,6 +254,49 @@ def test_a_machine_without_a_person_is_a_limited_device(server: str, home: Calla
     assert runner.run("devices", "rename", "runner", "x", fails=True)["code"] == "denied"
     status = runner.run("sync", "status")
     assert (status["limited"], status["read_only"]) == (True, True)
+
+
+def pipeline_steps(**values: str) -> list[tuple[str, list[str]]]:
+    """Return the commands of ours in the pipeline of docs/sync.md, each with what is sent to it, `${{ }}` filled in."""
+    text = (ROOT / "docs" / "sync.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(name: build.*?)```", text, re.DOTALL)
+    found = []
+    for step in yaml.safe_load(block)["jobs"]["test"]["steps"]:
+        lines = re.sub(r"\$\{\{ (.*?) \}\}", lambda match: values[match[1]], step.get("run", "")).splitlines()
+        for line in lines:
+            sent, _, command = line.rpartition("| ") if "| " in line else ("", "", line)
+            if command.startswith("scrubjay "):
+                secret = values["secrets.SCRUBJAY_BUNDLE"] + "\n" if "$SCRUBJAY_BUNDLE" in sent else ""
+                found.append((secret, shlex.split(command)[1:]))
+    return found
+
+
+def test_the_pipeline_of_the_documentation_runs_as_it_stands(server: str, home: Callable[[str], Home]) -> None:
+    laptop = home("laptop")
+    signed_up(laptop, server, "una")
+    laptop.run("sync", "scopes", "create", "ci")
+    bundle = laptop.run("devices", "create", "runner", "--scope", "ci", "--password-stdin", stdin=f"{PASSWORD}\n")
+    for shard in ("1", "2"):
+        container, recalled = home(f"container{shard}"), ""
+        values = {"secrets.SCRUBJAY_BUNDLE": bundle["bundle"], "matrix.shard": shard, "github.sha": "c0ffee"}
+        steps = pipeline_steps(**values, **{"job.status": "success"})
+        assert [words[0] for _, words in steps] == ["login", "sync", "recall", "add", "sync"]
+        for stdin, words in steps:
+            done = container.raw(*words, stdin=stdin)
+            assert done.returncode == 0, (words, done.stderr)
+            recalled += done.stdout if words[0] == "recall" else ""
+        assert ("shard 1 of c0ffee" in recalled) == (shard == "2")  # it knows what the run before has learned
+
+    assert laptop.run("sync")["synced"]
+    told = json.dumps(laptop.run("list"))
+    assert all(f"shard {shard} of c0ffee: success" in told for shard in "12")
+    (runner,) = (one for one in laptop.run("devices", "list")["devices"] if one["limited"])
+    assert (runner["name"], runner["seen"] is not None) == ("runner", True)
+    laptop.run("devices", "revoke", "runner", "--confirm", "runner")
+    assert (
+        home("late").run("login", "--bundle", "--password-stdin", stdin=bundle["bundle"], fails=True)["code"]
+        == "revoked"
+    )
 
 
 def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: Callable[[str], Home]) -> None:

@@ -227,7 +227,7 @@ async def token(service: Service, call: Call) -> Answer:
 
     def look(tx: Transaction) -> Row | None:
         return tx.row(
-            "select d.sign_pub, d.revoked_at, a.log_head from device d join account a on a.id = d.account"
+            "select d.sign_pub, d.revoked_at, a.log_head, d.limited from device d join account a on a.id = d.account"
             " where d.account = ? and d.id = ?",
             (given.account, given.device),
         )
@@ -246,14 +246,14 @@ async def token(service: Service, call: Call) -> Answer:
         raise DeniedError(
             "the account was made for another address than this one", hint="scrubjay sync status shows which"
         )
-    made, expires = token_text(service.entropy(32)), now + policy.token_ms
+    made, expires, limited = token_text(service.entropy(32)), now + policy.token_ms, bool(row[3])
 
     def store(tx: Transaction) -> None:
         held = (given.account, given.device)
         tx.execute(
             "delete from token where account = ? and device = ? and hash not in (select hash from token"
             " where account = ? and device = ? and expires > ? order by expires desc limit ?)",
-            (*held, *held, now, policy.max_tokens - 1),
+            (*held, *held, now, (policy.max_tokens_limited if limited else policy.max_tokens) - 1),
         )
         tx.execute(
             "insert into token (hash, account, device, kind, expires) values (?, ?, ?, ?, ?)",

@@ -49,6 +49,11 @@ class Caller:
     """Share of the quota used in percent, when it is over the threshold; else 0."""
 
     @property
+    def waits_as(self) -> bytes:
+        """Who waits for news: a device, but every instance of a limited one, and every login, by itself."""
+        return self.device if self.device is not None and self.full else self.token
+
+    @property
     def warnings(self) -> Mapping[str, str]:
         """The headers that say so."""
         return {WARNING: str(self.warning)} if self.warning else {}

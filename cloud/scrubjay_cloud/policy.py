@@ -96,6 +96,7 @@ class CloudPolicy:
     max_enrolments: int = 10  # open at once: more is somebody else's noise
     max_username: int = 64  # characters
     max_tokens: int = 16  # in force per device: a device uses one
+    max_tokens_limited: int = 512  # the same of a limited device: one an instance, of those that run within an hour
 
     # What is kept how long.
     token_ms: int = HOUR_MS

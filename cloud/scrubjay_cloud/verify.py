@@ -15,7 +15,7 @@ from hashlib import sha256
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_shared import account as accountlog
 from scrubjay_shared import envelope
-from scrubjay_shared.account import AccountState
+from scrubjay_shared.account import AccountState, are_related
 from scrubjay_shared.envelope import Envelope, ObjectKind
 from scrubjay_shared.errors import ScrubjayError
 
@@ -178,20 +178,25 @@ class _Keys:
     def __init__(self, states: Sequence[AccountState]) -> None:
         self._signs: dict[bytes, set[bytes]] = {}
         self._adopters: dict[tuple[bytes, bytes], set[bytes]] = {}
+        self._limited: set[bytes] = set()
         before: AccountState | None = None
         for state in states:
             if before is None or state.devices is not before.devices:
                 for device in state.devices.values():
                     self._signs.setdefault(device.id, set()).add(device.sign_pub)
+                    if not device.full:
+                        self._limited.add(device.id)
             if before is None or state.adopters is not before.adopters:
                 for lane, adopters in state.adopters.items():
                     self._adopters.setdefault(lane, set()).update(adopters)
             before = state
 
     def of(self, one: Envelope) -> Sequence[bytes]:
-        owners = {one.header.device}
+        scope, owners = one.header.scope, {one.header.device}
+        if one.header.device not in self._signs:
+            owners = {device for device in self._limited if are_related(device, one.header.device)}
         if one.header.kind == ObjectKind.PACK:
-            owners |= self._adopters.get(one.lane, set())
+            owners |= set[bytes]().union(*(self._adopters.get((scope, owner), set()) for owner in owners))
         return tuple(key for owner in owners for key in self._signs.get(owner, ()))
 
 

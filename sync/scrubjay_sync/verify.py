@@ -58,9 +58,10 @@ async def verify(store: Store, member: Member, cloud: Cloud) -> Verified:
         lane = known.get((scope, device))
         head = heads.get((scope, device))
         n, tip = (head.n, head.tip) if head is not None else (0, b"")
-        author = member.state.devices.get(device)
-        if author is not None and author.ends is not None and n > author.ends.get(scope, (0, b""))[0]:
-            n, tip = author.ends.get(scope, (0, tip))  # what came after its device was revoked does not count
+        author = member.state.device_of(device)
+        end = None if author is None else author.end_of(scope, device)
+        if end is not None and n > end[0]:
+            n, tip = end if end[0] else (0, tip)  # what came after its device was revoked does not count
         reader = _Reader(store, member, cloud, scope, device)
         error: ScrubjayError | None = None
         try:

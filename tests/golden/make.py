@@ -719,6 +719,7 @@ def state_of(state: account.AccountState) -> Made:
                 "ends": None
                 if one.ends is None
                 else {scope.hex(): [n, tip.hex()] for scope, (n, tip) in one.ends.items()},
+                **instances_of(one),
             }
             for one in state.devices.values()
         },
@@ -737,6 +738,12 @@ def state_of(state: account.AccountState) -> Made:
             for (scope, device), adopters in state.adopters.items()
         },
     }
+
+
+def instances_of(device: account.Device) -> Made:
+    """Return how far the lanes of a device's instances count, where any were named."""
+    ends = {f"{one.hex()} {scope.hex()}": [n, tip.hex()] for (one, scope), (n, tip) in device.instance_ends.items()}
+    return {"instances": ends} if ends else {}
 
 
 def genesis() -> dict[int, Any]:
@@ -852,6 +859,55 @@ def made_account() -> Made:
         "rsk_seeds": [seed.hex() for seed, _, _ in RSK],
         "entries": log.described,
         "refused": refused_entries(log),
+    }
+
+
+def made_instances() -> Made:
+    """Return the vectors of a limited device's instances: whose a lane is, how its end is named, and what is refused."""
+    log, ask = Log(), ASK[0][2]
+    device = account.device_body(DEVICE, sign_pub=PUBLIC, wrap_pub=WRAP_PUB[1])
+    runner, writers = (
+        fixed("limited", 16),
+        [account.instance_of(fixed("limited", 16), fixed(f"instance {n}", 8)) for n in range(3)],
+    )
+    limited = account.device_body(runner, sign_pub=LIMITED_PUBLIC, wrap_pub=WRAP_PUB[3], scopes=[SCOPE])
+    log.add("genesis", EntryType.GENESIS, genesis(), ask)
+    log.add("the first device", EntryType.DEVICE_ADD, device, ask)
+    log.add("the home scope", EntryType.SCOPE_CREATE, account.scope_body(SCOPE, suite=Suite.SEALED, home=True), ask)
+    log.add("a limited device", EntryType.DEVICE_ADD, limited, ask)
+    ends = {(SCOPE, runner): (1, fixed("tip", 32)), (SCOPE, writers[0]): (7, fixed("tip 0", 32))}
+    (body,) = account.revoke_bodies(runner, ends)
+    log.add("it is revoked, and its instances with it", EntryType.DEVICE_REVOKE, body, ask)
+    more = {1: runner, 2: [[SCOPE, 2, fixed("tip 1", 32), writers[1]], [SCOPE, 9, fixed("tip 2", 32), writers[0]]]}
+    log.add(
+        "a lane that the first entry did not name; the first word of the other stays",
+        EntryType.DEVICE_REVOKE,
+        more,
+        ask,
+    )
+    related = account.instance_of(runner, fixed("related", 8))
+    third = account.device_body(related, sign_pub=SECOND_PUBLIC, wrap_pub=WRAP_PUB[0])
+    foreign = {1: runner, 2: [[SCOPE, 1, fixed("tip", 32), fixed("third", 16)]]}
+    of_full = {1: DEVICE, 2: [[SCOPE, 1, fixed("tip", 32), account.instance_of(DEVICE, bytes(8))]]}
+    of_itself = {1: runner, 2: [[SCOPE, 1, fixed("tip", 32), runner]]}
+    refused = [
+        ("a device with an id that an instance may have", EntryType.DEVICE_ADD, third),
+        ("a limited device related to a device", EntryType.DEVICE_ADD, {**limited, 1: account.instance_of(DEVICE, bytes(8))}),
+        ("an instance of nobody", EntryType.DEVICE_REVOKE, foreign),
+        ("an instance of a full device", EntryType.DEVICE_REVOKE, of_full),
+        ("a device as its own instance", EntryType.DEVICE_REVOKE, of_itself),
+        ("an instance whose id is too short", EntryType.DEVICE_REVOKE, {1: runner, 2: [[SCOPE, 1, bytes(32), bytes(15)]]}),
+    ]  # fmt: skip
+    return {
+        "account": ACCOUNT.hex(),
+        "device": runner.hex(),
+        "writers": [one.hex() for one in writers],
+        "sign_pub": LIMITED_PUBLIC.hex(),
+        "entries": log.described,
+        "refused": [
+            {"name": name, "after": len(log.entries), "bytes": log.next(kind, body, ask).hex(), "error": "invalid"}
+            for name, kind, body in refused
+        ],
     }
 
 
@@ -1256,6 +1312,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "objects.json": made_objects,
     "account.json": made_account,
     "keys.json": made_keys,
+    "instances.json": made_instances,
 }
 
 

@@ -623,7 +623,7 @@ class World:
             await self.pushing(gone)
         if done is None or not done.synced:
             return
-        ends = await account_devices.ends_of(station.machine.store, device)
+        ends = await account_devices.ends_of(station.machine.store, station.member.state, device)
         await account_devices.revoke(station.member, station.cloud, device, ends=ends, entropy=station.machine.entropy)
         gone.revoked = True
         heads = await self.server.heads()

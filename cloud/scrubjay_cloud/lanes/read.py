@@ -39,7 +39,7 @@ async def pull(service: Service, call: Call) -> Answer:
     if not wait:
         page = await service.database.read(next_page)
     else:
-        with service.notifier.watch(caller.account, caller.device or caller.token) as watch:
+        with service.notifier.watch(caller.account, caller.waits_as) as watch:
             page = await service.database.read(next_page)
             if not page.objects and await watch.wait_beyond(page.head, wait):
                 await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked

@@ -17,7 +17,7 @@ from scrubjay_shared.errors import (
 async def events(service: Service, call: Call) -> Answer:
     """Send the account's `gseq`, and again whenever it moves, for as long as the token is valid."""
     caller = call.caller
-    device = caller.device or caller.token
+    device = caller.waits_as
     service.notifier.check_room(device)
 
     async def lines() -> AsyncIterator[str]:

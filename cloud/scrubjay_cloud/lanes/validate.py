@@ -133,7 +133,7 @@ def _verify(items: Sequence[Item], run: Run, keys: Callable[[Envelope], Sequence
 def _common_refusal(item: Item, state: AccountState, reader: Device) -> str:
     """Return why an object of a lane may not be stored for this reader of the account, "" when it may."""
     header = item.header
-    scope, author = state.scopes.get(header.scope), state.devices.get(header.device)
+    scope, author = state.scopes.get(header.scope), state.device_of(header.device)
     if header.account != state.account or author is None:
         return DeniedError.code
     if scope is None or scope.deleted:
@@ -150,7 +150,8 @@ def push_refusal(item: Item, state: AccountState, device: Device) -> str:
     header = item.header
     if refusal := _common_refusal(item, state, device):
         return refusal
-    if header.device != device.id or device.read_only:
+    writer = state.device_of(header.device)
+    if writer is None or writer.id != device.id or device.read_only:
         return DeniedError.code
     if device.revoked:
         return RevokedError.code
@@ -166,7 +167,8 @@ def pack_refusal(item: Item, state: AccountState, device: Device) -> str:
         return refusal
     if header.kind != PACK:
         return MalformedError.code
-    owners = (header.device, *state.adopters.get(item.lane, ()))
+    writer = state.device_of(header.device)
+    owners = () if writer is None else (writer.id, *state.adopters_of(*item.lane))
     if device.id not in owners or device.read_only:
         return DeniedError.code
     return StaleEpochError.code if header.epoch < state.scopes[header.scope].epoch else ""
@@ -176,9 +178,10 @@ def repair_refusal(item: Item, state: AccountState, device: Device) -> str:
     """Return why a device may not give back an object that the server has lost, "" when it may."""
     if refusal := _common_refusal(item, state, device):
         return refusal
-    author = state.devices[item.header.device]
-    if author.read_only:
+    author = state.device_of(item.header.device)
+    if author is None or author.read_only:
         return DeniedError.code
-    if author.ends is not None and item.header.n_to > author.ends.get(item.header.scope, (0, b""))[0]:
+    end = author.end_of(*item.lane)
+    if end is not None and item.header.n_to > end[0]:
         return RevokedError.code
     return ""

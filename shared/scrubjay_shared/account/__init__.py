@@ -22,11 +22,12 @@ from scrubjay_shared.account.entries import (
     genesis_body,
     read,
     recovery_body,
+    revoke_bodies,
     revoke_body,
     scope_body,
 )
 from scrubjay_shared.account.replay import RECOVERY_DELAY_MS, extended, replay
-from scrubjay_shared.account.state import AccountState, Device, ScopeState
+from scrubjay_shared.account.state import AccountState, Device, LaneEnd, ScopeState, are_related, instance_of
 
 __all__ = [
     "CODE_AUTHOR",
@@ -36,15 +37,19 @@ __all__ = [
     "Device",
     "Entry",
     "EntryType",
+    "LaneEnd",
     "ScopeState",
     "Signer",
+    "are_related",
     "device_body",
     "entry",
     "extended",
     "genesis_body",
+    "instance_of",
     "read",
     "recovery_body",
     "replay",
+    "revoke_bodies",
     "revoke_body",
     "scope_body",
 ]

@@ -191,6 +191,23 @@ def revoke_body(device: bytes, ends: Mapping[bytes, tuple[int, bytes]]) -> dict[
     return {1: device, 2: [[scope, n, tip] for scope, (n, tip) in sorted(ends.items())]}
 
 
+LANES_AN_ENTRY = 800
+"""Ends of lanes that one entry has room for, at 75 bytes each."""
+
+
+def revoke_bodies(device: bytes, ends: Mapping[tuple[bytes, bytes], tuple[int, bytes]]) -> list[dict[int, Any]]:
+    """Return the bodies that end a device: its history counts up to `ends`, (n, link) by (scope, whose lane).
+
+    One body is enough but for a limited device with very many instances.
+    """
+    own = {scope: end for (scope, writer), end in ends.items() if writer == device}
+    others = [[scope, n, tip, writer] for (scope, writer), (n, tip) in sorted(ends.items()) if writer != device]
+    bodies = [revoke_body(device, own)]
+    bodies[0][2] += others[:LANES_AN_ENTRY]
+    starts = range(LANES_AN_ENTRY, len(others), LANES_AN_ENTRY)
+    return [*bodies, *({1: device, 2: others[start : start + LANES_AN_ENTRY]} for start in starts)]
+
+
 def scope_body(scope: bytes, *, suite: Suite, home: bool = False, space: str = "") -> dict[int, Any]:
     """Return the body that makes a scope; its suite is for ever."""
     return {1: scope, 2: int(suite), 3: home, 4: space}

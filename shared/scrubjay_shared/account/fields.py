@@ -61,11 +61,16 @@ def id_of(value: Any) -> bytes:
     return value
 
 
-def lane_end_of(item: Any) -> tuple[bytes, tuple[int, bytes]]:
-    """Return where a lane of a revoked device ends: (scope, (n, link))."""
+def lane_end_of(item: Any) -> tuple[bytes, tuple[int, bytes], bytes | None]:
+    """Return where a lane of a revoked device ends: scope, (n, link), and the instance of the device whose lane it is.
+
+    The instance is None for the device's own lane.
+    """
     match item:
-        case [bytes(scope), int(n), bytes(tip)] if not isinstance(n, bool) and 0 <= n < LIMIT and len(tip) == 32:
-            return id_of(scope), (n, tip)
+        case [bytes(scope), int(n), bytes(tip), *rest] if (
+            not isinstance(n, bool) and 0 <= n < LIMIT and len(tip) == 32 and len(rest) <= 1
+        ):
+            return id_of(scope), (n, tip), id_of(rest[0]) if rest else None
     raise InvalidError(
         "an account log entry revokes a device and names the ends of its lanes in another format", hint=_NEWER
     )

@@ -20,7 +20,7 @@ from scrubjay_shared.account.entries import (
     signed_message,
 )
 from scrubjay_shared.account.fields import bytes_of, check_length, flag_of, id_of, int_of, lane_end_of, list_of, text_of
-from scrubjay_shared.account.state import AccountState, Device, ScopeState
+from scrubjay_shared.account.state import AccountState, Device, ScopeState, are_related
 from scrubjay_shared.clock import MAX_LEAD_MS, Millis
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import BadSignatureError, BrokenChainError, InvalidError, RevokedError
@@ -187,6 +187,10 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
             f"device {device.hex()[:8]} was added to the account already", hint="scrubjay devices list shows it"
         )
     scopes = None if new.body.get(4) is None else tuple(id_of(scope) for scope in list_of(new.body, 4))
+    if any(are_related(device, one.id) and not (one.full and scopes is None) for one in state.devices.values()):
+        raise InvalidError(
+            f"device {device.hex()[:8]} has an id that another device's instances may have", hint="make it again"
+        )
     return replace(
         state,
         devices={
@@ -205,11 +209,25 @@ def _device_add(state: AccountState, new: Entry) -> AccountState:
 
 
 def _device_revoke(state: AccountState, new: Entry) -> AccountState:
-    device = _known(state, new)
-    ends = dict(lane_end_of(item) for item in list_of(new.body, 2))
+    device = state.devices.get(bytes_of(new.body, 1))
+    if device is None or device.full:
+        device = _known(state, new)
+    ends, instance_ends = dict(device.ends or {}), dict(device.instance_ends)
+    for item in list_of(new.body, 2):
+        scope, end, instance = lane_end_of(item)
+        if instance is None:
+            ends.setdefault(scope, end)
+        elif device.full or instance in state.devices or not are_related(device.id, instance):
+            raise InvalidError(
+                f"account log entry {new.seq} names {instance.hex()[:8]}, which is no instance of that device",
+                hint=_AGAIN,
+            )
+        else:
+            # The first word counts: a second entry is for the lanes that one entry has no room for.
+            instance_ends.setdefault((instance, scope), end)
     # Who is shut out must not come back by a recovery code that it has asked for.
     waiting = None if device.full else state.waiting_recovery
-    revoked = {**state.devices, device.id: replace(device, ends=ends)}
+    revoked = {**state.devices, device.id: replace(device, ends=ends, instance_ends=instance_ends)}
     return replace(state, devices=revoked, waiting_recovery=waiting)
 
 

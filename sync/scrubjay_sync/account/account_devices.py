@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scrubjay.store import Store
 from scrubjay_shared import account as account_log
-from scrubjay_shared.account import AccountState, Device, EntryType
+from scrubjay_shared.account import AccountState, Device, EntryType, LaneEnd
 from scrubjay_shared.errors import (
     ConflictError,
     NotFoundError,
@@ -19,11 +19,18 @@ from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import Entropy, RootKey
 from scrubjay_sync.keys.keyring import Keyring
 
+Ends = Mapping[tuple[bytes, bytes], LaneEnd]
+"""How far lanes count, by (scope, whose lane)."""
 
-async def ends_of(store: Store, device: bytes) -> dict[bytes, tuple[int, bytes]]:
-    """Return how far a device's lanes are held and verified here, by scope: what will count of it."""
+
+async def ends_of(store: Store, state: AccountState, device: bytes) -> Ends:
+    """Return how far the lanes of a device and its instances are held here: what will count of it."""
     lanes = await store.read(lambda q: q.replication.lanes())
-    return {scope: (lane.n, lane.tip) for (scope, owner), lane in lanes.items() if owner == device and lane.n}
+    return {
+        lane_id: (lane.n, lane.tip)
+        for lane_id, lane in lanes.items()
+        if lane.n and (known := state.device_of(lane_id[1])) is not None and known.id == device
+    }
 
 
 def let_in_by(state: AccountState, device: bytes) -> tuple[Device, ...]:
@@ -40,9 +47,9 @@ async def revoke(
     cloud: Cloud,
     device: bytes,
     *,
-    ends: Mapping[bytes, tuple[int, bytes]],
+    ends: Ends,
     entropy: Entropy,
-    also: Mapping[bytes, Mapping[bytes, tuple[int, bytes]]] | None = None,
+    also: Mapping[bytes, Ends] | None = None,
 ) -> None:
     """Shut a device out: its tokens at once, and every key that it knew is replaced for what is written from now on.
 
@@ -64,11 +71,15 @@ async def revoke(
                     hint="scrubjay devices list shows it; run the command again, and say what to do about it",
                 )
         lost = [known_device(state, one) for one in gone]
-        revoked = [(EntryType.DEVICE_REVOKE, account_log.revoke_body(one, ends)) for one, ends in gone.items()]
+        revoked = [
+            (EntryType.DEVICE_REVOKE, body)
+            for one, ends in gone.items()
+            for body in account_log.revoke_bodies(one, ends)
+        ]
         adopted = [
             (EntryType.LANE_ADOPT, {1: scope, 2: one, 3: member.device})
             for one, ends in gone.items()
-            for scope in sorted(ends)
+            for scope in sorted({scope for scope, _ in ends})
         ]
         full = any(one.full for one in lost)
         root = RootKey.new(entropy, state.version + 1) if full else None

@@ -27,7 +27,7 @@ async def log_out(machine: Machine, member: Member | None) -> None:
     confirmed by the server becomes a new device's, to be sent after a later login.
     """
     if member is not None and not member.limited:
-        ends = await ends_of(machine.store, member.device)
+        ends = await ends_of(machine.store, member.state, member.device)
 
         def draft(state: AccountState, _: Keyring) -> Draft:
             own = state.devices.get(member.device)
@@ -35,7 +35,9 @@ async def log_out(machine: Machine, member: Member | None) -> None:
             return (
                 Draft()
                 if gone
-                else Draft(entries=[(EntryType.DEVICE_REVOKE, account_log.revoke_body(member.device, ends))])
+                else Draft(
+                    entries=[(EntryType.DEVICE_REVOKE, body) for body in account_log.revoke_bodies(member.device, ends)]
+                )
             )
 
         await member.append(machine.cloud, draft)

@@ -80,9 +80,10 @@ async def create_limited(
 
 
 async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = False) -> Member:
-    """Make this store the limited device of a bundle. What was written here before goes on as that device's.
+    """Make this store an instance of the limited device of a bundle. What was written here before goes on as its own.
 
-    Raises AnotherAccountError as `sign_up` does.
+    As many stores as one likes may join by the same bundle, one after the other and at once: each writes under an id of
+    its own. Raises AnotherAccountError as `sign_up` does.
     """
     await require_logged_out(machine)
     await require_same_account(machine, bundle.account, bring_all=bring_all)
@@ -92,7 +93,7 @@ async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = Fa
     states = account_log.extended((), entries, machine.now())
     if states[0].genesis != bundle.genesis:
         raise SplitError("the server shows another account than the bundle was made for", hint="do not trust it")
-    if machine.device != bundle.device:
-        await machine.store.write(lambda tx: tx.incarnation.renew(bundle.device.hex(), 0))
+    instance = account_log.instance_of(bundle.device, machine.entropy(8))
+    await machine.store.write(lambda tx: tx.incarnation.renew(instance.hex(), 0))
     await machine.vault.save(Secrets(account=bundle.account, device=bundle.device, keys=bundle.keys))
     return await begin_replication(machine, bundle.account, entries)

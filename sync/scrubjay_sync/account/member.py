@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from scrubjay.store import Store
 from scrubjay_shared import account as account_log
-from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.account import AccountState, Device, EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     DeniedError,
@@ -109,6 +109,11 @@ class Member:
         return bytes.fromhex(self._store.device)
 
     @property
+    def certified(self) -> Device | None:
+        """What the account knows this store as: itself, or the limited device that it is an instance of."""
+        return self.state.device_of(self.device)
+
+    @property
     def state(self) -> AccountState:
         """What the log we hold adds up to."""
         return self._log.state
@@ -135,13 +140,13 @@ class Member:
     @property
     def limited(self) -> bool:
         """Whether this device has only some scopes' keys, and no say in the account."""
-        own = self.state.devices.get(self.device)
+        own = self.certified
         return own is not None and not own.full
 
     @property
     def read_only(self) -> bool:
         """Whether this device may push nothing."""
-        own = self.state.devices.get(self.device)
+        own = self.certified
         return own is not None and own.read_only
 
     @property
@@ -165,7 +170,8 @@ class Member:
 
     def device_name(self, device: bytes) -> str:
         """Return a device's name, or the beginning of its id when it has none."""
-        return self._keys.names.get(device, "") or device.hex()[:8]
+        known = self.state.device_of(device)
+        return self._keys.names.get(device if known is None else known.id, "") or device.hex()[:8]
 
     # --- following the account ----------------------------------------------------------------------------------------
 
@@ -180,7 +186,7 @@ class Member:
         async with self._turn:
             before = self._followed
             await self._refresh(cloud)
-            if self._credentials.secrets.device != self.device or self.device not in self.state.devices:
+            if self.certified is None or self.certified.id != self._credentials.secrets.device:
                 await self._certify(cloud)
             return before != self._followed
 

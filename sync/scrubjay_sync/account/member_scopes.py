@@ -25,7 +25,7 @@ class MemberScopes:
     def ids(self) -> tuple[bytes, ...]:
         """The scopes that this device takes part in, home first; deleted ones are not among them."""
         state = self._log.state
-        own = state.devices.get(bytes.fromhex(self._store.device))
+        own = state.device_of(bytes.fromhex(self._store.device))
         mine = None if own is None else own.scopes
         found = [one for one in state.scopes.values() if not one.deleted and (mine is None or one.id in mine)]
         return tuple(one.id for one in sorted(found, key=lambda one: not one.home))

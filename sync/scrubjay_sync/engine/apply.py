@@ -120,7 +120,7 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
         if one.checkpoint is not None:
             tx.replication.saw(lane.device, one.checkpoint.at)
     beyond = 0
-    owner = context.member.state.devices.get(lane.device)
+    owner = context.member.state.device_of(lane.device)
     if owner is not None and not owner.full:
         before = len(entries)
         entries = _within_rights(context, tx, lane, entries)
@@ -157,7 +157,7 @@ def _take_back(context: Context, tx: Transaction, lane: Lane, entities: set[str]
     for entity, scope in tx.queries.replication.placed(entities).items():
         if scope == lane.scope:
             continue
-        writers = [state.devices.get(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)]
+        writers = [state.device_of(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)]
         if all(one is not None and not one.full for one in writers):
             tx.replication.unplace(entity)
 

@@ -26,11 +26,11 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
         for head in heads.heads:
             if head.device == context.device or head.scope not in context.scopes:
                 continue
-            known = context.member.state.devices.get(head.device)
-            ends = known.ends if known is not None else None
+            known = context.member.state.device_of(head.device)
+            end = None if known is None else known.end_of(head.scope, head.device)
             n, tip = head.n, head.tip
-            if ends is not None and n > ends.get(head.scope, (0, b""))[0]:
-                n, tip = ends.get(head.scope, (0, b""))
+            if end is not None and n > end[0]:
+                n, tip = end
             if n and tx.queries.replication.lane(head.scope, head.device) is None:
                 pinned = context.empty_lane(head.scope, head.device)
                 pinned = replace(pinned, n=n, tip=tip, low=n + 1, low_prev=tip, hw_n=n, hw_tip=tip)

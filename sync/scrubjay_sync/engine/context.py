@@ -73,22 +73,27 @@ class Context:
         """The scopes that this device takes part in, home first."""
         return self.member.scopes.ids
 
+    @property
+    def default_scope(self) -> bytes:
+        """The scope of whatever is bound to no other: home, or the first that a limited device without it was given."""
+        home = self.member.home
+        return home if home in self.scopes or not self.scopes else self.scopes[0]
+
     def reads(self, scope: bytes) -> bool:
         """Say whether a scope is one of ours, or none that the account knows: that one is refused, not passed over."""
         return scope in self.scopes or scope not in self.member.state.scopes
 
     def counts_to(self, scope: bytes, device: bytes) -> int:
         """Return the last place of a lane that counts: where its device was when it was revoked, else the furthest."""
-        known = self.member.state.devices.get(device)
-        if known is None or known.ends is None:
-            return wire_envelope.LIMIT
-        return known.ends.get(scope, (0, b""))[0]
+        known = self.member.state.device_of(device)
+        end = None if known is None else known.end_of(scope, device)
+        return wire_envelope.LIMIT if end is None else end[0]
 
     def ahead_of_log(self, envelope: Envelope) -> bool:
         """Say whether an object speaks of what the account log, as far as we have read it, does not know."""
         state, header = self.member.state, envelope.header
         scope = state.scopes.get(header.scope)
-        return header.device not in state.devices or scope is None or header.epoch > scope.epoch
+        return state.device_of(header.device) is None or scope is None or header.epoch > scope.epoch
 
     def server_changed(self, state: SyncState) -> bool:
         """Say whether this is another store than the one that our cursor is of: replaced, or restored from a backup."""

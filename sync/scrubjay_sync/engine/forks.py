@@ -10,6 +10,7 @@ from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
 from scrubjay_shared import ops
+from scrubjay_shared.account import instance_of
 from scrubjay_shared.envelope import lane_root
 from scrubjay_shared.errors import (
     ForkError,
@@ -46,7 +47,7 @@ async def new_incarnation(context: Context, tally: Tally) -> None:
         )
     old = context.device
     after = await last_shared(context, common, theirs)
-    new = context.entropy(16).hex()
+    new = next_id(context).hex()
     lanes = await context.store.read(lambda q: q.replication.lanes())
 
     def work(tx: Transaction) -> int:
@@ -74,6 +75,12 @@ async def new_incarnation(context: Context, tally: Tally) -> None:
         hint="nothing was lost. A restored backup or a copied data folder causes this; else look for a copy",
     )
     await context.alarm(tally, error, old.hex(), holds=False)
+
+
+def next_id(context: Context) -> bytes:
+    """Return the id of this store's next incarnation: an instance's stays one of its limited device's."""
+    known = context.member.certified
+    return context.entropy(16) if known is None or known.full else instance_of(known.id, context.entropy(8))
 
 
 async def _diverged(context: Context, scope: bytes) -> tuple[int, dict[int, bytes], bool]:

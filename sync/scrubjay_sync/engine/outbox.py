@@ -25,7 +25,7 @@ def seal_next(context: Context, tx: Transaction) -> int:
     placed = tx.queries.replication.placed({one.entity for one in outgoing})
     routes, new = planning.routed(
         outgoing,
-        home=context.member.home,
+        home=context.default_scope,
         placed=placed,
         bindings=bindings,
         first_op=lambda entity: tx.queries.ops.first_op(entity, context.store.device),
@@ -33,7 +33,7 @@ def seal_next(context: Context, tx: Transaction) -> int:
     tx.replication.place(new)
     for scope, entries in sorted(routes.items()):
         if scope not in context.scopes:
-            continue  # a limited device's own notes outside its scopes stay on it
+            continue  # about a thing of a scope that this limited device was never given, or has no more
         for run in planning.cut(entries):
             keep_own(context, tx, scope, packing.segments(next_seal_context(context, tx, scope), run, context.signer))
     last = outgoing[-1].seq

@@ -54,19 +54,20 @@ async def _pack_device(context: Context, device: bytes, lanes: Sequence[Lane], t
 
 
 async def _adopts(context: Context, lane_id: LaneId) -> bool:
-    """Say whether this device packs a lane whose device is gone.
+    """Say whether this device packs a lane whose device is gone, or is an instance that may be gone tomorrow.
 
-    Who revoked that device has adopted its lanes. Where that one is gone too, the oldest full device does it now.
+    Who revoked a device has adopted its lanes. Where that one is gone too, or nobody has, the oldest full device does.
     """
     scope, device = lane_id
     state = context.member.state
-    if not state.devices[device].revoked or context.member.limited:
+    owner = state.device_of(device)
+    if owner is None or context.member.limited or not (owner.revoked or (not owner.full and device != owner.id)):
         return False
     in_force = [one.id for one in state.active() if one.full]
-    adopters = [one for one in state.adopters.get(lane_id, ()) if one in in_force]
+    adopters = [one for one in state.adopters_of(scope, device) if one in in_force]
     if adopters or in_force[:1] != [context.device]:
         return adopters[:1] == [context.device]
-    body = {1: scope, 2: device, 3: context.device}
+    body = {1: scope, 2: owner.id, 3: context.device}
     await context.member.append(context.cloud, lambda _state, _ring: Draft(entries=[(EntryType.LANE_ADOPT, body)]))
     return True
 

@@ -69,7 +69,7 @@ async def read_status(context: Context) -> Status:
             )
         )
     offset = context.cloud.offset_ms
-    device_state = context.member.state.devices.get(context.device)
+    device_state = context.member.state.device_of(context.device)
     return Status(
         account=context.member.account,
         origin=context.cloud.origin,

@@ -117,7 +117,7 @@ def check_header(context: Context, envelope: Envelope) -> None:
     where = f"place {header.n_from} of lane {short(header.device)}"
     if header.account != context.member.account:
         raise BrokenChainError(f"{where} is of another account", hint=VERIFY)
-    scope, device = state.scopes.get(header.scope), state.devices.get(header.device)
+    scope, device = state.scopes.get(header.scope), state.device_of(header.device)
     if device is None or scope is None:
         raise BadSignatureError(f"{where} is of a device or scope that the account does not know", hint=VERIFY)
     if not device.full and (device.read_only or header.scope not in (device.scopes or ())):
@@ -131,7 +131,7 @@ def check_header(context: Context, envelope: Envelope) -> None:
         raise MalformedError(f"{where} is of a kind that this version does not expect there", hint="update scrubjay")
     if header.epoch > scope.epoch:
         raise WrongKeyError(f"{where} is sealed under an epoch that the account does not know", hint=VERIFY)
-    end = (device.ends or {}).get(header.scope)
+    end = device.end_of(header.scope, header.device)
     if end is not None and header.n_to == end[0] and envelope.end != end[1]:
         raise refusals.split(header.device, header.n_to)
     if header.n_to > context.counts_to(header.scope, header.device):

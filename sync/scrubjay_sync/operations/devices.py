@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from scrubjay.store.queries.queries import Queries
 from scrubjay_shared.account import CODE_AUTHOR
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -12,6 +14,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.wire import Enrolment
 from scrubjay_sync.account import account_devices, limited_devices, pairing
+from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.devices import (
     AnswerRequest,
     AnswerResponse,
@@ -37,14 +40,11 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
     session = await client.require_session()
     member = session.member
     await member.refresh(session.cloud)
-    seen = {
-        one: at
-        for one in member.state.devices
-        if (at := await client.store.read(lambda q: q.replication.active(one))) is not None
-    }
+    seen = await _last_seen(client, member)
     state = await client.store.read(lambda q: q.replication.state())
     if state is not None and state.round_at is not None:  # nobody sends word that there was nothing to send
-        seen[member.device] = Millis(max(state.round_at, seen.get(member.device, 0)))
+        own = member.device if member.certified is None else member.certified.id
+        seen[own] = Millis(max(state.round_at, seen.get(own, 0)))
     asking = () if member.limited else (await session.cloud.account.enrolments()).enrolments
     return DevicesResponse(
         who=client.who(session),
@@ -52,7 +52,7 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
             DeviceLine(
                 id=one.id.hex(),
                 name=member.device_name(one.id),
-                this=one.id == member.device,
+                this=one == member.certified,
                 revoked=one.revoked,
                 limited=not one.full,
                 read_only=one.read_only,
@@ -75,10 +75,33 @@ async def list_devices(client: SyncClient, _: Nothing) -> DevicesResponse:
     )
 
 
+async def _last_seen(client: SyncClient, member: Member) -> dict[bytes, Millis]:
+    """Return when each device, or one of its instances, was last heard of."""
+    seen: dict[bytes, Millis] = {}
+    for writer in await _writers(client, member):
+        known = member.state.device_of(writer)
+        at = await client.store.read(partial(_active, writer))
+        if known is not None and at is not None:
+            seen[known.id] = max(at, seen.get(known.id, at))
+    return seen
+
+
+def _active(writer: bytes, queries: Queries) -> Millis | None:
+    return queries.replication.active(writer)
+
+
+async def _writers(client: SyncClient, member: Member) -> set[bytes]:
+    """Return the devices of the account, and those of their instances that have written something."""
+    return {writer for _, writer in await client.store.read(lambda q: q.replication.lanes())} | set(
+        member.state.devices
+    )
+
+
 async def device_names(client: SyncClient, _: Nothing) -> NamesResponse:
     """Say what the devices of the account are called. Needs no network."""
     member = (await client.require_session()).member
-    return NamesResponse(names={one.hex(): member.device_name(one) for one in member.state.devices})
+    known = await _writers(client, member)
+    return NamesResponse(names={one.hex(): member.device_name(one) for one in known})
 
 
 async def answer(client: SyncClient, request: AnswerRequest) -> AnswerResponse:
@@ -138,9 +161,9 @@ async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
         member,
         session.cloud,
         device,
-        ends=await account_devices.ends_of(client.store, device),
+        ends=await account_devices.ends_of(client.store, member.state, device),
         entropy=client.entropy,
-        also={one_id: await account_devices.ends_of(client.store, one_id) for one_id in also},
+        also={one_id: await account_devices.ends_of(client.store, member.state, one_id) for one_id in also},
     )
     return await list_devices(client, Nothing())
 
