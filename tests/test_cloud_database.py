@@ -517,6 +517,7 @@ async def test_no_table_is_without_a_bound(cloud_store: str | Path) -> None:
         "an account's limits": {"account_log", "device", "wrap", "lane", "object", "blob"},
         "accounts": {"account"},
         "the operator": {"meta", "migration", "lease"},
+        "a team's limits": {"team", "team_log", "team_member", "team_wrap", "team_card", "team_lane", "team_object"},
     }
     found = await port.open(cloud_store, now=Clock(), entropy=os.urandom)
     tables = set(await found.read(_columns))

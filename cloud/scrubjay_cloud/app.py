@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from scrubjay_cloud import accounts, devices, lanes, search
+from scrubjay_cloud import accounts, devices, lanes, search, teams
 from scrubjay_cloud.admission import admitted
 from scrubjay_cloud.database.port import Database
 from scrubjay_cloud.decoding import path_ids, query_fields
@@ -74,6 +74,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *accounts.ENDPOINTS,
     *devices.ENDPOINTS,
     *search.ENDPOINTS,
+    *teams.ENDPOINTS,
 )
 """Every route under /v1."""
 

@@ -37,7 +37,17 @@ BY_ACCOUNT: tuple[Part, ...] = (
     Part(table="enroll", key=("id",)),
 )
 """What belongs to an account."""
-WHOLE: tuple[Part, ...] = (Part(table="invite", key=("hash",)), Part(table="audit", key=("id",)))
+WHOLE: tuple[Part, ...] = (
+    Part(table="invite", key=("hash",)),
+    Part(table="audit", key=("id",)),
+    Part(table="team", key=("id",)),
+    Part(table="team_log", key=("team", "seq")),
+    Part(table="team_member", key=("team", "account")),
+    Part(table="team_wrap", key=("team", "account", "epoch")),
+    Part(table="team_card", key=("account",)),
+    Part(table="team_lane", key=("team", "device")),
+    Part(table="team_object", key=("team", "device", "n")),
+)
 """What is copied as it is."""
 LAST = ("account", "meta")
 """What makes the copy one: written in one transaction, at the end."""

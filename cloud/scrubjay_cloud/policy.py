@@ -92,6 +92,9 @@ class CloudPolicy:
     max_devices: int = 100  # in force at once
     max_scopes: int = 1_000
     max_log_entries: int = 20_000  # replaying them all takes 3 s; a device a day for 50 years
+    max_teams: int = 20  # that one account makes: each has storage of its own
+    max_team_members: int = 100  # in force at once: a new key is sealed to each
+    max_team_entries: int = 5_000  # replaying them takes 1 s; ten people who change something every day for a year
     max_wraps: int = 20_000  # one a device and version
     max_enrolments: int = 10  # open at once: more is somebody else's noise
     max_username: int = 64  # characters

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from scrubjay.store import Outgoing
 from scrubjay.store.replication_state import Binding, Lane, Sealed
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.ops import OpType
 from scrubjay_shared.segment import Entry
 from scrubjay_shared.wire import LaneHead
 from scrubjay_sync.policy import SYNC, SyncPolicy
@@ -74,11 +75,13 @@ def routed(
     placed: Mapping[str, bytes],
     bindings: Mapping[str, Binding],
     first_op: Callable[[str], int | None],
+    teams: Container[bytes] = (),
 ) -> tuple[dict[bytes, list[Entry]], dict[str, bytes]]:
     """Return the ops of each scope, and which entities are placed outside home by them.
 
     An entity lives where `placed` says; one whose project is bound lives there if nothing was written of it before the
-    binding (`first_op` gives the place of its first op, None when another device wrote of it); all else is home.
+    binding (`first_op` gives the place of its first op, None when another device wrote of it); all else is home, and so
+    are events where the project is bound to one of `teams`: what is said to agents is not shared with others.
     """
     scopes: dict[bytes, list[Entry]] = {}
     new: dict[str, bytes] = {}
@@ -87,7 +90,7 @@ def routed(
         if scope is None:
             scope = home
             binding = bindings.get(one.project) if one.project is not None else None
-            if binding is not None:
+            if binding is not None and not (one.type == OpType.EVENT and binding.scope in teams):
                 first = first_op(one.entity)
                 if first is not None and first > binding.seq and first == one.seq:
                     scope = new[one.entity] = binding.scope

@@ -37,6 +37,9 @@ IDENTITY = IdentityPolicy()
 ACCOUNT_CHANGED = "account_changed"
 """The code of the alarm about a change of who is in. One for each change: its subject is the entry's hash."""
 
+TEAM_CHANGED = "team_changed"
+"""The code of the alarm about a change of a team, likewise."""
+
 
 # --- engine: talking to the cloud, sealing, packing -------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.refusals import account_deleted
 from scrubjay_cloud.service import Service
+from scrubjay_cloud.team_rows import erase_left
 from scrubjay_shared.wire import (
     DeleteAccount,
     Deleted,
@@ -55,6 +56,7 @@ def delete_account(tx: Transaction, account: bytes) -> Deleted:
     objects = sum(tx.execute(f"delete from {table} where account = ?", (account,)) for table in ("object", "blob"))
     for table in ACCOUNT_TABLES:
         tx.execute(f"delete from {table} where account = ?", (account,))
+    erase_left(tx, account)
     tx.execute("delete from account where id = ?", (account,))
     return Deleted(objects=objects, left=rows_of(tx, account))
 

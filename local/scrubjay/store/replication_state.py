@@ -85,3 +85,22 @@ class Alarm:
     subject: str
     message: str
     hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamOutbox:
+    """How far a device's changes are sealed for a team, and the server's count of pushes when all was read last."""
+
+    device: bytes
+    sealed_seq: int = 0
+    moved: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamSealed:
+    """An object that waits to be confirmed. `after_seq` and `tip` are where its lane and its ops stood before it."""
+
+    n: int
+    after_seq: int
+    tip: bytes
+    obj: bytes

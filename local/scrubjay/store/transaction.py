@@ -21,6 +21,7 @@ from scrubjay.store.writes.instructions import InstructionWrites
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
 from scrubjay.store.writes.replication import ReplicationWrites
+from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.vectors import Vectors
 
@@ -51,6 +52,7 @@ class Transaction:
         self.ingest = OpIngest(context, log, projections)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)
+        self.teams = TeamWrites(context)
         self.toc = TocWrites(context, projections.contents)
 
     def tidy(self) -> None:

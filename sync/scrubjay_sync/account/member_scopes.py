@@ -11,6 +11,7 @@ from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import NotFoundError
 from scrubjay_sync.account.opened_keys import OpenedKeys
 from scrubjay_sync.account.pinned_log import PinnedLog
+from scrubjay_sync.keys.keyring import ScopeKeys
 
 
 class MemberScopes:
@@ -56,11 +57,17 @@ class MemberScopes:
         return known.name if known is not None and known.name else scope.hex()[:8]
 
     @property
+    def teams(self) -> Mapping[bytes, ScopeKeys]:
+        """The teams that this person is in: what the keyring names and the account log does not, with no keys there."""
+        known = self._log.state.scopes
+        return {team: keys for team, keys in self._keys.scopes.items() if team not in known and not keys.keys}
+
+    @property
     def projects(self) -> Mapping[str, bytes]:
-        """The projects that are bound to scopes of their own, as all full devices know them."""
+        """The projects that are bound to scopes of their own or to teams, as all full devices know them."""
         return {
             project: scope
-            for scope in self.ids
+            for scope in (*self.ids, *self.teams)
             if scope in self._keys.scopes
             for project in self._keys.scopes[scope].projects
         }

@@ -18,6 +18,7 @@ from scrubjay_sync.cloud.account import AccountRoutes
 from scrubjay_sync.cloud.connection import Auth, Connection, Credential
 from scrubjay_sync.cloud.log import LogRoutes
 from scrubjay_sync.cloud.search import SearchRoutes
+from scrubjay_sync.cloud.teams import TeamRoutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Cloud:
     """One server. Every method raises the kinds of `errors`; UnavailableError when the server cannot be reached.
 
     `account` has the routes that change the account or who is in it, `log` those of the account log and of the keys
-    that it names, `search` those of searchable scopes.
+    that it names, `search` those of searchable scopes, `teams` those of teams.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Cloud:
         self.account = AccountRoutes(self._connection)
         self.log = LogRoutes(self._connection)
         self.search = SearchRoutes(self._connection)
+        self.teams = TeamRoutes(self._connection)
 
     @property
     def origin(self) -> str:

@@ -29,11 +29,12 @@ def seal_next(context: Context, tx: Transaction) -> int:
         placed=placed,
         bindings=bindings,
         first_op=lambda entity: tx.queries.ops.first_op(entity, context.store.device),
+        teams=context.member.scopes.teams,
     )
     tx.replication.place(new)
     for scope, entries in sorted(routes.items()):
         if scope not in context.scopes:
-            continue  # about a thing of a scope that this limited device was never given, or has no more
+            continue  # a team's go there; else of a scope that this limited device was never given, or has no more
         for run in planning.cut(entries):
             keep_own(context, tx, scope, packing.segments(next_seal_context(context, tx, scope), run, context.signer))
     last = outgoing[-1].seq

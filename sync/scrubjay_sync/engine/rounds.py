@@ -29,6 +29,8 @@ from scrubjay_sync.engine.status import Status, read_status
 from scrubjay_sync.inspect import Inspection, inspect
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.searching import Meaning
+from scrubjay_sync.teams.log import TeamContext
+from scrubjay_sync.teams.rounds import sync_teams
 from scrubjay_sync.verify import Verified, verify
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,8 @@ class Engine:
             on_progress=on_progress,
             meaning=meaning,
         )
+        self.teams = TeamContext(store, member, cloud, entropy=entropy)
+        """The teams that this person is in. Whoever changes one asks `alone` for its turn."""
         self._alone = asyncio.Lock()
 
     async def wait_for_news(self, wait_s: float) -> pull.News | None:
@@ -91,6 +95,11 @@ class Engine:
                 lambda tx: tx.replication.set_state(round_at=self.context.now(), error=None, error_at=None)
             )
             return tally.result(synced=synced)
+
+    @property
+    def alone(self) -> asyncio.Lock:
+        """What a round holds, so that nothing else changes what it stands on."""
+        return self._alone
 
     async def status(self) -> Status:
         """Return where replication stands, from what is stored. Needs no network."""
@@ -144,9 +153,19 @@ class Engine:
         if tally.pages:
             await packs.trim(context)
         busy = tally.ops_sent or tally.pages or tally.repaired or tally.packed
+        await self._sync_teams(tally)
         if wait_s and not busy and not tally.errors:
             await pull.pull_pages(context, heads, tally, wait_s)
         return await pull.settle(context, heads, tally)
+
+    async def _sync_teams(self, tally: Tally) -> None:
+        """Do the teams' part of a round."""
+        done = await sync_teams(self.teams)
+        tally.ops_sent += done.sent
+        tally.ops_received += done.received
+        tally.conflicts += done.conflicts
+        tally.quarantined += done.quarantined
+        tally.errors += done.errors
 
     async def _record_error(self, error: ScrubjayError) -> None:
         """Keep what ended a round, for `status`. A store that cannot be written reports that itself."""

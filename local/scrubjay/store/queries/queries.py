@@ -22,6 +22,7 @@ from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
 from scrubjay.store.queries.routes import RouteQueries
 from scrubjay.store.queries.stats import StatsQueries
+from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
 from scrubjay.store.sqlite import fetching
 
@@ -48,6 +49,7 @@ class Queries:
         self.stats = StatsQueries(fetch)
         self.digests = DigestQueries(fetch)
         self.replication = ReplicationQueries(fetch)
+        self.teams = TeamQueries(fetch)
         self.toc = TocQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
         self.instructions = InstructionQueries(fetch)

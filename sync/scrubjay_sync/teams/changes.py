@@ -1,0 +1,56 @@
+"""What a person is told of a team's log: every change of who is in, or of what they may do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scrubjay_shared import teams
+from scrubjay_shared.teams import TeamEntry, TeamEntryType, TeamRole
+from scrubjay_sync.account.changes import Change
+
+_ROLES = {TeamRole.READER: "reader", TeamRole.WRITER: "writer", TeamRole.ADMIN: "admin"}
+
+
+def role_name(role: TeamRole) -> str:
+    """Return what a role is called."""
+    return _ROLES[role]
+
+
+def changes_in(name: str, entries: Sequence[bytes], own: bytes) -> list[Change]:
+    """Return the changes of a team that a person is told of; `name` is what they call it, `own` their account.
+
+    Entries were verified before. A new epoch and a member's devices are told by `scrubjay teams list`, not here.
+    """
+    found = []
+    for one in map(teams.read, entries):
+        words = _words(one, own)
+        if words:
+            author = "you" if one.author == own else f"account {one.author.hex()[:8]}"
+            found.append(
+                Change(
+                    seq=one.seq,
+                    subject=one.hash.hex(),
+                    words=f"team {name}: {words}, by {author} (entry {one.seq} of the team's log)",
+                    hint="scrubjay teams list shows who is in; if it should not be so, ask whoever did it, and"
+                    " scrubjay teams leave takes you out; scrubjay sync acknowledge when you know",
+                )
+            )
+    return found
+
+
+def _words(one: TeamEntry, own: bytes) -> str:
+    about = one.body.get(1)
+    who = "you" if about == own else f"account {about.hex()[:8]}" if isinstance(about, bytes) else ""
+    match one.type:
+        case TeamEntryType.MEMBER_ADD:
+            return f"{who} came in as {_ROLES[TeamRole(one.body[4])]}"
+        case TeamEntryType.MEMBER_REMOVE:
+            return f"{who} {'were' if about == own else 'was'} taken out"
+        case TeamEntryType.ROLE:
+            return f"{who} became {_ROLES[TeamRole(one.body[2])]}"
+        case TeamEntryType.LEAVE:
+            return "a member left"
+        case TeamEntryType.REKEY:
+            return "a member's keys were replaced, because a device of theirs was shut out"
+        case _:
+            return ""
