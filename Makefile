@@ -130,7 +130,7 @@ $(MODELS): $(STAMP)
 # Names, versions, markers and hashes only: no address of any index belongs in the lock.
 lock: $(STAMP)
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-	  --group dev --extra sync --extra cloud pyproject.toml --python-version 3.11 --output-file requirements.lock
+	  --group dev --extra sync --extra cloud --extra cloud-s3 pyproject.toml --python-version 3.11 --output-file requirements.lock
 	set -e; for name in image build requirements; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --constraints requirements.lock --python-version 3.11 deploy/$$name.in --output-file deploy/$$name.lock; done
 

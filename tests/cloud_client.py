@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from scrubjay_cloud.app import create_app
+from scrubjay_cloud.bodies import BodyStore
 from scrubjay_cloud.database import open as open_database
 from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.service import Service
@@ -479,7 +480,12 @@ class World:
 
 @asynccontextmanager
 async def opened(
-    where: str | Path, *, policy: CloudPolicy = DEFAULT, now: Clock | None = None, **settings: Any
+    where: str | Path,
+    *,
+    policy: CloudPolicy = DEFAULT,
+    now: Clock | None = None,
+    body_store: BodyStore | None = None,
+    **settings: Any,
 ) -> AsyncIterator[World]:
     """Serve a database, SQLite or PostgreSQL, in this process."""
     now = now or Clock()
@@ -487,7 +493,7 @@ async def opened(
     found = Settings(**given)
     database = await open_database(where, now=now, entropy=os.urandom)
     try:
-        app = create_app(database, found, now=now, entropy=os.urandom, policy=policy)
+        app = create_app(database, found, now=now, entropy=os.urandom, policy=policy, body_store=body_store)
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
             yield World(database=database, app=app, client=Client(http), now=now, settings=found)

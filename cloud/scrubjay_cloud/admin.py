@@ -15,6 +15,7 @@ from filelock import FileLock
 from scrubjay_cloud import database
 from scrubjay_cloud.accounts.registration import INVITE_BYTES, create_invite
 from scrubjay_cloud.backup import BackedUp, back_up
+from scrubjay_cloud.bodies import open_store
 from scrubjay_cloud.database import Database, Transaction, sqlite_file
 from scrubjay_cloud.database.sqlite import InlineSqliteDatabase
 from scrubjay_cloud.drill import Drilled, drill
@@ -177,7 +178,7 @@ async def moved(settings: Settings, ways: Ways, *, to_sqlite: bool) -> Migrated:
         server = await database.open(settings.database_url, now=ways.now, entropy=ways.entropy)
         try:
             source, target = (server, file) if to_sqlite else (file, server)
-            return await migrate(source, target)
+            return await migrate(source, target, open_store(settings) if to_sqlite else None)
         finally:
             await server.close()
     finally:

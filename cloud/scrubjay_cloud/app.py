@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from scrubjay_cloud import accounts, devices, lanes, search, teams
 from scrubjay_cloud.admission import admitted
+from scrubjay_cloud.bodies import BodyStore
 from scrubjay_cloud.database.port import Database
 from scrubjay_cloud.decoding import path_ids, query_fields
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Caller, Endpoint, Takes
@@ -88,11 +89,13 @@ def create_app(
     policy: CloudPolicy = DEFAULT,
     offload: Offload = asyncio.to_thread,
     condition: Callable[[], Condition] | None = None,
+    body_store: BodyStore | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open database; opening and closing that is the caller's.
 
     `now` is the clock in UTC milliseconds, which answers carry as `Date` too; `entropy` gives random bytes; `offload`
-    runs what costs CPU away from the event loop; `condition` says how the replica does, for /readyz.
+    runs what costs CPU away from the event loop; `condition` says how the replica does, for /readyz;
+    `body_store` is where the bodies of large objects stand, None for the database.
     `app.state.service` is the `Service`: call its `stop` before anything else when the process is to end, so that
     nobody who waits for news holds it up.
     """
@@ -113,6 +116,7 @@ def create_app(
         materialising=MaterialiseQueue(database, policy.search, offload=offload),
         bodies=Bodies(policy.bodies_bytes),
         hashing=asyncio.Semaphore(policy.hash_at_once),
+        body_store=body_store,
     )
 
     async def healthz(request: Request) -> Response:

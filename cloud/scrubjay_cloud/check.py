@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import os
@@ -19,6 +20,7 @@ import psycopg
 
 from scrubjay_cloud import database, litestream
 from scrubjay_cloud.backup import backups
+from scrubjay_cloud.bodies import BodyStore, open_store
 from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.restore import KEPT
@@ -68,10 +70,11 @@ def fail(name: str, words: str, todo: str) -> Line:
 
 
 def checked(settings: Settings, *, now: Callable[[], int]) -> Iterator[Line]:
-    """Yield the lines. Changes nothing, and may run beside the service."""
+    """Yield the lines. Changes nothing but a probe in the store of bodies; may run beside the service."""
     yield from _configuration(settings)
     if settings.database_url:
         yield from _guarded("postgres", lambda: _postgres(settings))
+        yield from _guarded("bodies", lambda: _bodies(settings))
         yield ok("backups", "PostgreSQL's own: its archive, pg_basebackup or pg_dump; see that they run and restore")
         return
     yield from _guarded("sqlite", _engine)
@@ -262,6 +265,31 @@ def _postgres(settings: Settings) -> Iterator[Line]:
         yield warn("schema", f"version {schema_version} of {latest}", "scrubjay-cloud serve migrates it at its start")
     else:
         yield ok("schema", f"version {schema_version}")
+
+
+def _bodies(settings: Settings) -> Iterator[Line]:
+    store = open_store(settings)
+    if store is None:
+        yield ok("bodies", "all in the database")
+        return
+    if settings.bodies_endpoint.startswith("http://"):
+        yield warn("bodies", "the store is asked without TLS", "use its https address, unless the network is your own")
+    key, probe = f"check/{os.urandom(8).hex()}", os.urandom(32)
+    began = time.monotonic()
+    same = asyncio.run(_kept(store, key, probe))
+    words = f"{settings.bodies}: one written, read and deleted in {(time.monotonic() - began) * 1000:.0f} ms"
+    if same:
+        yield ok("bodies", words)
+    else:
+        yield fail("bodies", f"{settings.bodies} gave back something else than was written", "use another store")
+
+
+async def _kept(store: BodyStore, key: str, probe: bytes) -> bool:
+    await store.put(key, probe)
+    try:
+        return await store.get(key) == probe
+    finally:
+        await store.delete([key])
 
 
 def ready(settings: Settings) -> str:

@@ -18,6 +18,9 @@ from datetime import UTC, datetime, timedelta
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from scrubjay_cloud.backup import back_up
+from scrubjay_cloud.bodies import BodyStore
+from scrubjay_cloud.bodies.collection import collect
+from scrubjay_cloud.bodies.loose import waiting
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.drill import Drilled, drill
 from scrubjay_cloud.materialise import behind, caught_up
@@ -61,6 +64,7 @@ class Jobs:
         *,
         holder: str,
         now: Callable[[], Millis],
+        body_store: BodyStore | None = None,
         policy: CloudPolicy = DEFAULT,
         operations: OperationsPolicy = OPERATIONS,
     ) -> None:
@@ -69,6 +73,7 @@ class Jobs:
         self._metrics = metrics
         self._holder = holder
         self._now = now
+        self._body_store = body_store
         self._policy = policy
         self._operations = operations
         self._running: set[asyncio.Task[None]] = set()
@@ -76,6 +81,8 @@ class Jobs:
         short = min(operations.sweep_s, operations.look_s)
         self.jobs: dict[str, Job] = {"sweep": Job(period_s=operations.sweep_s, look_s=short, run=self._sweep)}
         self.jobs["search"] = Job(period_s=operations.search_s, look_s=short, run=self._search)
+        if body_store is not None:
+            self.jobs["bodies"] = Job(period_s=operations.bodies_s, look_s=short, run=self._collect)
         if not settings.database_url:
             self.jobs |= {
                 "shrink": Job(period_s=operations.shrink_s, look_s=short, run=self._shrink),
@@ -162,6 +169,11 @@ class Jobs:
         gone = await sweep(self._database, self._now(), self._policy)
         return asdict(gone)
 
+    async def _collect(self) -> Mapping[str, object]:
+        assert self._body_store is not None  # noqa: S101 - else there is no such job
+        rows = self._policy.bodies.collect_rows
+        return {"deleted": await collect(self._database, self._body_store, self._now(), rows=rows)}
+
     async def _search(self) -> Mapping[str, object]:
         late = await behind(self._database)
         for account, scope in late:
@@ -192,7 +204,8 @@ class Jobs:
     async def measure(self) -> None:
         """Measure sizes, for the metrics."""
         path = None if self._settings.database_url else self._settings.database_path
-        sizes = await self._database.read(_sizes)
+        now = self._now()
+        sizes = await self._database.read(lambda tx: _sizes(tx, now))
         used = sizes.database_bytes
         if path is not None:
             files = [path, path.with_name(path.name + "-wal")]
@@ -241,7 +254,7 @@ def note_drill(tx: Transaction, drilled: list[Drilled], now: Millis) -> None:
         note(tx, DRILL_AT, now)
 
 
-def _sizes(tx: Transaction) -> Sizes:
+def _sizes(tx: Transaction, now: Millis) -> Sizes:
     meta: dict[str, str] = dict(tx.rows("select k, v from meta"))
     accounts = tx.row("select count(*), coalesce(sum(bytes), 0) from account") or (0, 0)
     used = 0
@@ -253,6 +266,7 @@ def _sizes(tx: Transaction) -> Sizes:
         free_bytes=None,
         accounts=int(accounts[0]),
         stored_bytes=int(accounts[1]),
+        loose_bodies=waiting(tx, now),
         generation=int(meta["generation"]),
         backup_at=_number(meta, BACKUP_AT),
         drill_at=_number(meta, DRILL_AT),

@@ -37,6 +37,7 @@ class Sizes:
     free_bytes: int | None
     accounts: int
     stored_bytes: int
+    loose_bodies: int
     generation: int
     backup_at: int | None
     drill_at: int | None
@@ -87,6 +88,15 @@ class Metrics:
         self.free_bytes = gauge("disk_free_bytes", "Free bytes on the database's disk")
         self.accounts = gauge("accounts", "Accounts")
         self.stored_bytes = gauge("stored_bytes", "Bytes of live objects, over all accounts")
+        self.body_seconds = Histogram(
+            "scrubjay_body_store_seconds",
+            "Seconds that the store of bodies took, retries included",
+            ("operation", "result"),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.body_bytes = counter("body_store_bytes", "Bytes sent to the store of bodies and fetched", "operation")
+        self.loose_bodies = gauge("loose_bodies", "Bodies that are to be deleted from their store")
         self.generation = gauge("generation", "Raised by every restore")
         self._backup_at: int | None = None
         self._drill_at: int | None = None
@@ -123,11 +133,17 @@ class Metrics:
             self.free_bytes.set(sizes.free_bytes)
         self.accounts.set(sizes.accounts)
         self.stored_bytes.set(sizes.stored_bytes)
+        self.loose_bodies.set(sizes.loose_bodies)
         self.generation.set(sizes.generation)
         self._backup_at, self._drill_at = sizes.backup_at, sizes.drill_at
         if self._backups:
             self.drill_ok.set(sizes.drill_ok)
             self.drill_seconds.set(sizes.drill_ms / 1000)
+
+    def body_moved(self, operation: str, seconds: float, size: int, held: bool) -> None:  # noqa: FBT001 - `Observed`
+        """Count one request to the store of bodies."""
+        self.body_seconds.labels(operation, "done" if held else "failed").observe(seconds)
+        self.body_bytes.labels(operation).inc(size)
 
     def answered(self, method: str, route: str, request: _Request, seconds: float | None) -> None:
         """Count one request; `seconds` None is one that waited for news."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from scrubjay_cloud import materialise
+from scrubjay_cloud.bodies import BodyStore
+from scrubjay_cloud.bodies.transfer import whole
 from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_cloud.verify import Verified, verify
 from scrubjay_shared.errors import ConflictError, CorruptError
@@ -51,8 +54,8 @@ WHOLE: tuple[Part, ...] = (
 """What is copied as it is."""
 LAST = ("account", "meta")
 """What makes the copy one: written in one transaction, at the end."""
-LEFT_OUT = frozenset({"migration", "bucket", "lease", *materialise.TABLES})
-"""What belongs to the database itself, or refills by itself: of searchable scopes from their lanes and devices."""
+LEFT_OUT = frozenset({"migration", "bucket", "lease", "loose_body", *materialise.TABLES})
+"""What belongs to the database itself and its store, or refills by itself: searchable scopes from lanes and devices."""
 TABLES = tuple(dict.fromkeys(part.table for part in (*BY_ACCOUNT, *WHOLE))) + LAST
 _PAGE_ROWS = 64
 """Read at once: 32 MiB of the largest objects."""
@@ -68,8 +71,10 @@ class Migrated:
     verified: Verified
 
 
-async def migrate(source: Database, target: Database) -> Migrated:
+async def migrate(source: Database, target: Database, bodies: BodyStore | None = None) -> Migrated:
     """Copy everything from one database to another, which must have no accounts.
+
+    `bodies` is the source's store: what stands there is copied into the target's rows, so that it lacks nothing.
 
     Raises ConflictError when the target is in use, or when the source was written meanwhile; CorruptError when the
     source does not hold together, or the copy is not the same.
@@ -79,7 +84,7 @@ async def migrate(source: Database, target: Database) -> Migrated:
         raise ConflictError(
             f"the target must be empty, and has {taken} accounts", hint="migrate into an empty database"
         )
-    before = await source.read(verify)
+    before = await source.read(partial(verify, bodies=bodies))
     if not before.holds:
         finding = before.findings[0]
         raise CorruptError(
@@ -92,7 +97,7 @@ async def migrate(source: Database, target: Database) -> Migrated:
         copied[part.table] += await _copied(source, target, part)
     for account in sorted(heads):
         for part in BY_ACCOUNT:
-            copied[part.table] += await _copied(source, target, part, account)
+            copied[part.table] += await _copied(source, target, part, account, bodies)
     last = await source.read(lambda tx: {table: _rows_of(tx, table) for table in LAST})
     if await source.read(_heads) != heads:
         raise ConflictError(
@@ -161,19 +166,33 @@ def _cleared(tx: Transaction) -> None:
         tx.execute(f"delete from {table}")
 
 
-async def _copied(source: Database, target: Database, part: Part, account: bytes | None = None) -> int:
+async def _copied(
+    source: Database, target: Database, part: Part, account: bytes | None = None, bodies: BodyStore | None = None
+) -> int:
     """Copy the rows of a part, or those of one account, a batch a transaction; return how many."""
     columns = await source.read(lambda tx: _columns(tx, part.table))
     after: Row | None = None
     total = 0
     while True:
         rows = await source.read(lambda tx, after=after: _page(tx, part, columns, account, after))  # type: ignore[misc]
-        for batch in _batches([row[: len(columns)] for row in rows]):
+        for batch in _batches(await _whole_rows([row[: len(columns)] for row in rows], columns, bodies)):
             await target.write(lambda tx, batch=batch: _insert(tx, part.table, columns, batch))  # type: ignore[misc]
         total += len(rows)
         if len(rows) < _PAGE_ROWS:
             return total
         after = rows[-1][len(columns) :]
+
+
+async def _whole_rows(rows: list[Row], columns: list[str], bodies: BodyStore | None) -> list[Row]:
+    """Return rows with their bodies, none of them in a store any more. Raises as `whole`."""
+    if "body_key" not in columns:
+        return rows
+    body, key = columns.index("body"), columns.index("body_key")
+    objects = await whole(bodies, [(row[body], row[key]) for row in rows])
+    filled = [list(row) for row in rows]
+    for row, data in zip(filled, objects, strict=True):
+        row[body], row[key] = data, None
+    return [tuple(row) for row in filled]
 
 
 def _page(tx: Transaction, part: Part, columns: list[str], account: bytes | None, after: Row | None) -> list[Row]:

@@ -70,11 +70,28 @@ class SearchPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BodyPolicy:
+    """What of the objects stands in the store of bodies, where one is set, and how long one waits for it."""
+
+    # Bytes of an object from which its body goes there. Packs of 512 KiB hold nearly all bytes of an account, so the
+    # database keeps some percent of them; below, a request to the store costs more than the bytes do in the database.
+    least_bytes: int = 64 * 1024
+    at_once: int = 16  # requests of a process: a page of 900 KiB holds 14 such bodies at most
+    connect_s: float = 3.0
+    answer_s: float = 10.0  # of one request: half a megabyte at 50 kB/s
+    retries: int = 3  # after 0.1 s and more: a store that is busy says so and means it
+    give_up_s: float = 12.0  # with all retries: before a client's own patience ends, at 30 s
+    loose_ms: int = HOUR_MS  # a body that no row has taken by then belongs to a request that broke off
+    collect_rows: int = 1_000  # deleted in one request: the most that S3 takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudPolicy:
     """The service's numbers."""
 
     limits: LimitPolicy = field(default_factory=LimitPolicy)
     search: SearchPolicy = field(default_factory=SearchPolicy)
+    bodies: BodyPolicy = field(default_factory=BodyPolicy)
 
     # What one request may hold.
     max_body_bytes: int = MAX_PAGE_BYTES  # data plane: below the 1 MB that nginx lets through
@@ -164,6 +181,7 @@ class OperationsPolicy:
 
     # When jobs run. Each is leased, so that of several instances one does it.
     sweep_s: float = 3600.0  # what is over: 5,000 rows a transaction, until there are no more
+    bodies_s: float = 3600.0  # bodies that no row names: those of deleted accounts and scopes go at once besides
     search_s: float = 3600.0  # searchable scopes that a crash left behind their lanes, and indexes of large ones
     shrink_s: float = 3600.0
     shrink_pages: int = 2_000  # 8 MiB given back at once: some 20 ms without other writes

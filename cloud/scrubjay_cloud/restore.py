@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay_cloud import database, litestream
+from scrubjay_cloud.bodies import open_store
 from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import Settings
-from scrubjay_cloud.verify import Verified, repair
+from scrubjay_cloud.verify import Verified, repair, repair_each
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
@@ -182,7 +183,10 @@ async def _made_good(path: Path, *, now: Callable[[], Millis], entropy: Callable
 
 
 def _repaired(tx: database.Transaction) -> Verified:
-    verified = repair(tx)
+    return _refuse_fatal(repair(tx))
+
+
+def _refuse_fatal(verified: Verified) -> Verified:
     if fatal := [finding for finding in verified.findings if finding.fatal]:
         raise CorruptError(
             f"account {fatal[0].account}: {fatal[0].words}",
@@ -195,7 +199,8 @@ async def _in_place(settings: Settings, *, now: Callable[[], Millis], entropy: C
     opened = await database.open(settings, now=now, entropy=entropy)
     try:
         began = time.monotonic()
-        generation, verified = await opened.write(lambda tx: (_repaired(tx), database.raise_generation(tx))[::-1])
+        verified = _refuse_fatal(await repair_each(opened, open_store(settings)))
+        generation = await opened.write(database.raise_generation)
         return Restored(
             source="the database itself",
             generation=generation,

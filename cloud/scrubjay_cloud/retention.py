@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
+from scrubjay_cloud.bodies.loose import announce, release
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_shared.clock import Millis
@@ -80,6 +81,7 @@ def _audits(tx: Transaction, before: int, most: int, rows: int) -> int:
 def _keyrings(tx: Transaction, before: int, rows: int) -> int:
     expired = tx.rows("select account, hash, size from blob where replaced_at <= ? limit ?", (before, rows))
     for account, digest, size in expired:
+        release(tx, "blob", "account = ? and hash = ?", (account, digest))
         tx.execute("update account set bytes = bytes - ?, objects = objects - 1 where id = ?", (size, account))
         tx.execute("delete from blob where account = ? and hash = ?", (account, digest))
     return len(expired)
@@ -95,13 +97,15 @@ def _superseded(tx: Transaction, before: int, rows: int) -> int:
     ):
         tx.execute("update account set gseq = gseq where id = ?", (account,))
         expired = tx.rows(
-            "select scope, device, n_from, hash, size from object where account = ? and superseded_at <= ? limit ?",
+            "select scope, device, n_from, hash, size, body_key from object"
+            " where account = ? and superseded_at <= ? limit ?",
             (account, before, left),
         )
+        announce(tx, account, [row[5] for row in expired if row[5] is not None], Millis(0))
         tx.many(
             "delete from object where account = ? and scope = ? and device = ? and n_from = ? and hash = ?"
             " and superseded_at is not null",
-            [(account, scope, device, n_from, digest) for scope, device, n_from, digest, _ in expired],
+            [(account, scope, device, n_from, digest) for scope, device, n_from, digest, *_ in expired],
         )
         tx.execute(
             "update account set superseded = superseded - ? where id = ?", (sum(row[4] for row in expired), account)

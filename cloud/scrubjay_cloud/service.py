@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from scrubjay_cloud.bodies import BodyStore
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.limits import Limits
 from scrubjay_cloud.materialise import Offload
@@ -62,6 +63,8 @@ class Service:
     materialising: MaterialiseQueue
     bodies: Bodies
     hashing: asyncio.Semaphore
+    body_store: BodyStore | None = None
+    """Where the bodies of large sealed objects stand, None for the database."""
     ready: bool = True
     _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)
 

@@ -23,6 +23,8 @@ from starlette.types import ASGIApp
 
 from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
+from scrubjay_cloud.bodies import open_store
+from scrubjay_cloud.bodies.transfer import refuse_without_store
 from scrubjay_cloud.database import Database
 from scrubjay_cloud.database.sqlite_file import empty_log, leave_log, limit_log
 from scrubjay_cloud.jobs import Jobs
@@ -75,8 +77,18 @@ async def serve(settings: Settings) -> None:
         private = stack.enter_context(_listening(settings.host, settings.metrics_port))
         metrics = Metrics(now=wall, backups=not settings.database_url)
         opened = await stack.enter_async_context(_database(settings, metrics))
-        jobs = Jobs(opened.database, settings, metrics, holder=f"{socket.gethostname()}:{os.getpid()}", now=wall)
-        app = create_app(opened.database, settings, now=wall, entropy=os.urandom, condition=opened.condition)
+        body_store = open_store(settings, metrics.body_moved)
+        await refuse_without_store(opened.database, body_store)
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        jobs = Jobs(opened.database, settings, metrics, holder=holder, now=wall, body_store=body_store)
+        app = create_app(
+            opened.database,
+            settings,
+            now=wall,
+            entropy=os.urandom,
+            condition=opened.condition,
+            body_store=body_store,
+        )
         await jobs.start()
         stack.push_async_callback(jobs.stop)
         servers = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,8 @@ class Settings:
     without a slash at its end; empty on a loopback test server. `proxies` are the networks whose X-Forwarded-For is
     believed. `replica` is litestream's target, empty for none. `pepper` is a secret outside the database, without which
     a stolen one cannot even be searched for passwords; all instances share it. `workers` are processes that serve the
-    port together, which needs PostgreSQL.
+    port together, which needs PostgreSQL. `bodies` is the bucket and folder in which the bodies of large sealed objects
+    stand, `s3://bucket/folder`; empty means the database. `bodies_endpoint` is its address where it is not AWS's.
     """
 
     data: Path
@@ -48,6 +50,11 @@ class Settings:
     pepper: str = field(default="", repr=False)
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    bodies: str = ""
+    bodies_endpoint: str = ""
+    bodies_region: str = "us-east-1"
+    bodies_access_key_id: str = field(default="", repr=False)
+    bodies_secret_access_key: str = field(default="", repr=False)
 
     @property
     def database_path(self) -> Path:
@@ -99,6 +106,7 @@ def default_data() -> Path:
 
 
 def _check(settings: Settings) -> None:
+    _check_bodies(settings)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidError(
             "TLS needs both a certificate and its key, and one is missing",
@@ -115,6 +123,21 @@ def _check(settings: Settings) -> None:
     if settings.origin.startswith("http://") and not _is_loopback(urlsplit(settings.origin).hostname or ""):
         raise InvalidError(
             f"the origin must be https, got {settings.origin}", hint="only a loopback address may go without TLS"
+        )
+
+
+def _check_bodies(settings: Settings) -> None:
+    if not settings.bodies:
+        return
+    if not settings.database_url:
+        raise InvalidError(
+            "a store of bodies needs PostgreSQL: on SQLite the one file holds everything, and litestream copies it",
+            hint="set DATABASE_URL too, or leave SCRUBJAY_CLOUD_BODIES out",
+        )
+    if not (settings.bodies_access_key_id and settings.bodies_secret_access_key):
+        raise InvalidError(
+            "a store of bodies needs an access key, and its id or its secret is missing",
+            hint="set SCRUBJAY_CLOUD_BODIES_ACCESS_KEY_ID and SCRUBJAY_CLOUD_BODIES_SECRET_ACCESS_KEY",
         )
 
 
@@ -186,6 +209,21 @@ def _database(text: str) -> str:
     return text
 
 
+def _bucket(text: str) -> str:
+    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*", text):
+        raise ValueError("it must look like s3://bucket or s3://bucket/folder")
+    return text
+
+
+def _endpoint(text: str) -> str:
+    parts = urlsplit(text.rstrip("/"))
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("it must look like https://s3.example.org")
+    if parts.username or parts.password:
+        raise ValueError("it must not contain a user name or password")
+    return text.rstrip("/")
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         key="data",
@@ -227,4 +265,29 @@ OPTIONS: tuple[Option, ...] = (
     Option(key="pepper", variable="SCRUBJAY_CLOUD_PEPPER", meaning="a secret mixed into password hashes", read=str),
     Option(key="tls_cert", variable="SCRUBJAY_CLOUD_TLS_CERT", meaning="certificate chain, PEM", read=_path),
     Option(key="tls_key", variable="SCRUBJAY_CLOUD_TLS_KEY", meaning="private key, PEM", read=_path),
+    Option(
+        key="bodies",
+        variable="SCRUBJAY_CLOUD_BODIES",
+        meaning="s3://bucket/folder for the bodies of large objects, with PostgreSQL",
+        read=_bucket,
+    ),
+    Option(
+        key="bodies_endpoint",
+        variable="SCRUBJAY_CLOUD_BODIES_ENDPOINT",
+        meaning="that store's address, where it is not AWS",
+        read=_endpoint,
+    ),
+    Option(key="bodies_region", variable="SCRUBJAY_CLOUD_BODIES_REGION", meaning="that store's region", read=str),
+    Option(
+        key="bodies_access_key_id",
+        variable="SCRUBJAY_CLOUD_BODIES_ACCESS_KEY_ID",
+        meaning="id of the access key to that store",
+        read=str,
+    ),
+    Option(
+        key="bodies_secret_access_key",
+        variable="SCRUBJAY_CLOUD_BODIES_SECRET_ACCESS_KEY",
+        meaning="the access key's secret",
+        read=str,
+    ),
 )

@@ -9,10 +9,14 @@ rest can send it again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from hashlib import sha256
 
-from scrubjay_cloud.database.port import Row, Transaction
+from scrubjay_cloud.bodies import BodyStore
+from scrubjay_cloud.bodies.loose import release
+from scrubjay_cloud.bodies.transfer import set_store
+from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_shared import account as accountlog
 from scrubjay_shared import envelope
 from scrubjay_shared.account import AccountState, are_related
@@ -51,6 +55,10 @@ class Verified:
         """Whether everything is as it says."""
         return not self.findings
 
+    def plus(self, other: Verified) -> Verified:
+        """Return what both checked and found."""
+        return Verified(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
+
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
@@ -74,19 +82,49 @@ class _End:
     broken: str = ""
 
 
-def verify(tx: Transaction) -> Verified:
-    """Check everything, and change nothing."""
-    return _checked(tx, repair=False)
+def verify(tx: Transaction, bodies: BodyStore | None = None) -> Verified:
+    """Check everything, and change nothing. Raises UnavailableError when `bodies` does not answer."""
+    return _checked(tx, _accounts(tx), bodies, repair=False)
 
 
-def repair(tx: Transaction) -> Verified:
-    """Check everything; cut lanes to what holds and set every head anew. The findings say what was cut."""
-    return _checked(tx, repair=True)
+def repair(tx: Transaction, bodies: BodyStore | None = None) -> Verified:
+    """Check everything; cut lanes to what holds and set every head anew. The findings say what was cut.
+
+    Raises UnavailableError when `bodies` does not answer: what is only out of reach is not taken for lost.
+    """
+    return _checked(tx, _accounts(tx), bodies, repair=True)
 
 
-def _checked(tx: Transaction, *, repair: bool) -> Verified:
+async def repair_each(database: Database, bodies: BodyStore | None = None) -> Verified:
+    """Do what `repair` does, each account in a transaction of its own; stop before one whose log does not verify.
+
+    A database of many accounts is not held for as long as all of them take, and what was done before a fault stays.
+    """
+    total = Verified()
+    for account in await database.read(_accounts):
+        found = await database.write(partial(_repaired, account=account, bodies=bodies))
+        total = total.plus(found)
+        if any(finding.fatal for finding in found.findings):
+            break
+    return total
+
+
+def _repaired(tx: Transaction, *, account: bytes, bodies: BodyStore | None) -> Verified:
+    tx.execute("update account set gseq = gseq where id = ?", (account,))  # the lock that pushes take first
+    return _checked(tx, [account], bodies, repair=True)
+
+
+def _accounts(tx: Transaction) -> list[bytes]:
+    return [row[0] for row in tx.rows("select id from account order by id")]
+
+
+def _checked(tx: Transaction, accounts: Sequence[bytes], bodies: BodyStore | None, *, repair: bool) -> Verified:
     tally = _Tally()
-    for account, seq, head, gseq in tx.rows("select id, log_seq, log_head, gseq from account order by id"):
+    for account in accounts:
+        row = tx.row("select log_seq, log_head, gseq from account where id = ?", (account,))
+        if row is None:
+            continue  # deleted since
+        seq, head, gseq = row
         tally.accounts += 1
         try:
             states = _replayed(tx, account, seq, head)
@@ -94,8 +132,8 @@ def _checked(tx: Transaction, *, repair: bool) -> Verified:
             tally.findings.append(_finding(account, f"its log does not verify: {error.message}", fatal=True))
             continue
         tally.entries += len(states)
-        _check_lanes(tx, account, states, tally, repair=repair)
-        _check_blobs(tx, account, states[-1], tally)
+        _check_lanes(tx, account, states, bodies, tally, repair=repair)
+        _check_blobs(tx, account, states[-1], bodies, tally)
         highest = tx.row("select max(gseq) from object where account = ?", (account,))
         if highest and highest[0] is not None and highest[0] > gseq:
             tally.findings.append(_finding(account, f"object {highest[0]} lies beyond its last place {gseq}"))
@@ -137,7 +175,13 @@ def _replayed(tx: Transaction, account: bytes, seq: int, head: bytes) -> list[Ac
 
 
 def _check_lanes(
-    tx: Transaction, account: bytes, states: Sequence[AccountState], tally: _Tally, *, repair: bool
+    tx: Transaction,
+    account: bytes,
+    states: Sequence[AccountState],
+    bodies: BodyStore | None,
+    tally: _Tally,
+    *,
+    repair: bool,
 ) -> None:
     keys = _Keys(states)
     heads = {
@@ -152,7 +196,7 @@ def _check_lanes(
     )
     for scope, device in sorted(heads.keys() | {(row[0], row[1]) for row in stored}):
         tally.lanes += 1
-        end = _walked(tx, account, scope, device, keys)
+        end = _walked(tx, (account, scope, device), bodies, keys)
         tally.objects += end.objects
         tally.bytes += end.bytes
         name = f"lane {scope.hex()[:8]}/{device.hex()[:8]}"
@@ -200,27 +244,37 @@ class _Keys:
         return tuple(key for owner in owners for key in self._signs.get(owner, ()))
 
 
-def _walked(tx: Transaction, account: bytes, scope: bytes, device: bytes, keys: _Keys) -> _End:
+def _walked(tx: Transaction, lane: tuple[bytes, bytes, bytes], bodies: BodyStore | None, keys: _Keys) -> _End:
     """Follow a lane's live objects from its root as far as they hold."""
-    end = _End(n=0, tip=envelope.lane_root(account, scope, device), objects=0, bytes=0)
+    end = _End(n=0, tip=envelope.lane_root(*lane), objects=0, bytes=0)
     while True:
-        rows = tx.rows(
-            "select kind, n_from, n_to, hash, tip, size, body from object"
-            " where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?"
-            f" order by n_from limit {_PAGE}",
-            (account, scope, device, end.n),
+        rows = _with_bodies(
+            tx.rows(
+                "select kind, n_from, n_to, hash, tip, size, body, body_key from object"
+                " where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?"
+                f" order by n_from limit {_PAGE}",
+                (*lane, end.n),
+            ),
+            bodies,
         )
         if not rows:
             return end
         try:
-            end = _after(end, rows, (account, scope, device), keys)
+            end = _after(end, rows, lane, keys)
         except ScrubjayError:
             # Somewhere in the page: one by one, each with its own signature, as far as it goes.
             for row in rows:
                 try:
-                    end = _after(end, [row], (account, scope, device), keys)
+                    end = _after(end, [row], lane, keys)
                 except ScrubjayError as error:
                     return replace(end, broken=error.message)
+
+
+def _with_bodies(rows: Sequence[Row], bodies: BodyStore | None) -> list[Row]:
+    """Return rows that end with `body` and `body_key` with their objects in the place of both, None for lost ones."""
+    keys = [row[-1] for row in rows if row[-1] is not None]
+    fetched = iter(set_store(bodies).fetch(keys) if keys else ())
+    return [(*row[:-2], row[-2] if row[-1] is None else next(fetched)) for row in rows]
 
 
 def _after(end: _End, rows: Sequence[Row], lane: tuple[bytes, bytes, bytes], keys: _Keys) -> _End:
@@ -238,6 +292,8 @@ def _after(end: _End, rows: Sequence[Row], lane: tuple[bytes, bytes, bytes], key
 
 def _read(row: Row, lane: tuple[bytes, bytes, bytes]) -> Envelope:
     kind, n_from, n_to, link, tip, size, body = row
+    if body is None:
+        raise ScrubjayError(f"the body of the object at place {n_from} is missing in the store")
     parsed = envelope.parse(body)
     header = parsed.header
     if (header.account, header.scope, header.device) != lane:
@@ -249,10 +305,9 @@ def _read(row: Row, lane: tuple[bytes, bytes, bytes]) -> Envelope:
 
 
 def _cut(tx: Transaction, account: bytes, lane: tuple[bytes, bytes], end: _End) -> None:
-    tx.execute(
-        "delete from object where account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?",
-        (account, *lane, end.n),
-    )
+    beyond = "account = ? and scope = ? and device = ? and superseded_at is null and n_from > ?"
+    release(tx, "object", beyond, (account, *lane, end.n))
+    tx.execute(f"delete from object where {beyond}", (account, *lane, end.n))
 
 
 def _recount(tx: Transaction, account: bytes) -> None:
@@ -281,13 +336,14 @@ def _set_head(tx: Transaction, account: bytes, lane: tuple[bytes, bytes], end: _
 # --- what hangs on the log --------------------------------------------------------------------------------------------
 
 
-def _check_blobs(tx: Transaction, account: bytes, state: AccountState, tally: _Tally) -> None:
+def _check_blobs(tx: Transaction, account: bytes, state: AccountState, bodies: BodyStore | None, tally: _Tally) -> None:
     hashes: Mapping[bytes, int] = dict(tx.rows("select hash, size from blob where account = ?", (account,)))
     for digest, size in hashes.items():
-        row = tx.row("select body from blob where account = ? and hash = ?", (account, digest))
+        found = tx.rows("select body, body_key from blob where account = ? and hash = ?", (account, digest))
         tally.blobs += 1
         tally.bytes += size
-        if row is None or sha256(row[0]).digest() != digest or len(row[0]) != size:
+        data = [row[0] for row in _with_bodies(found, bodies)]
+        if data == [None] or [(sha256(one).digest(), len(one)) for one in data] != [(digest, size)]:
             tally.findings.append(_finding(account, f"the blob {digest.hex()[:8]} is damaged"))
     if state.keyring is not None and state.keyring[1] not in hashes:
         tally.findings.append(_finding(account, "the keyring in force is missing; a device puts it back"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 
+from scrubjay_cloud.bodies.loose import take
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.envelope import LANE_KINDS, Suite, parse
+from scrubjay_shared.envelope import HEADER_BYTES, LANE_KINDS, Suite, parse
 from scrubjay_shared.errors import (
     DeniedError,
     MalformedError,
@@ -27,6 +28,8 @@ class Blob:
     suite: int
     account: bytes
     data: bytes
+    body_key: str = ""
+    """Names its body in the store of bodies, where it was sent there; "" where the row is to hold it."""
 
 
 def read_blob(data: bytes) -> Blob:
@@ -57,11 +60,15 @@ def check_blob(blob: Blob, state: AccountState) -> None:
 def store_blob(tx: Transaction, blob: Blob, account: bytes, now: Millis) -> int:
     """Keep a blob under its hash; return how many bytes that added."""
     added = tx.execute(
-        "insert into blob (account, hash, scope, kind, size, received, body) values (?, ?, ?, ?, ?, ?, ?)"
+        "insert into blob (account, hash, scope, kind, size, received, body, body_key) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (account, hash) do nothing",
-        (account, blob.hash, blob.scope, blob.kind, len(blob.data), now, blob.data),
+        (
+            *(account, blob.hash, blob.scope, blob.kind, len(blob.data), now),
+            *((blob.data[:HEADER_BYTES], blob.body_key) if blob.body_key else (blob.data, None)),
+        ),
     )
     if not added:
         return 0
+    take(tx, account, [blob.body_key] if blob.body_key else [])
     tx.execute("update account set bytes = bytes + ?, objects = objects + 1 where id = ?", (len(blob.data), account))
     return len(blob.data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from scrubjay_cloud import materialise
 from scrubjay_cloud.accounts.authentication import confirmed
+from scrubjay_cloud.bodies.collection import collect_now
+from scrubjay_cloud.bodies.loose import release
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.refusals import account_deleted
@@ -19,7 +21,7 @@ ACCOUNT_TABLES = (
     *("object", "blob", "wrap", "lane", "token", "enroll", "audit", "device", "account_log"),
     *materialise.TABLES,
 )
-"""Every table with rows of an account, besides `account` itself."""
+"""Every table with rows of an account, besides `account` itself; `loose_body` names what goes from the store after."""
 
 
 async def usage(service: Service, call: Call) -> Answer:
@@ -47,12 +49,16 @@ async def leave(service: Service, call: Call) -> Answer:
     """Delete the account and everything of it, in one transaction."""
     given: DeleteAccount = call.body
     stored = await confirmed(service, call, given.auth_key)
-    return Answer(record=await service.database.write(lambda tx: delete_account(tx, stored.account)))
+    deleted = await service.database.write(lambda tx: delete_account(tx, stored.account))
+    await collect_now(service.database, service.body_store, service.now(), rows=service.policy.bodies.collect_rows)
+    return Answer(record=deleted)
 
 
 def delete_account(tx: Transaction, account: bytes) -> Deleted:
     """Delete every row of an account and count what is left, which must be nothing."""
     tx.execute("update account set gseq = gseq where id = ?", (account,))  # the lock that pushes take first
+    for table in ("object", "blob"):
+        release(tx, table, "account = ?", (account,))
     objects = sum(tx.execute(f"delete from {table} where account = ?", (account,)) for table in ("object", "blob"))
     for table in ACCOUNT_TABLES:
         tx.execute(f"delete from {table} where account = ?", (account,))

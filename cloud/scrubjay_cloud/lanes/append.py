@@ -38,6 +38,8 @@ def is_plain(append: Append) -> bool:
     for run in append.runs:
         if run.reason or run.rejected or run.duplicates or not run.accepted:
             return False
+        if any(append.items[index].body_key for index in run.accepted):
+            return False
         first = append.items[run.accepted[0]].header
         if first.n_from == 1 and first.prev != lane_root(append.account, *run.lane):
             return False

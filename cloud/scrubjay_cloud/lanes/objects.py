@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from scrubjay_cloud.accounts.blobs import check_blob, read_blob, store_blob
-from scrubjay_cloud.database.port import Transaction
+from scrubjay_cloud.bodies.transfer import BodyRow, sent, with_bodies
+from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.read import readable_scopes
 from scrubjay_cloud.refusals import account_deleted, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.envelope import (
     ObjectKind,
+    Suite,
 )
 from scrubjay_shared.errors import (
     InvalidError,
@@ -21,17 +26,23 @@ from scrubjay_shared.errors import (
 async def get_object(service: Service, call: Call) -> Answer:
     """Return an object that stands in no lane."""
     caller = call.caller
-    row = await service.database.read(
-        lambda tx: tx.row(
-            "select body, scope, kind from blob where account = ? and hash = ?", (caller.account, call.path["hash"])
+
+    async def read() -> tuple[Row, Sequence[BodyRow]]:
+        row = await service.database.read(
+            lambda tx: tx.row(
+                "select scope, kind, body, body_key from blob where account = ? and hash = ?",
+                (caller.account, call.path["hash"]),
+            )
         )
-    )
-    if row is None:
-        raise NotFoundError("the server has no such object", hint="read the account log again: it names the newest")
-    if not caller.full and row[2] != ObjectKind.KEYRING and row[1] not in (await readable_scopes(service, call) or ()):
+        if row is None:
+            raise NotFoundError("the server has no such object", hint="read the account log again: it names the newest")
+        return row, [row[2:]]
+
+    (scope, kind, *_), objects = await with_bodies(service.body_store, read)
+    if not caller.full and kind != ObjectKind.KEYRING and scope not in (await readable_scopes(service, call) or ()):
         raise scope_not_given()
-    await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, len(row[0]))
-    return Answer(objects=(row[0],))
+    await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, sum(map(len, objects)))
+    return Answer(objects=objects)
 
 
 async def put_object(service: Service, call: Call) -> Answer:
@@ -45,6 +56,12 @@ async def put_object(service: Service, call: Call) -> Answer:
     if blob.kind == ObjectKind.KEYRING:
         raise InvalidError("a keyring is sent with the log entry that names it", hint="send it with POST /v1/log")
     check_blob(blob, await service.state(caller.account, caller.head))
+    bodies, policy = service.body_store, service.policy.bodies
+    if bodies is not None and blob.suite == Suite.SEALED and len(blob.data) >= policy.least_bytes:
+        [key] = await sent(
+            service.database, bodies, caller.account, [blob.data], now=now, entropy=service.entropy, policy=policy
+        )
+        blob = replace(blob, body_key=key)
 
     def store(tx: Transaction) -> None:
         row = tx.row("update account set gseq = gseq where id = ? returning bytes, objects, quota", (caller.account,))

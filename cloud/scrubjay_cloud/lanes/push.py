@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from scrubjay_cloud.bodies.loose import take
+from scrubjay_cloud.bodies.transfer import sent
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.append import Append, answer_to, append_together, is_plain
 from scrubjay_cloud.lanes.store import LogMovedError, Store, locked, store_packs, store_runs, write_back
-from scrubjay_cloud.lanes.validate import PACK, Item, Run, items_of, pack_refusal, push_refusal, repair_refusal, runs_of
+from scrubjay_cloud.lanes.validate import (
+    OK,
+    PACK,
+    Item,
+    Run,
+    items_of,
+    pack_refusal,
+    push_refusal,
+    repair_refusal,
+    runs_of,
+)
 from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import AccountState, Device
+from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
     InvalidError,
     UnavailableError,
@@ -57,6 +70,7 @@ async def _stored(
         runs = checked() if small else await service.offload(checked)
         if not items:
             raise InvalidError("the request holds no object", hint="send at least one")
+        await _send_bodies(service, caller.account, items, runs)
 
         request = Append(
             account=caller.account,
@@ -79,6 +93,32 @@ async def _stored(
     raise UnavailableError("the account is being changed", hint="try again in a moment")
 
 
+async def _send_bodies(service: Service, account: bytes, items: list[Item], runs: Sequence[Run]) -> None:
+    """Send the bodies of large sealed objects that may be stored to the store of bodies, where there is one.
+
+    What is not sealed the server reads itself, and it stays in the database. Raises UnavailableError.
+    """
+    store, policy = service.body_store, service.policy.bodies
+    if store is None:
+        return
+    large = [
+        index
+        for run in runs
+        for index in run.accepted
+        if items[index].header.suite == Suite.SEALED
+        and len(items[index].data) >= policy.least_bytes
+        and not items[index].body_key
+    ]
+    if not large:
+        return
+    bodies = [items[index].data for index in large]
+    keys = await sent(
+        service.database, store, account, bodies, now=service.now(), entropy=service.entropy, policy=policy
+    )
+    for index, key in zip(large, keys, strict=True):
+        items[index] = replace(items[index], body_key=key)
+
+
 async def _written(service: Service, request: Append, store: Store) -> tuple[PushAnswer, int, bool]:
     """Store a request; return its answer, the account's last number then, and whether that moved.
 
@@ -94,6 +134,8 @@ async def _written(service: Service, request: Append, store: Store) -> tuple[Pus
         account = locked(tx, service, request.account, request.head)
         before = replace(account)
         answer = store(tx, account, request.items, mine, request.now)
+        stored = zip(request.items, answer.results, strict=True)
+        take(tx, account.id, [item.body_key for item, one in stored if item.body_key and one.status == OK])
         if account != before:
             write_back(tx, account)
         return answer, account.gseq, account.gseq != before.gseq

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scrubjay_cloud.admission import admitted_token
+from scrubjay_cloud.bodies.transfer import BodyRow, with_bodies
 from scrubjay_cloud.credentials import cursor, read_cursor
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Admits, Answer, Call
@@ -20,7 +22,7 @@ from scrubjay_shared.wire import CURSOR, HEAD, Heads, LaneHead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    objects: tuple[bytes, ...]
+    rows: Sequence[BodyRow]
     after: int
     head: int
 
@@ -35,19 +37,23 @@ async def pull(service: Service, call: Call) -> Answer:
     def next_page(tx: Transaction) -> _Page:
         return _page(tx, caller.account, after, limit=limit, scopes=scopes, policy=policy)
 
+    async def read() -> tuple[_Page, Sequence[BodyRow]]:
+        page = await service.database.read(next_page)
+        return page, page.rows
+
     wait = min(query["wait"], policy.max_wait_s)
     if not wait:
-        page = await service.database.read(next_page)
+        page, objects = await with_bodies(service.body_store, read)
     else:
         with service.notifier.watch(caller.account, caller.waits_as) as watch:
-            page = await service.database.read(next_page)
-            if not page.objects and await watch.wait_beyond(page.head, wait):
+            page, objects = await with_bodies(service.body_store, read)
+            if not objects and await watch.wait_beyond(page.head, wait):
                 await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked
-                page = await service.database.read(next_page)
-    await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, page.objects)))
+                page, objects = await with_bodies(service.body_store, read)
+    await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, objects)))
     key = service.derived("cursor")
     return Answer(
-        objects=page.objects,
+        objects=objects,
         headers={
             CURSOR: cursor(key, caller.account, page.after),
             HEAD: cursor(key, caller.account, page.head),
@@ -95,11 +101,9 @@ def _page(
     live = f"from object where account = ? and gseq > ?{where} and superseded_at is null order by gseq limit ?"
     sizes = tx.rows(f"select gseq, size {live}", (account, after, *values, policy.page_objects))
     count = fitting((size for _, size in sizes), limit)
-    bodies = tx.rows(f"select body {live}", (account, after, *values, count)) if count else []
+    rows = tx.rows(f"select body, body_key {live}", (account, after, *values, count)) if count else []
     everything = count == len(sizes) < policy.page_objects
-    return _Page(
-        objects=tuple(body for (body,) in bodies), after=head if everything else sizes[count - 1][0], head=head
-    )
+    return _Page(rows=[(body, key) for body, key in rows], after=head if everything else sizes[count - 1][0], head=head)
 
 
 async def read_lane(service: Service, call: Call) -> Answer:
@@ -111,16 +115,19 @@ async def read_lane(service: Service, call: Call) -> Answer:
         raise scope_not_given()
     limit = min(call.query["limit"], policy.max_body_bytes)
 
-    def work(tx: Transaction) -> tuple[bytes, ...]:
+    def work(tx: Transaction) -> list[Row]:
         key = (caller.account, scope, device)
         live = "from object where account = ? and scope = ? and device = ? and superseded_at is null"
         first = tx.row(f"select n_from, n_to {live} and n_from <= ? order by n_from desc limit 1", (*key, start))
         low = first[0] if first is not None and first[1] >= start else start
         rows = f"{live} and n_from >= ? order by n_from limit ?"
         count = fitting((size for (size,) in tx.rows(f"select size {rows}", (*key, low, policy.page_objects))), limit)
-        return tuple(body for (body,) in tx.rows(f"select body {rows}", (*key, low, count))) if count else ()
+        return tx.rows(f"select body, body_key {rows}", (*key, low, count)) if count else []
 
-    objects = await service.database.read(work)
+    async def read() -> tuple[None, Sequence[BodyRow]]:
+        return None, [(body, key) for body, key in await service.database.read(work)]
+
+    _, objects = await with_bodies(service.body_store, read)
     await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, objects)))
     return Answer(objects=objects)
 

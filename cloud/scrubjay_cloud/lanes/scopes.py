@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from scrubjay_cloud import materialise
 from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.bodies.collection import collect_now
+from scrubjay_cloud.bodies.loose import release
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.service import Service
@@ -24,7 +26,9 @@ async def delete_scope(service: Service, call: Call) -> Answer:
         raise NotFoundError("the account has no such scope", hint="scrubjay sync scopes list shows them")
     if not declared.deleted:
         raise ConflictError("the account log still has that scope", hint="append a scope_delete entry first")
-    return Answer(record=await service.database.write(lambda tx: erase_scope(tx, caller.account, scope, now)))
+    deleted = await service.database.write(lambda tx: erase_scope(tx, caller.account, scope, now))
+    await collect_now(service.database, service.body_store, now, rows=service.policy.bodies.collect_rows)
+    return Answer(record=deleted)
 
 
 def erase_scope(tx: Transaction, account: bytes, scope: bytes, now: Millis) -> Deleted:
@@ -36,6 +40,8 @@ def erase_scope(tx: Transaction, account: bytes, scope: bytes, now: Millis) -> D
     old = tx.row(f"{counts} object {here} and superseded_at is not null", (account, scope))
     blobs = tx.row(f"{counts} blob {here}", (account, scope))
     (size, count), (old_size, old_count), (blob_size, blob_count) = (row or (0, 0) for row in (live, old, blobs))
+    for table in ("object", "blob"):
+        release(tx, table, "account = ? and scope = ?", (account, scope))
     tables = ("object", "blob", "lane", *materialise.TABLES)
     for table in tables:
         tx.execute(f"delete from {table} {here}", (account, scope))

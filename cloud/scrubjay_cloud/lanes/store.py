@@ -13,6 +13,7 @@ from scrubjay_cloud.refusals import account_deleted
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import (
+    HEADER_BYTES,
     lane_root,
 )
 from scrubjay_shared.errors import (
@@ -22,7 +23,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.wire import PushAnswer, Pushed
 
-_PREV = "substr(body, 77, 32)"  # a header's `prev`, in an object's bytes
+_PREV = "substr(body, 77, 32)"  # a header's `prev`: every row has the header, wherever the rest is
 
 
 class LogMovedError(Exception):
@@ -99,8 +100,9 @@ _SET_HEAD = (
     " on conflict (account, scope, device) do update set n = excluded.n, tip = excluded.tip"
 )
 _INSERT = (
-    "insert into object (account, gseq, scope, device, kind, n_from, n_to, hash, tip, size, received, body)"
-    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "insert into object"
+    " (account, gseq, scope, device, kind, n_from, n_to, hash, tip, size, received, body, body_key)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -118,7 +120,8 @@ def _object_row(account: bytes, gseq: int, item: Item, now: Millis) -> tuple[Any
         item.end,
         len(data),
         now,
-        data,
+        data[:HEADER_BYTES] if item.body_key else data,
+        item.body_key or None,
     )
 
 

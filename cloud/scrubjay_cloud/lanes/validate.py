@@ -37,7 +37,10 @@ Lane = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object as a request has it, with what is hashed of it, once."""
+    """An object as a request has it, with what is hashed of it, once.
+
+    `body_key` names its body in the store of bodies, where it was sent there; "" where the row is to hold it.
+    """
 
     envelope: Envelope
     header: Header
@@ -45,6 +48,7 @@ class Item:
     data: bytes
     link: bytes
     end: bytes
+    body_key: str = ""
 
 
 def items_of(body: bytes) -> list[Item]:
