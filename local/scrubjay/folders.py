@@ -34,19 +34,27 @@ def data_folder(data_dir: str | None, home: str | None, environ: Mapping[str, st
     unresolved = any(path and not path.startswith("/") for path in (base, named))
     if sys.platform != "linux" or environ.get("SCRUBJAY_CONFIG") or unresolved or data_dir == "":
         return None
-    if not named and _may_name_folder(base or xdg("XDG_CONFIG_HOME", ".config", environ)):
+    if not named and _may_name(b"data_dir", base or xdg("XDG_CONFIG_HOME", ".config", environ)):
         return None
     return named or (f"{base}/data" if base else xdg("XDG_DATA_HOME", ".local/share", environ))
 
 
-def _may_name_folder(config: str) -> bool:
+def _may_name(key: bytes, config: str) -> bool:
     try:
         with open(f"{config}/config.toml", "rb") as file:  # noqa: PTH123  # as the first lines say
-            return b"data_dir" in file.read()
+            return key in file.read()
     except FileNotFoundError:
         return False
     except OSError:
         return True
+
+
+def names_account(account: str | None, home: str | None, environ: Mapping[str, str]) -> bool:
+    """Say whether a command line, the environment or the config file may name an account."""
+    if account is not None or environ.get("SCRUBJAY_ACCOUNT") or environ.get("SCRUBJAY_CONFIG"):
+        return True
+    base = environ.get("SCRUBJAY_HOME") if home is None else _absolute(home)
+    return _may_name(b"account", base or xdg("XDG_CONFIG_HOME", ".config", environ))
 
 
 def _absolute(path: str) -> str:

@@ -2,8 +2,8 @@
 
 A package announces a plugin under the entry point group `scrubjay.plugins`: an async function from the open service and
 the settings to a `Plugin`, which brings background jobs, and operations under names that begin with its own
-("sync.log_in"). A plugin named N is started with the daemon if the data directory holds `N.json`, the record that its
-own commands leave while it is in use; else by the first request for one of its operations.
+("sync.log_in"). A plugin named N is started with the daemon if the folder of the store holds `N.json`, the record that
+its own commands leave while it is in use; else by the first request for one of its operations.
 
 They are other people's code, and may fail in any way (a library that is missing or broken, a bug): that is logged and
 said in `status`, and the daemon serves without them.
@@ -76,7 +76,7 @@ class Plugins:
     async def start(self) -> None:
         """Start those that are in use. One that fails is logged and remembered: the daemon serves without it."""
         try:
-            for name in sorted(path.stem for path in self._settings.data_dir.glob("*.json")):
+            for name in sorted(path.stem for path in self._settings.store_dir.glob("*.json")):
                 if importlib.metadata.entry_points(group=GROUP, name=name):
                     try:
                         await self._plugin(name)

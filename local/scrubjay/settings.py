@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrubjay.accounts import MAIN, NAMES, checked_name, folder_of
 from scrubjay.folders import HOOK_DOOR_NAME, xdg
 from scrubjay.model_choice import Origin
 from scrubjay_io import private_files
@@ -44,8 +45,8 @@ class Settings:
     `grpc_port` is None where there is to be no gRPC, `socket` where there are no Unix sockets; `reranker` is used
     where it is installed; `threads` is how many texts are embedded, or reranked, at once, None for the models' own
     default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that holds the key)
-    matter only when `model` begins with `http:`. `origins` says where the value of each key came from; a key that is
-    absent has its default.
+    matter only when `model` begins with `http:`; `account` is whose store a command means (`accounts`). `origins` says
+    where the value of each key came from; a key that is absent has its default.
     """
 
     config_path: Path
@@ -64,12 +65,18 @@ class Settings:
     embed_api: str
     embed_key_env: str
     log_level: str
+    account: str = MAIN
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     @property
+    def store_dir(self) -> Path:
+        """The folder of the store of the account that is meant; of the main one it is the data folder."""
+        return folder_of(self.data_dir, self.account)
+
+    @property
     def store_path(self) -> Path:
-        """The SQLite file that holds every memory."""
-        return self.data_dir / "memory.db"
+        """The SQLite file that holds every memory of the account that is meant."""
+        return self.store_dir / "memory.db"
 
     @property
     def token_path(self) -> Path:
@@ -159,6 +166,7 @@ def load(
         "embed_api": "ollama",
         "embed_key_env": "",
         "log_level": "info",
+        "account": MAIN,
     }
     settings = Settings(config_path=config_path, origins=origins, **(defaults | chosen))
     if settings.model.startswith(HTTP_PREFIX) and not settings.embed_url:
@@ -384,6 +392,13 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[object], str]:
     return read
 
 
+def _account(value: object) -> str:
+    try:
+        return checked_name(str(value))
+    except InvalidError as error:
+        raise ValueError(error.message) from error
+
+
 def _loopback(value: object) -> str:
     # TLS is not offered, so nothing but this machine may be spoken to.
     if isinstance(value, str):
@@ -508,6 +523,12 @@ OPTIONS: dict[str, Option] = {
             read=_variable,
         ),
         Option(key="log_level", meaning="what the log holds", allowed=", ".join(LOG_LEVELS), read=_one_of(LOG_LEVELS)),
+        Option(
+            key="account",
+            meaning="the account whose store commands mean, where a home has several; the daemon serves them all",
+            allowed=NAMES,
+            read=_account,
+        ),
     )
 }
 

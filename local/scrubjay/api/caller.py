@@ -24,6 +24,9 @@ class Principal(StrEnum):
 class Caller:
     """Who calls. An agent is bound to its project and its session; None means that it has none.
 
+    `account` is whose store a person means (`scrubjay.accounts`); None leaves that to the project. An agent has none:
+    its project says it.
+
     `access` says what follows from this: what a caller sees, what it may write, and how far that is trusted.
     """
 
@@ -31,6 +34,7 @@ class Caller:
     agent: str | None = None
     project: str | None = None
     session_id: str | None = None
+    account: str | None = None
 
 
 PERSON = Caller(principal=Principal.PERSON)

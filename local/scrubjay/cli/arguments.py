@@ -166,6 +166,12 @@ def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
         default=default,
         help="a folder for everything: store, settings, logs, models (SCRUBJAY_HOME)",
     )
+    group.add_argument(
+        "--account",
+        metavar="NAME",
+        default=default,
+        help="whose store is meant, where a home has several accounts (SCRUBJAY_ACCOUNT)",
+    )
     group.add_argument("-q", "--quiet", action="store_true", default=off, help="no progress, no remarks; errors only")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from scrubjay.folders import data_folder
+from scrubjay.folders import data_folder, names_account
 from scrubjay.transports import one_request
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
@@ -39,7 +39,7 @@ def run(
     if out is None:  # a program runs the command in its own process, and takes text
         return False
     folder = data_folder(line.data_dir, line.home, os.environ)
-    if folder is None:
+    if folder is None or names_account(line.account, line.home, os.environ):
         return False
     try:
         answer = one_request.post(folder, path, request(line, " ".join(words)))

@@ -33,7 +33,7 @@ def settings_of(line: Namespace) -> settings.Settings:
     environ = dict(os.environ)
     if line.home is not None:
         environ["SCRUBJAY_HOME"] = str(Path(line.home).expanduser().absolute())
-    return settings.load({"data_dir": line.data_dir}, environ)
+    return settings.load({"data_dir": line.data_dir, "account": line.account}, environ)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ scrubjay COMMAND --help shows what a command takes. To read more: scrubjay docs.
 Output that is not a terminal's is JSON.
 Exit codes: 0 ok, 1 internal, 2 invalid, 3 not found, 4 denied, 5 conflict, 6 unavailable, 7 corrupt, 130 interrupted.
 """
-WITH_VALUE = ("--data-dir", "--home")
+WITH_VALUE = ("--data-dir", "--home", "--account")
 """The options of every command that take a value: what follows one of them is not the command."""
 
 ALIASES = {

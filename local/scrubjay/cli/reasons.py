@@ -29,6 +29,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "note that was rewritten here and in its file: the one here is kept; forget it to import the file's",
         "notes that were rewritten here and in their files: those here are kept; forget one to import the file's",
     ),
+    "of_another_account": (
+        "event of a project of another account: scrubjay --account NAME import takes it there",
+        "events of projects of another account: scrubjay --account NAME import takes them there",
+    ),
     "name_taken": ("name that another memory has", "names that other memories have"),
     "forgotten": ("memory that was forgotten here", "memories that were forgotten here"),
     "bad_session": ("session that could not be read", "sessions that could not be read"),

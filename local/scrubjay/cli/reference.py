@@ -52,7 +52,7 @@ An error is two lines on stderr, what is wrong and what to do about it. With JSO
 | 0 | | done; also when what was asked for was so already |
 """
 
-SHARED = ("form", "data_dir", "home", "quiet")
+SHARED = ("form", "data_dir", "home", "account", "quiet")
 SILENT = "nothing: it is text either way"
 
 

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 def target_of(line: Namespace, target: Path) -> Path:
     """Return where a copy is to go. Raises for a file of ours, and for one that is there and may not be replaced."""
     chosen = invocation.settings_of(line)
-    inside = [each for each in chosen.data_dir.iterdir() if each.is_file()] if chosen.data_dir.is_dir() else []
+    inside = [each for each in chosen.store_dir.iterdir() if each.is_file()] if chosen.store_dir.is_dir() else []
     ours = [chosen.config_path, chosen.log_path, *inside, *([chosen.socket] if chosen.socket else [])]
     return destination.check(target, chosen.store_path, force=line.force, ours=ours)

@@ -30,7 +30,8 @@ import psutil
 import uvicorn
 
 from scrubjay import settings as options
-from scrubjay.daemon import control
+from scrubjay.accounts import MAIN
+from scrubjay.daemon import control, other_accounts
 from scrubjay.daemon.watch import Change, Watch
 from scrubjay.folders import HOOK_DOOR_NAME
 from scrubjay.plugins import Plugins
@@ -77,6 +78,7 @@ def run(
     UnavailableError when it was stopped, and what opening the store raises.
     """
     os.umask(0o077)  # the store, its snapshots, the log: all of them are the user's alone
+    settings = replace(settings, account=MAIN)  # of all accounts, the others beside it
     options.ensure_dirs(settings)
     _log_to(logging.StreamHandler(sys.stderr), settings.log_level)
     if stop_mark is None:
@@ -153,7 +155,7 @@ async def _serve(
                 log.info("started pid=%d port=%d instance=%s", record.pid, record.port, record.instance[:8])
                 # Requests are answered from here on. What works by itself is loaded and started after that.
                 await service.scheduler.start()
-                await plugins.start()
+                await asyncio.gather(plugins.start(), other_accounts.start(service))
                 # What is here now stays. The collector need not walk over it each time that a large request makes it
                 # look at everything, 30 ms in which no other thread runs.
                 gc.enable()
@@ -163,7 +165,8 @@ async def _serve(
                     change = await _ended(stopping, watch.changed(policy.daemon.watch_seconds))
                 app.state.ready = False
                 log.info("stopping pid=%d because=%s", record.pid, "told to" if change is None else change.value)
-                await plugins.close()  # while the listeners are open: whoever waits for one is answered, not waited for
+                # While the listeners are open: whoever waits for one is answered, not waited for.
+                await asyncio.gather(plugins.close(), other_accounts.close(service))
 
             undo.callback(_withdraw, settings.data_dir, record)
             await _Server(_config(app, policy), until_stopped).serve(sockets=listeners)
@@ -287,7 +290,9 @@ async def _open(settings: Settings, policy: MemoryPolicy, stopping: asyncio.Even
     deadline = time.monotonic() + policy.daemon.handover_seconds
     while True:
         try:
-            return await Application.configured(settings, os.environ, policy=policy)
+            return other_accounts.attended(
+                await Application.configured(settings, os.environ, policy=policy), settings, policy
+            )
         except StoreInUseError as error:
             found = await asyncio.to_thread(_answering, settings.data_dir)
             if found is not None:

@@ -38,6 +38,7 @@ from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
 from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
+from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
 from scrubjay.service.background import Background
@@ -63,6 +64,7 @@ from scrubjay.service.status import Status
 from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
 from scrubjay.settings import Settings
+from scrubjay.spool import Report
 from scrubjay.store import (
     Store,
 )
@@ -177,6 +179,7 @@ class Application:
             forgetting=self._forgetting,
             project_names=self.project_names,
             folder=store.path.parent,
+            accounts=lambda: self.accounts,
             now=now,
         )
         self.archives = Archives(
@@ -211,6 +214,7 @@ class Application:
             events=self._events,
             memories=self._memories,
             project_names=self.project_names,
+            accounts=lambda: self.accounts,
             wake=self._wake,
             now=now,
         )
@@ -362,10 +366,30 @@ class Application:
             endpoint=endpoint,
             threads=settings.threads,
         )
+
+        async def opener(account: str) -> OpenAccount:
+            opened = await cls.configured(replace(settings, account=account), environ, policy=policy)
+            return OpenAccount(service=opened, close=opened.close)
+
+        service.handlers.accounts = AccountStores(settings.data_dir, settings.account, opener)
+        service.warnings.append(service.handlers.accounts.warnings)
         sockets = () if settings.socket is None else (settings.socket,)
         tokens = (settings.token_path, settings.agent_token_path, settings.hook_door_path)
         service.archives.ours = (settings.config_path, settings.log_path, *tokens, *sockets)
         return service
+
+    @property
+    def accounts(self) -> AccountStores | None:
+        """The accounts of the home, as seen from this store; None for a store that is by itself."""
+        return self.handlers.accounts
+
+    async def has_session(self, session_id: str) -> bool:
+        """Say whether anything of a session is stored here."""
+        return await self.store.read(lambda q: q.events.has_session(session_id))
+
+    async def take_report(self, report: Report, *, size: int) -> None:
+        """Store a report of a host, of so many bytes, that came by the spool. Raises InvalidError, TooLargeError."""
+        await self._hooks.take_report(report, size=size)
 
     @property
     def failure(self) -> ScrubjayError | None:
@@ -375,6 +399,8 @@ class Application:
     async def close(self) -> None:
         """Write what recall counted, close the store, let go of the models. A second close does nothing."""
         try:
+            if self.accounts is not None:
+                await self.accounts.close()
             await self._hooks.close()
             await self._handing.close()
             if self.failure is None:

@@ -8,6 +8,7 @@ from typing import Any
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.api.operations import OPERATIONS, Kind, Operation
+from scrubjay.service.account_stores import AccountStores
 from scrubjay.service.project_names import ProjectNames
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
@@ -31,6 +32,8 @@ class Handlers:
         self._unary = dict(unary)
         self._streams = dict(streams)
         self._project_names = project_names
+        self.accounts: AccountStores | None = None
+        """The accounts of the home, None for a store that is by itself."""
 
     def register(self, operation: Operation, handler: Handler) -> None:
         """Add an operation of a plugin. Raises ConflictError for a name that is taken."""
@@ -53,13 +56,36 @@ class Handlers:
         A project that the caller or the request names by a folder gets its name first (`project_names`).
         """
         access.check_call(caller, self._known(name, Kind.UNARY))
-        caller = await self._project_names.caller(caller)
-        return await self._unary[name](caller, await self._project_names.request(request))
+
+        async def here(caller: Caller, request: Any) -> Any:
+            caller = await self._project_names.caller(caller)
+            return await self._unary[name](caller, await self._project_names.request(request))
+
+        if self.accounts is None:
+            return await here(caller, request)
+        return await self.accounts.call(caller, name, request, here=here)
+
+    async def placed(self, caller: Caller) -> Caller:
+        """Return a caller with its account, and with the name that this account has for its project."""
+        names: ProjectNames | None = None
+        if self.accounts is not None:
+            caller = await self.accounts.placed(caller)
+            names = await self.accounts.names_for(caller)
+        return await (names or self._project_names).caller(caller)
 
     def stream(self, caller: Caller, name: str, request: Any) -> AsyncGenerator[bytes, None]:
         """Run an operation and yield the lines of its response. Raises DeniedError as `call`, before the first line."""
         access.check_call(caller, self._known(name, Kind.STREAM))
-        return self._streams[name](caller, request)
+        if self.accounts is None or caller.account is None:
+            return self._streams[name](caller, request)
+        return self._stream(caller, name, request, self.accounts)
+
+    async def _stream(
+        self, caller: Caller, name: str, request: Any, accounts: AccountStores
+    ) -> AsyncGenerator[bytes, None]:
+        elsewhere = await accounts.stream(caller, name, request)
+        async for line in self._streams[name](caller, request) if elsewhere is None else elsewhere:
+            yield line
 
     def _known(self, name: str, kind: Kind) -> Operation:
         operation = self._operations.get(name)

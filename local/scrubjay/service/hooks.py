@@ -23,6 +23,7 @@ from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
+from scrubjay.service.account_stores import AccountStores, Served
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
 from scrubjay.service.forget import Forgetting
@@ -81,6 +82,7 @@ class Hooks:
         store: Store,
         forgetting: Forgetting,
         folder: Path,
+        accounts: Callable[[], AccountStores | None],
         now: Callable[[], Millis],
     ) -> None:
         self._policy = policy
@@ -91,10 +93,11 @@ class Hooks:
         self._store = store
         self._forgetting = forgetting
         self._now = now
+        self._accounts = accounts
         self._late: set[asyncio.Future[None]] = set()
         self.folder = folder
 
-    async def hook(self, _: Caller, request: api.HookRequest) -> api.HookResponse:
+    async def hook(self, caller: Caller, request: api.HookRequest) -> api.HookResponse:
         """Store what a host reports. Raises InvalidError for what is no payload of a host, TooLargeError."""
         host = self._host(request.host)
         if len(request.data) > MAX_REPORT_BYTES:
@@ -112,6 +115,10 @@ class Hooks:
             return Report(host=host, event=request.event, sent=sent, project=request.project or "", payload=payload)
 
         report = await off_loop(len(request.data), read)
+        there = await self._elsewhere(report, size=len(request.data))
+        if there is not None:
+            answer: api.HookResponse = await there.call(caller, "hook", request)
+            return answer
         understood = await self.understood(report, size=len(request.data))
         if request.trial:
             return await self._tried(understood)
@@ -128,6 +135,19 @@ class Hooks:
         if captured.transcript is not None:
             captured = hosts.completed(captured, await asyncio.to_thread(_tail, Path(captured.transcript)))
         return await self._ready(captured, report, size=size)
+
+    async def take_report(self, report: Report, *, size: int) -> None:
+        """Store a report of so many bytes that came by the spool. Raises InvalidError, TooLargeError."""
+        await self._events.append((await self.understood(report, size=size)).clean, learn=True)
+
+    async def _elsewhere(self, report: Report, *, size: int) -> Served | None:
+        """Return the application of another account where a report belongs to it, None where it belongs here."""
+        accounts = self._accounts()
+        if accounts is None or not accounts.known.projects:
+            return None
+        captured = await off_loop(size, partial(_normalised, report))
+        session = next((draft.session_id for draft in captured.drafts), None)
+        return await accounts.elsewhere(captured.cwd or report.project or None, session)
 
     async def _ready(self, captured: Captured, report: Report, *, size: int) -> Understood:
         drafts = await self._placed(captured)
@@ -220,7 +240,12 @@ class Hooks:
             try:
                 report = await asyncio.to_thread(spool.read, path)
                 report = replace(report, host=self._host(report.host))
-                clean += (await self.understood(report, size=path.stat().st_size)).clean
+                size = path.stat().st_size
+                there = await self._elsewhere(report, size=size)
+                if there is None:
+                    clean += (await self.understood(report, size=size)).clean
+                else:
+                    await there.take_report(report, size=size)
             except InvalidError as error:
                 log.warning("spool: put aside name=%s code=%s", path.name, error.code)
                 await asyncio.to_thread(spool.refuse, path)

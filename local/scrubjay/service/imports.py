@@ -18,6 +18,7 @@ from scrubjay.ingest import intake
 from scrubjay.ingest.twins import twins
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
+from scrubjay.service.account_stores import AccountStores
 from scrubjay.service.events import Events, skipped_of
 from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
@@ -41,6 +42,7 @@ class Imports:
         events: Events,
         memories: Memories,
         project_names: ProjectNames,
+        accounts: Callable[[], AccountStores | None],
         wake: Callable[[str], None],
         now: Callable[[], Millis],
     ) -> None:
@@ -49,6 +51,7 @@ class Imports:
         self._events = events
         self._memories = memories
         self._project_names = project_names
+        self._accounts = accounts
         self._wake = wake
         self._now = now
 
@@ -79,7 +82,9 @@ class Imports:
                 duplicates=0,
                 skipped=skipped_of(skipped),
             )
-        parsed = replace(parsed, events=await self._project_names.events(parsed.events))
+        own = await self._own(parsed.events)
+        skipped["of_another_account"] += len(parsed.events) - len(own)
+        parsed = replace(parsed, events=await self._project_names.events(own))
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
         caught = await self._caught(parsed)
@@ -120,8 +125,12 @@ class Imports:
         """Take over what changed in a file of instructions since it was read last. Returns how many of its sections.
 
         What stands there as before is left as it is here: whatever was forgotten or archived meanwhile stays so.
-        Raises OSError where it cannot be read, InvalidError where it holds no text.
+        Nothing is taken over where the file belongs to another account by now. Raises OSError where it cannot be read,
+        InvalidError where it holds no text.
         """
+        accounts = self._accounts()
+        if accounts is not None and await accounts.is_elsewhere(project or str(path.parent)):
+            return 0
         data = await asyncio.to_thread(_read, path, self._policy.limits.max_import_bytes)
         request = api.ImportRequest(
             name=path.name, data=data, format=SourceFormat.MARKDOWN.value, project=project, place=str(path)
@@ -159,6 +168,12 @@ class Imports:
         if now != before:
             await self._store.write(write, cause=cause)
         return len(gone)
+
+    async def _own(self, drafts: tuple[EventDraft, ...]) -> tuple[EventDraft, ...]:
+        """Return the drafts without those whose project belongs to another account than this store's."""
+        accounts = self._accounts()
+        strangers = frozenset[str]() if accounts is None else await accounts.strangers(drafts)
+        return tuple(draft for draft in drafts if draft.project not in strangers) if strangers else drafts
 
     def _cause(self, request: api.ImportRequest) -> Cause:
         """Return what this file is written for: the import that its request names, or a new one.

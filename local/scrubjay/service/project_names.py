@@ -18,6 +18,29 @@ from scrubjay.checkouts import checkout
 from scrubjay_shared.records import EventDraft, Scope
 
 
+def looked_up(folder: str) -> tuple[list[str], str | None]:
+    """Return every name that a folder's project may have, the best of a new one first, and the branch there.
+
+    A path where no folder is has itself for a name. Blocks on the disk.
+    """
+    try:
+        path = Path(folder)
+        if not path.is_dir():
+            return [folder], None
+        found = checkout(path)
+        real = str(path.resolve())
+    except (OSError, ValueError):  # not of this system, or not to be read: then it is a name like any other
+        return [folder], None
+    names = projects.names_of(
+        real,
+        top=found.top if found else None,
+        main=found.main if found else None,
+        remote=found.remote if found else None,
+        first=found.first if found else None,
+    )
+    return [*names, folder], found.branch if found else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where something happened: its project, and the branch that was checked out, where there is one."""
@@ -39,24 +62,8 @@ class ProjectNames:
         return await asyncio.to_thread(self._place, name)
 
     def _place(self, folder: str) -> Place:
-        try:
-            path = Path(folder)
-            if not path.is_dir():
-                return Place(project=folder)
-            found = checkout(path)
-            real = str(path.resolve())
-        except (OSError, ValueError):  # not of this system, or not to be read: then it is a name like any other
-            return Place(project=folder)
-        names = projects.names_of(
-            real,
-            top=found.top if found else None,
-            main=found.main if found else None,
-            remote=found.remote if found else None,
-            first=found.first if found else None,
-        )
-        return Place(
-            project=projects.chosen([*names, folder], folder, self._is_known), branch=found.branch if found else None
-        )
+        names, branch = looked_up(folder)
+        return Place(project=projects.chosen(names, folder, self._is_known), branch=branch)
 
     async def caller(self, caller: Caller) -> Caller:
         """Return a caller whose project has its name."""

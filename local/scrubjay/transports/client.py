@@ -52,6 +52,10 @@ SESSION_HEADER = "Scrubjay-Session"
 They are read beside the agent's token alone: the person's sees everything.
 """
 
+ACCOUNT_HEADER = "Scrubjay-Account"
+"""The header in which the person says whose store is meant, where a home has several accounts. It is not read of an
+agent, whose project says it."""
+
 JOINED_BYTES = 65_536
 """A longer body is sent by itself, after the head: to copy it takes longer than a system call."""
 
@@ -182,9 +186,12 @@ class Client:
         timeout: float = TIMEOUT_SECONDS,
         running: Running | None = None,
         agent: Agent | None = None,
+        account: str | None = None,
     ) -> None:
         self.running = running
-        self._agent_headers = {} if agent is None else agent.headers()
+        self._caller_headers = {} if agent is None else agent.headers()
+        if account is not None:
+            self._caller_headers[ACCOUNT_HEADER] = account
         self._socket_path = os.fspath(socket_path) if socket_path and hasattr(socket, "AF_UNIX") else None
         if self._socket_path is None and address is None:
             raise InvalidError("a client needs a Unix socket or a TCP address", hint=START_HINT)
@@ -254,7 +261,7 @@ class Client:
             "Authorization": f"Bearer {self._token}",
             "Accept": f"application/json, {_PROBLEM}",
             VERSION_HEADER: __version__,
-            **self._agent_headers,
+            **self._caller_headers,
         }
         payload: bytes | None = None
         if isinstance(body, bytes):
@@ -332,10 +339,10 @@ class Client:
             self._connection = None
 
 
-def discover(data_dir: Path, *, agent: Agent | None = None) -> Client | None:
+def discover(data_dir: Path, *, agent: Agent | None = None, account: str | None = None) -> Client | None:
     """Return a client of the daemon that runs on `data_dir`, or None when none does. Its `running` is that daemon.
 
-    With `agent` it calls as that agent, else as the person.
+    With `agent` it calls as that agent, else as the person; with `account` about the store of that account.
 
     The one that answers must be the one that wrote `daemon.json`, by its nonce: another process on the same port is
     never sent the token's bearer. Raises UnavailableError when it is there but does not answer in time.
@@ -343,20 +350,20 @@ def discover(data_dir: Path, *, agent: Agent | None = None) -> Client | None:
     record = Running.of(data_dir)
     while record is not None:
         if greeting(record) is not None:
-            return _client_of(record, data_dir, agent)
+            return _client_of(record, data_dir, agent, account)
         later = Running.of(data_dir)
         # While the dead one was asked, a successor may have written its own.
         record = None if later == record else later
     return None
 
 
-def _client_of(record: Running, data_dir: Path, agent: Agent | None) -> Client | None:
+def _client_of(record: Running, data_dir: Path, agent: Agent | None, account: str | None) -> Client | None:
     try:
         token = (data_dir / (TOKEN_NAME if agent is None else AGENT_TOKEN_NAME)).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
     address = (record.host, record.port)
-    return Client(token=token, socket_path=record.socket, address=address, running=record, agent=agent)
+    return Client(token=token, socket_path=record.socket, address=address, running=record, agent=agent, account=account)
 
 
 def greeting(record: Running) -> dict[str, Any] | None:

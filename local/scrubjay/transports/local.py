@@ -318,12 +318,13 @@ def in_turn(attempt: Callable[[], T], *, wait_s: float, waiting: Callable[[str],
 
 def through_daemon(path: Path, chosen: settings.Settings, caller: Caller = PERSON) -> DaemonTransport | None:
     """Return the way through the daemon that has this very file, or None when none does."""
-    if path.resolve() != chosen.store_path.resolve():  # a daemon has the one store of its data folder
+    if path.resolve() != chosen.store_path.resolve():  # a daemon has the stores of its data folder
         return None
     agent = None
     if caller.principal is Principal.AGENT:
         agent = client.Agent(name=caller.agent, project=caller.project, session_id=caller.session_id)
-    speaker = client.discover(chosen.data_dir, agent=agent)
+    account = chosen.account if agent is None and "account" in chosen.origins else None
+    speaker = client.discover(chosen.data_dir, agent=agent, account=account)
     return None if speaker is None else DaemonTransport(path, speaker)
 
 

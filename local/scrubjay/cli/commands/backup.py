@@ -28,7 +28,7 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     chosen = invocation.settings_of(line)
     stamp = f"{invocation.now():%Y-%m-%dT%H%M%S}"
-    default = chosen.data_dir / "backups" / f"memory-{stamp}.db"
+    default = chosen.store_dir / "backups" / f"memory-{stamp}.db"
     path = Path(line.file).expanduser().absolute() if line.file else default
     if path.is_dir():
         path = path / default.name

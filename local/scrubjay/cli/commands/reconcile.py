@@ -70,7 +70,7 @@ def run(line: Namespace) -> int:
             f"{unknown[0]!r} is no host whose transcripts scrubjay reads", hint=f"hosts: {', '.join(TRANSCRIPTS)}"
         )
     since = times.since(line.since, invocation.now())
-    state = invocation.settings_of(line).data_dir / STATE
+    state = invocation.settings_of(line).store_dir / STATE
     seen = {} if line.all else _seen(state)
     readings = {host: Reading() for host in line.hosts or TRANSCRIPTS}
     to_read: list[tuple[str, Path, list[int]]] = []

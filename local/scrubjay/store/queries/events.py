@@ -202,6 +202,10 @@ class EventQueries:
             for row in self._fetch(f"select {rows.SESSION_COLUMNS} from session order by start desc, id")
         ]
 
+    def has_session(self, session_id: str) -> bool:
+        """Say whether anything of a session is stored."""
+        return bool(self._fetch("select 1 from session where id = ?", (session_id,)))
+
     def undistilled_sessions(self) -> list[tuple[str, int]]:
         """Return the sessions with events that were not distilled yet, and how many, oldest first."""
         return [

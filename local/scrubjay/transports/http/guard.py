@@ -15,6 +15,7 @@ import hmac
 import logging
 import secrets
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -23,7 +24,7 @@ from starlette.requests import ClientDisconnect
 
 from scrubjay import tracebacks
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
-from scrubjay.transports.client import AGENT_HEADER, PROJECT_HEADER, SESSION_HEADER, skew
+from scrubjay.transports.client import ACCOUNT_HEADER, AGENT_HEADER, PROJECT_HEADER, SESSION_HEADER, skew
 from scrubjay.transports.http.decoding import UnknownFieldError
 from scrubjay.transports.http.problem import problem
 from scrubjay.transports.one_request import VERSION_HEADER
@@ -148,7 +149,8 @@ class Guard:
                 hint="send Authorization: Bearer and the contents of the file `token` in the data directory",
             )
         if found[0] is Principal.PERSON:
-            return PERSON
+            account = _of_header(headers, ACCOUNT_HEADER)
+            return PERSON if account is None else replace(PERSON, account=account)
         if found[0] is Principal.HOST:
             return HOST
         return agent_of(headers)

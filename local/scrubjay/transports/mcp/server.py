@@ -79,7 +79,7 @@ class ToolsetServer:
         caller = getattr(request.request, "scope", {})[CALLER]
         client = request.session.client_params
         caller = as_called_by(caller, None if client is None else client.client_info.name)
-        caller = await self._service.project_names.caller(caller)
+        caller = await self._service.handlers.placed(caller)
         now = time.time_ns() // 1_000_000
 
         async def operation(name: str, asked: Any) -> Any:

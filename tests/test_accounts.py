@@ -1,0 +1,266 @@
+"""Several accounts in one home: what goes to which store, and that nothing of one is in a byte of another."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay import accounts, api, settings
+from scrubjay.accounts import MAIN, Accounts
+from scrubjay.api.caller import HOST, PERSON, Caller, Principal
+from scrubjay.service.application import Application
+from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role, Scope
+
+pytestmark = pytest.mark.anyio
+
+WORK = "github.com/acme/shop"
+PRIVATE = "github.com/ana/garden"
+
+
+def chosen(home: Path, account: str | None = None) -> settings.Settings:
+    flags = {} if account is None else {"account": account}
+    return settings.load(flags, {"SCRUBJAY_HOME": str(home), "SCRUBJAY_MODEL": "none"})
+
+
+def route(home: Path, *routes: tuple[str, str]) -> None:
+    known = Accounts()
+    for project, account in routes:
+        known = known.with_account(account).with_project(project, account)
+    accounts.save(home / "data", known)
+
+
+@asynccontextmanager
+async def opened(home: Path, account: str | None = None) -> AsyncIterator[Application]:
+    service = await Application.configured(chosen(home, account), {})
+    try:
+        yield service
+    finally:
+        await service.close()
+
+
+def said(text: str, project: str | None, session: str = "s1") -> EventDraft:
+    return EventDraft(
+        agent="test",
+        session_id=session,
+        type=EventType.USER_MESSAGE,
+        role=Role.USER,
+        text=text,
+        project=project,
+        dedupe_key=f"{session}-{text}",
+    )
+
+
+def note(text: str, project: str) -> MemoryDraft:
+    return MemoryDraft(content=text, scope=Scope.PROJECT, resource_id=project)
+
+
+async def texts(home: Path, account: str | None = None) -> list[str]:
+    """Everything that the store of an account says, read from its own file."""
+    async with opened(home, account) as service:
+        events = (await service.call(PERSON, "events", api.EventsRequest())).events
+        memories = (await service.call(PERSON, "list", api.ListRequest())).entries
+    return sorted([event.text for event in events] + [entry.memory.content for entry in memories])
+
+
+# Rules
+
+
+name = st.text(string.ascii_lowercase, min_size=1, max_size=4)
+project = st.lists(name, min_size=1, max_size=3).map("/".join)
+
+
+@given(st.dictionaries(project, st.sampled_from(["work", "club"]), max_size=5), project)
+def test_the_longest_routed_name_above_a_project_decides(routes: dict[str, str], asked: str) -> None:
+    known = Accounts().with_account("work").with_account("club")
+    for routed, account in routes.items():
+        known = known.with_project(routed, account)
+
+    parts = asked.split("/")
+    above = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    assert known.of([asked]) == next((routes[one] for one in above if one in routes), MAIN)
+
+
+@given(st.dictionaries(project, st.sampled_from(["work", "club"]), max_size=5))
+def test_accounts_are_read_as_they_were_kept(tmp_path_factory: pytest.TempPathFactory, routes: dict[str, str]) -> None:
+    folder = tmp_path_factory.mktemp("kept")
+    known = Accounts()
+    for routed, account in routes.items():
+        known = known.with_account(account).with_project(routed, account)
+    accounts.save(folder, known)
+
+    assert accounts.load(folder) == known
+
+
+def test_case_and_a_star_at_the_end_do_not_count() -> None:
+    known = Accounts().with_account("work").with_project("GitHub.com/Acme/*", "work")
+
+    assert known.of(["github.com/ACME/shop"]) == "work"
+    assert known.of(["github.com/acmeville/shop"]) == MAIN
+
+
+@pytest.mark.parametrize("wrong", ["", "/", "*", "a/*/b"])
+def test_what_would_be_everything_is_no_project(wrong: str) -> None:
+    with pytest.raises(InvalidError):
+        Accounts().with_account("work").with_project(wrong, "work")
+
+
+@pytest.mark.parametrize("wrong", ["", "Work", "../up", "-a", "a" * 33, "a b"])
+def test_what_could_be_another_folder_is_no_account(wrong: str) -> None:
+    with pytest.raises(InvalidError):
+        Accounts().with_account(wrong)
+
+
+def test_a_project_lives_in_one_account() -> None:
+    known = Accounts().with_account("work").with_account("club").with_project(WORK, "work")
+
+    with pytest.raises(ConflictError, match="belongs to the account work"):
+        known.with_project(WORK, "club")
+    with pytest.raises(NotFoundError):
+        known.without_project(WORK, "club")
+    assert known.without_project(WORK, "work").of([WORK]) == MAIN
+
+
+async def test_a_damaged_record_stores_nothing_rather_than_all_in_one_place(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    accounts.record_path(tmp_path / "data").write_text("{}")
+
+    async with opened(tmp_path) as service:
+        with pytest.raises(CorruptError):
+            await service.call(PERSON, "add", note("the till rounds down", WORK))
+
+
+# What goes where
+
+
+async def test_what_is_of_a_routed_project_is_in_no_byte_of_the_main_store(tmp_path: Path) -> None:
+    route(tmp_path, ("github.com/acme", "work"))
+    async with opened(tmp_path) as service:
+        batch = (said("zirconium till", WORK), said("marigold seeds", PRIVATE), said("zirconium shelf", WORK))
+        stored = await service.call(PERSON, "ingest", api.IngestRequest(events=batch))
+        await service.call(PERSON, "add", note("zirconium rounds down", WORK))
+        await service.call(PERSON, "add", note("marigold in spring", PRIVATE))
+        await service.call(PERSON, "add", MemoryDraft(content="marigold tea"))
+
+    assert (stored.accepted, len(set(stored.ids))) == (3, 3)
+    assert await texts(tmp_path) == ["marigold in spring", "marigold seeds", "marigold tea"]
+    assert await texts(tmp_path, "work") == ["zirconium rounds down", "zirconium shelf", "zirconium till"]
+    work = tmp_path / "data" / "accounts" / "work"
+    for path in (one for one in (tmp_path / "data").rglob("*") if one.is_file()):
+        stranger = b"marigold" if work in path.parents else b"zirconium"
+        assert stranger not in path.read_bytes(), path
+    assert b"zirconium" in b"".join(path.read_bytes() for path in work.iterdir())
+
+
+async def test_ids_of_a_mixed_batch_stand_in_its_order(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    batch = tuple(said(f"line {at}", WORK if at % 2 else PRIVATE) for at in range(6))
+    async with opened(tmp_path) as service:
+        stored = await service.call(PERSON, "ingest", api.IngestRequest(events=batch))
+        again = await service.call(PERSON, "ingest", api.IngestRequest(events=batch))
+        here = (await service.call(PERSON, "events", api.EventsRequest())).events
+
+    assert (again.ids, again.duplicates) == (stored.ids, 6)
+    assert [event.id for event in here] == list(stored.ids[::2])
+
+
+async def test_an_agent_in_a_routed_project_has_that_account_and_no_other(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    at_work = Caller(principal=Principal.AGENT, agent="a", project=WORK)
+    at_home = Caller(principal=Principal.AGENT, agent="a", project=PRIVATE)
+    async with opened(tmp_path) as service:
+        await service.call(at_work, "add", MemoryDraft(content="the zirconium till rounds down"))
+        await service.call(at_home, "add", MemoryDraft(content="marigold seeds need light"))
+        asked = api.RecallRequest(query="zirconium till marigold seeds")
+        found = {
+            caller.project: [hit.text for hit in (await service.call(caller, "recall", asked)).hits]
+            for caller in (at_work, at_home)
+        }
+
+    assert found == {WORK: ["the zirconium till rounds down"], PRIVATE: ["marigold seeds need light"]}
+
+
+async def test_something_new_is_not_stored_in_an_account_that_its_project_does_not_belong_to(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"), ("github.com/club", "club"))
+    for account in (MAIN, "club"):
+        async with opened(tmp_path, account) as service:
+            named = Caller(principal=Principal.PERSON, account=account)
+            with pytest.raises(ConflictError, match="belongs to the account work"):
+                await service.call(named, "add", note("the till", WORK))
+            with pytest.raises(ConflictError, match="belongs to the account work"):
+                await service.call(named, "ingest", api.IngestRequest(events=(said("the till", WORK),)))
+    for account in (MAIN, "work", "club"):
+        assert await texts(tmp_path, account) == []
+
+
+async def test_the_person_may_name_the_account(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    named = Caller(principal=Principal.PERSON, account="work")
+    async with opened(tmp_path) as service:
+        await service.call(named, "add", MemoryDraft(content="the zirconium till"))
+        lines = b"".join([line async for line in service.stream(named, "export", api.Nothing())])
+        with pytest.raises(NotFoundError, match="no account 'wrok'"):
+            await service.call(Caller(principal=Principal.PERSON, account="wrok"), "list", api.ListRequest())
+
+    assert b"zirconium" in lines
+    assert await texts(tmp_path, "work") == ["the zirconium till"]
+    assert await texts(tmp_path) == []
+
+
+def prompt(text: str, session: str, cwd: Path) -> bytes:
+    return json.dumps(
+        {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": str(cwd), "prompt": text}
+    ).encode()
+
+
+async def test_a_session_that_looks_into_another_folder_stays_in_its_account(tmp_path: Path) -> None:
+    shop, elsewhere = tmp_path / "shop", tmp_path / "elsewhere"
+    for folder in (shop, elsewhere):
+        folder.mkdir()
+    route(tmp_path, (str(shop), "work"))
+    async with opened(tmp_path) as service:
+        for text, session, cwd in (
+            ("zirconium begins", "at-work", shop),
+            ("zirconium goes on", "at-work", elsewhere),
+            ("marigold", "at-home", elsewhere),
+        ):
+            request = api.HookRequest(host="claude-code", data=prompt(text, session, cwd))
+            assert (await service.call(HOST, "hook", request)).accepted == 1
+
+    assert await texts(tmp_path, "work") == ["zirconium begins", "zirconium goes on"]
+    assert await texts(tmp_path) == ["marigold"]
+
+
+async def test_an_import_takes_the_account_s_own_projects_only(tmp_path: Path) -> None:
+    shop, garden = tmp_path / "shop", tmp_path / "garden"
+    for folder in (shop, garden):
+        folder.mkdir()
+    route(tmp_path, (str(shop), "work"))
+    lines = [
+        json.dumps(
+            {
+                "type": "user",
+                "uuid": f"u{at}",
+                "sessionId": f"s{at}",
+                "timestamp": "2026-01-01T00:00:00Z",
+                "cwd": str(folder),
+                "message": {"role": "user", "content": text},
+            }
+        )
+        for at, (folder, text) in enumerate(((shop, "the zirconium till"), (garden, "marigold seeds")))
+    ]
+    request = api.ImportRequest(name="log.jsonl", data="\n".join(lines).encode(), format="claude-code")
+    for account in (None, "work"):
+        async with opened(tmp_path, account) as service:
+            taken = await service.call(PERSON, "import", request)
+        assert {one.reason: one.count for one in taken.skipped}["of_another_account"] == 1
+
+    assert await texts(tmp_path) == ["marigold seeds"]
+    assert await texts(tmp_path, "work") == ["the zirconium till"]
