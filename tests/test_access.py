@@ -560,7 +560,7 @@ def test_headers_bind_an_agent_alone_and_the_persons_token_is_the_persons(daemon
 
     def status(token: str, **headers: str) -> str:
         client = Client(token=token, address=(running.host, running.port))
-        client._agent_headers = headers
+        client._caller_headers = headers
         with client:
             return outcome(lambda: client.call("GET", f"/v1/memories/{other}"))
 

@@ -31,6 +31,7 @@ CASES: dict[str, list[tuple[str, str, object, object]]] = {
     "embed_api": [("openai", '"openai"', "ollama", str)],
     "embed_key_env": [("KEY_A", '"KEY_B"', "KEY_C", str)],
     "log_level": [("debug", '"warning"', "error", str)],
+    "account": [("work", '"club"', "choir", str)],
 }
 
 

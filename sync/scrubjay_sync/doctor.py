@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from scrubjay import accounts
+from scrubjay.accounts import MAIN
 from scrubjay.cli.check import Check, fail, ok, warn
 from scrubjay.cli.checks import version_of
 from scrubjay.cli.render.words import counted
@@ -31,14 +34,27 @@ STALE_MS = 24 * 3600 * 1000
 
 
 def checks(chosen: Settings) -> Iterator[Check]:
-    """Yield what sync finds. Changes nothing."""
+    """Yield what sync finds, of every account of the home. Changes nothing."""
+    yield from _checks(replace(chosen, account=MAIN))
     try:
-        found = profile.load(chosen.data_dir)
+        others = accounts.load(chosen.data_dir).projects
+    except ScrubjayError as error:
+        yield fail("accounts", error.message, error.hint, type(error))
+        return
+    for account in sorted(others):
+        for one in _checks(replace(chosen, account=account)):
+            yield replace(one, name=f"{one.name} ({account})", todo=one.todo and f"{one.todo} (--account {account})")
+
+
+def _checks(chosen: Settings) -> Iterator[Check]:
+    try:
+        found = profile.load(chosen.store_dir)
     except ScrubjayError as error:
         yield fail(NAME, error.message, error.hint, type(error))
         return
     if found is None:
-        yield ok(NAME, "off: this machine is not logged in")
+        words = "this machine" if chosen.account == MAIN else f"the account {chosen.account}"
+        yield ok(NAME, f"off: {words} is not logged in")
         return
     who = found.username or "a limited device"
     yield ok(NAME, f"logged in as {who} at {found.origin}, this device is {found.device_name}")

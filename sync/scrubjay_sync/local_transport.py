@@ -30,7 +30,8 @@ class LocalTransport:
             self._service: Application = self._portal.run(Application.configured(chosen, os.environ))
             client = SyncClient(
                 self._service.store,
-                chosen.data_dir,
+                chosen.store_dir,
+                account=chosen.account,
                 environ=os.environ,
                 now=_now,
                 entropy=os.urandom,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def of_devices(chosen: Settings) -> Mapping[str, str]:
     """Return the names by device id; none when this machine is not logged in. Raises what opening the store raises."""
-    if profile.load(chosen.data_dir) is None:
+    if profile.load(chosen.store_dir) is None:
         return {}
     nothing = import_module("scrubjay_sync.api.identity").Nothing()
     with import_module("scrubjay_sync.transport").connect(chosen) as transport:

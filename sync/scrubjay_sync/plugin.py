@@ -39,7 +39,8 @@ async def start(service: Application, settings: Settings) -> Plugin:
     """
     client = SyncClient(
         service.store,
-        settings.data_dir,
+        settings.store_dir,
+        account=settings.account,
         environ=os.environ,
         now=lambda: Millis(time.time_ns() // 1_000_000),
         entropy=os.urandom,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from scrubjay.accounts import MAIN
 from scrubjay_io import private_files
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError, NotFoundError, UnavailableError
@@ -67,12 +68,25 @@ def load(data_dir: Path) -> Profile | None:
         ) from error
 
 
-def required(data_dir: Path) -> Profile:
-    """Return the login of a data folder. Raises NotFoundError when there is none, else as `load`."""
+def required(data_dir: Path, account: str = MAIN) -> Profile:
+    """Return the login of a data folder. Raises NotFoundError when there is none, else as `load`.
+
+    `account` is the name by which the home knows the account that the folder is of.
+    """
     found = load(data_dir)
     if found is None:
-        raise NotFoundError("this machine is not logged in: sync is off", hint=LOGIN_HINT)
+        raise not_logged_in(account)
     return found
+
+
+def not_logged_in(account: str) -> NotFoundError:
+    """Return what is said where an account has no login."""
+    if account == MAIN:
+        return NotFoundError("this machine is not logged in: sync is off", hint=LOGIN_HINT)
+    return NotFoundError(
+        f"the account {account} is not logged in: what it has stays here",
+        hint=f"scrubjay login --account {account} signs up or logs in",
+    )
 
 
 def save(data_dir: Path, profile: Profile) -> None:

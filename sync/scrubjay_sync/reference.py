@@ -20,6 +20,7 @@ from scrubjay_sync.api.login import LogOutResponse
 from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
 from scrubjay_sync.api.scopes import FoundResponse, ScopeDeletedResponse, ScopesResponse
 from scrubjay_sync.api.verification import CompareResponse, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
+from scrubjay_sync.cli.projects import AccountsReport
 from scrubjay_sync.cli.rendering import SignedUp
 
 HEAD = """\
@@ -55,6 +56,8 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("sync", "acknowledge"): (WhoResponse,),
     ("sync", "quiet"): (WhoResponse,),
     ("sync", "search"): (FoundResponse,),
+    ("sync", "accounts"): (AccountsReport,),
+    ("sync", "projects"): (AccountsReport,),
     ("sync", "scopes"): (ScopesResponse, ScopeDeletedResponse),
     ("devices", "list"): (DevicesResponse,),
     ("devices", "approve"): (ApproveResponse, AnswerResponse),

@@ -38,12 +38,13 @@ class Transport(Protocol):
 class DaemonTransport:
     """Calls through the daemon that has the store. A call under way does not hold up another."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, account: str) -> None:
         self._data_dir = data_dir
+        self._account = account
 
     def call(self, name: str, request: Any) -> Any:
         """Send a request to the daemon and return the response. Raises UnavailableError when the daemon has stopped."""
-        found = client.discover(self._data_dir)
+        found = client.discover(self._data_dir, account=self._account)
         if found is None:
             raise UnavailableError("the daemon has stopped", hint="the same command again works without it")
         with found:
@@ -71,7 +72,7 @@ def connect(chosen: Settings, *, wait_s: float = invocation.WAIT_S) -> Iterator[
             return opened
         running.close()
         invocation.say_version(running.running)
-        return DaemonTransport(chosen.data_dir)
+        return DaemonTransport(chosen.data_dir, chosen.account)
 
     found: Transport = local.in_turn(attempt, wait_s=wait_s, waiting=invocation.waiting)
     try:

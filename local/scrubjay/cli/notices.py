@@ -6,11 +6,15 @@ Sync keeps such things as alarms in the store, and clears them when the person s
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from scrubjay import accounts
+from scrubjay.accounts import MAIN
 from scrubjay.cli import invocation
 from scrubjay.cli.render import words
 from scrubjay.store import alarms
+from scrubjay_shared.errors import ScrubjayError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,8 +30,15 @@ def tell(line: Namespace) -> None:
     """Write what is waiting to stderr, where a person reads it. The commands of sync tell it themselves."""
     if not sys.stderr.isatty() or getattr(line, "quiet", False) or line.command in {"sync", "completion"}:
         return
-    for message, hint in waiting(invocation.settings_of(line).store_path):
-        sys.stderr.write(f"! {words.clean(message)}\n  {words.clean(hint)}\n")
+    chosen = invocation.settings_of(line)
+    try:
+        names = accounts.load(chosen.data_dir).names
+    except ScrubjayError:  # the commands that need it say so, and doctor does
+        names = (MAIN,)
+    for account in names:
+        of, to = ("", "") if account == MAIN else (f"account {account}: ", f" (with --account {account})")
+        for message, hint in waiting(replace(chosen, account=account).store_path):
+            sys.stderr.write(f"! {of}{words.clean(message)}\n  {words.clean(hint)}{to}\n")
 
 
 def waiting(store: Path) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def another_account(before: str) -> AnotherAccountError:
     """Return what is said to a store that was in account `before` (hex) and is about to enter another."""
     return AnotherAccountError(
         f"this store was in account {before[:8]} before: everything that it holds would go to another account now",
-        hint="scrubjay login --bring-all allows it; scrubjay --home FOLDER login uses another store",
+        hint="scrubjay login --bring-all allows it; scrubjay login --account NAME gives it a store of its own",
     )
 
 

@@ -12,7 +12,10 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Which account, where, as which device: what every command prints. `keys` says where the secrets are kept."""
+    """Which account, where, as which device: what every command prints.
+
+    `name` is what this home calls the account, "main" where it has no other; `keys` says where the secrets are kept.
+    """
 
     account: str
     username: str
@@ -20,6 +23,7 @@ class Who:
     device: str
     device_name: str
     keys: str
+    name: str = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,12 +74,27 @@ class LaneLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherStatus:
+    """Where sync of another account of this home stands. `problem` says why it could not be asked, "" where it was."""
+
+    name: str
+    username: str
+    origin: str
+    pending_ops: int = 0
+    last_round: int | None = None
+    last_error: str | None = None
+    faults: tuple[Fault, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusResponse:
     """Where sync stands. Times in UTC milliseconds, None for never.
 
     `code_unverified`: this is the only device and nobody has typed the recovery code back since it was shown.
     `quarantined` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
     memories whose name another memory had first. `revoked`: another device took this one out of the account.
+    `others` are the other accounts of this home that are logged in, unless one account was asked for by its name.
     """
 
     who: Who
@@ -101,6 +116,7 @@ class StatusResponse:
     quarantined: int
     renamed: tuple[Renamed, ...]
     revoked: bool
+    others: tuple[OtherStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from scrubjay.cli import invocation
 from scrubjay.cli.arguments import Help, Parser, shared
 from scrubjay.cli.output import Output
+from scrubjay_sync.cli import choosing
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.prompts import Prompts
 from scrubjay_sync.cli.rendering import BETA
@@ -69,8 +70,10 @@ def _run(name: str, rest: Sequence[str]) -> int:
         line=line,
         out=Output.of(line),
         prompts=Prompts(lines=getattr(line, "password_stdin", False)),
-        chosen=invocation.settings_of(line),
+        chosen=choosing.of_command(invocation.settings_of(line), name),
     )
+    if not command.out.json and (words := choosing.said(command.chosen)) and name != "login":
+        command.out.remark(words)
     code: int | None = _module(name).run(command)
     return code or 0
 

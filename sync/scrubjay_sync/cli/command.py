@@ -33,4 +33,4 @@ class Command:
 
     def require_login(self) -> profile.Profile:
         """Return the login. Raises NotFoundError before anything is asked of a person."""
-        return profile.required(self.chosen.data_dir)
+        return profile.required(self.chosen.store_dir, self.chosen.account)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from scrubjay import accounts
+from scrubjay.accounts import MAIN
 from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
 from scrubjay_shared.errors import (
@@ -51,8 +53,13 @@ SERVER = "https://"
 
 
 ALL_OF_IT = (
-    "Everything that this store holds will go to the account, encrypted. For an account of its own, give another store:"
-    " scrubjay --home FOLDER login."
+    "Everything that this store holds will go to the account, encrypted. scrubjay login --account NAME begins another"
+    " account beside it, with a store and projects of its own."
+)
+
+ITS_OWN = (
+    "The account {account} has a store of its own, and gets only what is in it. scrubjay sync projects add PROJECT"
+    " --account {account} says which projects live there."
 )
 
 
@@ -92,14 +99,18 @@ def configure(parser: Parser) -> None:
 def run(command: Command) -> None:
     """Sign up, or log in on another machine."""
     line, prompts = command.line, command.prompts
-    known = profile.load(command.chosen.data_dir)
+    chosen = command.chosen
+    known = profile.load(chosen.store_dir)
     if known is not None:
         raise ConflictError(
             f"this machine is logged in as {known.username or 'a limited device'} at {known.origin}",
-            hint="scrubjay logout first",
+            hint="scrubjay logout first; scrubjay login --account NAME begins another account beside it",
         )
+    before = accounts.load(chosen.data_dir)
+    if (after := before.with_account(chosen.account)) is not before:
+        accounts.save(chosen.data_dir, after)
     if not command.out.json:  # a program has read it here, and wants one record on stderr when the login fails
-        command.out.remark(f"{BETA}\n{ALL_OF_IT}")
+        command.out.remark(f"{BETA}\n{ALL_OF_IT if chosen.account == MAIN else ITS_OWN.format(account=chosen.account)}")
     with connect(command.chosen) as transport:
         if line.bundle:
             bundle = prompts.secret("device bundle")

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from scrubjay.accounts import MAIN
 from scrubjay.cli import render, times
 from scrubjay_shared.clock import Millis
 from scrubjay_sync.api.identity import Who
@@ -34,7 +35,7 @@ class SignedUp:
 def identity_line(who: Who) -> str:
     """Return the line that every command ends with: which account, where, as which device."""
     name = f"{who.username} ({who.account[:8]})" if who.username else who.account[:8]
-    return render.words.clean(f"{name} at {who.origin}, {who.device_name} ({who.device[:8]})")
+    return render.words.clean(f"account {who.name}: {name} at {who.origin}, {who.device_name} ({who.device[:8]})")
 
 
 def say_done(command: Command, answer: Any, words: str) -> None:
@@ -57,9 +58,10 @@ def when(at: int | None) -> str:
     return times.moment(Millis(at)) if at else "never"
 
 
-def fault_lines(faults: Sequence[Fault]) -> list[str]:
-    """Return two lines for each fault: what happened, and what to do."""
-    return [render.words.clean(f"! {one.message}\n  {one.hint}") for one in faults]
+def fault_lines(faults: Sequence[Fault], account: str) -> list[str]:
+    """Return two lines for each fault: what happened, in which account, and what to do."""
+    of, to = ("", "") if account == MAIN else (f"account {account}: ", f" (with --account {account})")
+    return [render.words.clean(f"! {of}{one.message}\n  {one.hint}{to}") for one in faults]
 
 
 def renamed_lines(found: Sequence[Renamed]) -> list[str]:

@@ -89,5 +89,10 @@ def show_round(answer: SyncResponse) -> Text:
         parts.append(f"gave {render.words.counted(answer.healed, 'object')} back to the server")
     if answer.reincarnated:
         parts.append("this store is a new device now, because a copy of it wrote under the old id")
-    lines = [", ".join(parts), *fault_lines(answer.faults), *renamed_lines(answer.renamed), identity_line(answer.who)]
+    lines = [
+        ", ".join(parts),
+        *fault_lines(answer.faults, answer.who.name),
+        *renamed_lines(answer.renamed),
+        identity_line(answer.who),
+    ]
     return Text("\n".join(lines))

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.text import Text
 
 from scrubjay.cli import render
 from scrubjay.cli.render import layout
-from scrubjay_sync.api.rounds import QuietRequest, StatusResponse
+from scrubjay_shared.errors import ScrubjayError
+from scrubjay_sync.api.identity import Nothing
+from scrubjay_sync.api.rounds import OtherStatus, QuietRequest, StatusResponse
+from scrubjay_sync.cli.choosing import Login, is_named, logins
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import fault_lines, renamed_lines, say_done, when
+from scrubjay_sync.transport import connect
 
 
 def status(command: Command) -> None:
     """Show where sync stands."""
     answer: StatusResponse = command.call("status")
-    command.out.answer(answer, lambda: show_status(answer))
+    others = [] if is_named(command.chosen) else [_other(command, one) for one in logins(command.chosen)]
+    found = [one for one in others if one is not None]
+    answer = replace(answer, others=tuple(line for line, _ in found))
+    shown = [show_status(answer), *(words for _, words in found)]
+    command.out.answer(answer, lambda: Text("\n\n").join(shown))
+
+
+def _other(command: Command, login: Login) -> tuple[OtherStatus, Text] | None:
+    """Return where sync of another account stands, as a record and in words; None for the one that was asked.
+
+    What is wrong with one account does not hide the others.
+    """
+    if login.profile is None or login.account == command.chosen.account:
+        return None
+    line = OtherStatus(name=login.account, username=login.profile.username, origin=login.profile.origin)
+    try:
+        with connect(replace(command.chosen, account=login.account)) as transport:
+            found: StatusResponse = transport.call("status", Nothing())
+    except ScrubjayError as error:
+        line = replace(line, problem=error.message)
+        words = f"account {login.account}: {login.where}\n! {error.message}\n  {error.hint}"
+        return line, Text(render.words.clean(words))
+    line = replace(
+        line,
+        pending_ops=found.pending_ops,
+        last_round=found.last_round,
+        last_error=found.last_error,
+        faults=found.faults,
+    )
+    return line, show_status(found)
 
 
 def show_status(found: StatusResponse) -> Text:
     """Return the status as a table, with what needs attention below it."""
     rows = [
-        ("account", f"{found.who.username or '-'} ({found.who.account[:8]}) at {found.who.origin}"),
+        ("account", f"{found.who.name}: {found.who.username or '-'} ({found.who.account[:8]}) at {found.who.origin}"),
         ("device", f"{found.who.device_name} ({found.who.device[:8]})" + (", limited" if found.limited else "")),
         ("keys", f"in {found.who.keys}"),
         ("waiting", render.words.counted(found.pending_ops, "change") if found.pending_ops else "nothing"),
@@ -46,7 +81,7 @@ def show_status(found: StatusResponse) -> Text:
         for lane in found.lanes
     ]
     shown = layout.pairs([(name, render.words.clean(value)) for name, value in rows])
-    lines = [*fault_lines(found.faults), *renamed_lines(found.renamed)]
+    lines = [*fault_lines(found.faults, found.who.name), *renamed_lines(found.renamed)]
     if found.code_unverified:
         lines.append(
             "! this is the only device, and nobody has checked yet that the recovery code was written down right\n"

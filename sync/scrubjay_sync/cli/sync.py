@@ -10,6 +10,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync.cli.arguments import subcommands
 from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.projects import configure_projects, list_accounts, route
 from scrubjay_sync.cli.rounds import run_round, show_round, watch
 from scrubjay_sync.cli.scopes import configure_scopes, configure_search, scopes, search
 from scrubjay_sync.cli.status import acknowledge, quiet, status
@@ -36,11 +37,14 @@ def configure(parser: Parser) -> None:
         add("search", "search a searchable scope at the server (scrubjay recall searches on this machine only)")
     )
     configure_scopes(add("scopes", "list, make and delete scopes"))
+    add("accounts", "list the accounts of this home, and the projects that live in each")
+    configure_projects(add("projects", "say which projects live in which account of this home"))
 
 
 def run(command: Command) -> int:
     """Run a round, rounds until Ctrl-C, or a subcommand."""
-    command.require_login()
+    if command.line.subcommand not in LOCAL:
+        command.require_login()
     if command.line.subcommand:
         return SUBCOMMANDS[command.line.subcommand](command) or 0
     with connect(command.chosen) as transport:
@@ -61,4 +65,9 @@ SUBCOMMANDS: dict[str, Callable[[Command], int | None]] = {
     "quiet": quiet,
     "scopes": scopes,
     "search": search,
+    "accounts": list_accounts,
+    "projects": route,
 }
+
+LOCAL = frozenset({"accounts", "projects"})
+"""Subcommands that ask no account: they say which there are."""

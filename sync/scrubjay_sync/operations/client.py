@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx2
 
+from scrubjay.accounts import MAIN
 from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError
@@ -52,6 +53,7 @@ class SyncClient:
         store: Store,
         data_dir: Path,
         *,
+        account: str = MAIN,
         environ: Mapping[str, str],
         now: Callable[[], Millis],
         entropy: Entropy,
@@ -62,10 +64,11 @@ class SyncClient:
     ) -> None:
         """With `background`, rounds run by themselves; `transport` takes the place of the network.
 
-        `meaning` embeds what is asked of searchable scopes.
+        `account` is what the home calls the account; `meaning` embeds what is asked of searchable scopes.
         """
         self.store = store
         self.data_dir = data_dir
+        self.account = account
         self.vault = Keychain(data_dir, environ=environ)
         self.now = now
         self.entropy = entropy
@@ -109,7 +112,7 @@ class SyncClient:
         """Return the login in use. Raises NotFoundError when sync is off."""
         session = await self.session()
         if session is None:
-            raise NotFoundError("this machine is not logged in: sync is off", hint=profile.LOGIN_HINT)
+            raise profile.not_logged_in(self.account)
         return session
 
     async def require_logged_out(self) -> None:
@@ -199,6 +202,7 @@ class SyncClient:
     def who_of(self, found: Profile) -> Who:
         """Return the identity that a login stands for."""
         return Who(
+            name=self.account,
             account=found.account.hex(),
             username=found.username,
             origin=found.origin,

@@ -164,7 +164,7 @@ async def log_out(client: SyncClient, request: LogOutRequest) -> LogOutResponse:
 
     A login whose keys are lost, or whose device was revoked, can be left like any other.
     """
-    found = await asyncio.to_thread(profile.required, client.data_dir)
+    found = await asyncio.to_thread(profile.required, client.data_dir, client.account)
     try:
         session = await client.session()
     except (NotFoundError, ScrubjayError):

@@ -1,0 +1,133 @@
+"""`scrubjay sync accounts | projects`: the accounts of this home, and which projects live in which."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from scrubjay import accounts, projects
+from scrubjay.accounts import MAIN
+from scrubjay.checkouts import checkout
+from scrubjay.cli import render
+from scrubjay.cli.arguments import Parser, text
+from scrubjay_sync.cli.arguments import subcommands
+from scrubjay_sync.cli.choosing import is_named, logins
+from scrubjay_sync.cli.command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scrubjay.accounts import Accounts
+    from scrubjay_sync.cli.choosing import Login
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountLine:
+    """An account of this home: the projects that live there, its store, and its login, "" while it has none."""
+
+    name: str
+    username: str
+    origin: str
+    projects: tuple[str, ...]
+    store: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountsReport:
+    """The accounts of this home, the main one first. Every project that is routed nowhere lives in the main one."""
+
+    accounts: tuple[AccountLine, ...]
+
+
+def configure_projects(parser: Parser) -> None:
+    """Add the arguments of `scrubjay sync projects`."""
+    add = subcommands(parser, "project_command", default="list")
+    add("list", "list the accounts and the projects that live in each")
+    into = add("add", "let a project live in an account of its own: give --account; what is there stays where it is")
+    into.add_argument("project", type=text, metavar="PROJECT", help=PROJECT)
+    out = add("remove", "let new things of a project go to the main account again")
+    out.add_argument("project", type=text, metavar="PROJECT", help=PROJECT)
+
+
+PROJECT = "a folder, a remote as github.com/acme/shop, or github.com/acme for all of its repositories"
+
+STAYS = "what was stored of it before stays where it is"
+
+
+def list_accounts(command: Command) -> None:
+    """List the accounts of this home."""
+    _answer(command, accounts.load(command.chosen.data_dir), "")
+
+
+def route(command: Command) -> None:
+    """List what is routed, route a project to an account, or no longer."""
+    line, data_dir = command.line, command.chosen.data_dir
+    known = accounts.load(data_dir)
+    account = command.chosen.account
+    if line.project_command == "list":
+        _answer(command, known, "")
+        return
+    project = named(line.project)
+    if line.project_command == "add":
+        known = known.with_project(project, account)
+        words = f"{accounts.route_of(project)} lives in the account {account} from now on; {STAYS}"
+    else:
+        account = account if is_named(command.chosen) else known.of([project])
+        known = known.without_project(project, account)
+        words = f"new things of {accounts.route_of(project)} go to the account {known.of([project])}; {STAYS}"
+    accounts.save(data_dir, known)
+    _answer(command, known, words)
+
+
+def named(project: str) -> str:
+    """Return the name of a project that is named by its folder, by an address of its remote, or by its name."""
+    if project.startswith(("~", ".", "/")):
+        folder = Path(os.path.realpath(Path(project).expanduser()))
+        found = checkout(folder) if folder.is_dir() else None
+        # A folder inside of a checkout is the whole checkout; one that holds several stands for all of them.
+        names = projects.names_of(
+            str(folder),
+            top=found.top if found else None,
+            main=found.main if found else None,
+            remote=found.remote if found else None,
+            first=found.first if found else None,
+        )
+        return names[0]
+    is_address = "://" in project or ("@" in project and ":" in project)
+    return (projects.remote_name(project) if is_address else None) or project
+
+
+def _answer(command: Command, known: Accounts, words: str) -> None:
+    found = logins(command.chosen)
+    report = AccountsReport(
+        accounts=tuple(
+            AccountLine(
+                name=one.account,
+                username="" if one.profile is None else one.profile.username,
+                origin="" if one.profile is None else one.profile.origin,
+                projects=known.projects.get(one.account, ()),
+                store=str(accounts.folder_of(command.chosen.data_dir, one.account)),
+            )
+            for one in found
+        )
+    )
+    if words:
+        command.out.answer(report, lambda: words)
+    else:
+        command.out.answer(report, lambda: _table(found, known))
+
+
+def _table(found: Sequence[Login], known: Accounts) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("account", "login", "projects"):
+        table.add_column(column, overflow="fold")
+    for one in found:
+        routed = ", ".join(known.projects.get(one.account, ()))
+        cells = (one.account, one.where, "everything else" if one.account == MAIN else routed or "-")
+        table.add_row(*(Text(render.words.clean(cell)) for cell in cells))
+    return table
