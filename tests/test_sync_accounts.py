@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from scrubjay import settings
+from scrubjay.daemon import control
+from scrubjay.policy import DaemonPolicy
+from scrubjay.transports.client import Agent, discover
 from scrubjay_cloud.settings import Settings
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys import password
@@ -17,6 +22,7 @@ from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 from test_sync_identity_cli import PASSWORD, Home, serving
 
+PATIENCE_S = 90.0
 PRIVATE = "marigold"
 WORK = "zirconium"
 SHOP = "github.com/acme/shop"
@@ -231,3 +237,48 @@ def test_logging_out_of_one_account_leaves_the_other(servers: Servers, tmp_path:
     assert memories(desk) == [f"{PRIVATE} in spring"]
     assert laptop.run("sync", "--account", "work", fails=True)["message"].startswith("the account work is not logged")
     assert f"{WORK} stays here" in memories(laptop, "--account", "work")
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened in the background."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < give_up, "it did not happen"
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_one_daemon_serves_both_and_a_server_that_is_away_delays_no_other(servers: Servers, tmp_path: Path) -> None:
+    laptop, desk = Home(path=tmp_path / "bea"), Home(path=tmp_path / "desk")
+    running = settings.load({}, {"SCRUBJAY_HOME": str(laptop.path), "SCRUBJAY_MODEL": "none", "SCRUBJAY_PORT": "0"})
+    settings.ensure_dirs(running)
+    control.start(running, policy=DaemonPolicy(start_seconds=PATIENCE_S))
+    try:
+        private = signed_up(laptop, servers.private)
+        with serving(Settings(data=tmp_path / "office", registration="open", pepper="p" * 32)) as away:
+            signed_up(laptop, away, "--account", "work")
+            laptop.run("sync", "projects", "add", "github.com/acme", "--account", "work")
+            joined(desk, servers.private, "bea", private)
+            agent = discover(running.data_dir, agent=Agent(name="test", project=SHOP))
+            assert agent is not None
+            with agent:
+                agent.call("POST", "/v1/memories", {"content": f"{WORK} till rounds down"})
+            laptop.run("add", f"{PRIVATE} in spring")
+            until(lambda: laptop.run("sync", "status", "--account", "work")["pending_ops"] == 0)
+            until(lambda: desk.run("sync")["synced"] and f"{PRIVATE} in spring" in memories(desk))
+
+        laptop.run("add", f"{WORK} waits", "--project", SHOP)
+        laptop.run("add", f"{PRIVATE} goes on")
+        until(lambda: desk.run("sync")["synced"] and f"{PRIVATE} goes on" in memories(desk))
+        (work,) = laptop.run("sync", "status")["others"]
+        assert work["pending_ops"] > 0
+        control.stop(running)
+        control.start(running, policy=DaemonPolicy(start_seconds=PATIENCE_S))  # it opens both again by itself
+        laptop.run("add", f"{PRIVATE} after a restart")
+        until(lambda: desk.run("sync")["synced"] and f"{PRIVATE} after a restart" in memories(desk))
+    finally:
+        control.stop(running)
+
+    assert memories(laptop) == sorted(f"{PRIVATE} {words}" for words in ("in spring", "goes on", "after a restart"))
+    assert memories(laptop, "--account", "work") == [f"{WORK} till rounds down", f"{WORK} waits"]
+    assert not servers.holds("private", WORK)
