@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from scrubjay import api
+from scrubjay.routing.intent import classify
+from scrubjay.routing.timespans import timespans
 from scrubjay.transports.mcp import answers
 from scrubjay.transports.mcp.answers import Page, bare
 from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
@@ -96,16 +98,22 @@ async def search(context: ToolContext, asked: Search) -> str:
 async def _add_places(
     context: ToolContext, asked: Search, since: Millis | None, until: Millis | None, page: Page
 ) -> None:
-    """Add where it was said, for a question that is after a place or a time rather than an answer; with `why`, how."""
+    """Add where it was said, for a question that is after a place or a time rather than an answer; with `why`, how.
+
+    One that is after an answer is not routed: the way to its answer is the recall that was made already.
+    """
+    named = timespans(asked.query, context.now, context.utc_offset) if since is None and until is None else ()
+    reading = classify(asked.query, times=tuple(span.words for span in named if span.words))
+    if reading.intent is api.Intent.ANSWER and not asked.why:
+        return
     request = api.RouteRequest(
         query=asked.query, limit=PLACES, agent=asked.agent or None, since=since, until=until, max_tokens=LEAST_TOKENS
     )
     found: api.RouteResponse = await context.operation("route", request)
     room = asked.max_tokens * 2 // 3  # for the hits
-    if found.intent is not api.Intent.ANSWER:
-        for place in found.pointers:
-            agents = f" · {', '.join(place.agents)}" if place.agents else ""
-            page.add(f"{place.node} · {place.title} · {place.day}{agents}", reserve=room)
+    for place in found.pointers if found.intent is not api.Intent.ANSWER else ():
+        agents = f" · {', '.join(place.agents)}" if place.agents else ""
+        page.add(f"{place.node} · {place.title} · {place.day}{agents}", reserve=room)
     if asked.why:
         steps = ", ".join(
             f"{step.layer} {step.found}" + (f" ({step.note})" if step.note else "") for step in found.steps
