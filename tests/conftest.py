@@ -24,8 +24,9 @@ from quick_disk import quick_folder
 from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft
 
-# How long an example takes says how busy the machine is, not whether the law holds.
-hypothesis.settings.register_profile("scrubjay", deadline=None)
+# How long an example takes says how busy the machine is, not whether the law holds. Every run draws other examples, so
+# many runs of few find what one run of many would.
+hypothesis.settings.register_profile("scrubjay", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("scrubjay")
 
 Opener = Callable[..., AbstractAsyncContextManager[Application]]

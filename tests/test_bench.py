@@ -311,6 +311,7 @@ def test_the_bare_table_keeps_what_was_inserted(tmp_path: Path) -> None:
 
 
 @real
+@pytest.mark.slow
 def test_a_run_of_one_section_shows_it_and_writes_it_for_programs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

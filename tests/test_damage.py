@@ -276,6 +276,7 @@ def damage_of(store: int, sound: Path, home: Path) -> tuple[list[str], list[int]
     return names, bits
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found_and_no_command_answers_internal(sound: Path, tmp_path: Path) -> None:
     said = said_by(sound)
     unseen: list[Any] = []

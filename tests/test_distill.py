@@ -472,7 +472,7 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES | st.text(max_size=12), max_size=30).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_every_excerpt_is_the_text_of_its_events_at_its_span(texts: list[str]) -> None:
     events = [event(text, n, speaker=("Ann", "Ben")[n % 2]) for n, text in enumerate(texts)]

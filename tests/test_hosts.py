@@ -376,7 +376,7 @@ real = st.sampled_from([each["payload"] for each in PAYLOADS])
 mixed = st.builds(lambda base, other: {**base, **other}, real, payloads)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     host=st.sampled_from(HOSTS) | texts,
     payload=mixed | payloads | values,
@@ -395,7 +395,7 @@ def test_no_payload_breaks_it_and_no_event_holds_our_fence(host: str, payload: A
         draft.text.encode()  # it is valid Unicode
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -285,7 +285,7 @@ def test_a_cause_survives_the_wire_and_a_change_of_hands(history: list[Op], caus
         assert ops.caused(op.body, None) is op.body
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.binary(max_size=80))
 def test_bytes_that_are_no_op_are_refused_as_damage(data: bytes) -> None:
     try:

@@ -577,7 +577,7 @@ FIRST = (make.DEVICE, make.SIGN)
 BODIES = {read.type: read.body for read in map(account.read, ENTRIES)}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     kind=st.sampled_from([*map(int, EntryType), 10, 99]),
     body=st.dictionaries(st.integers(0, 5), some_values, max_size=5),
@@ -920,6 +920,7 @@ def test_the_keyring_kind_cannot_stand_in_a_lane_by_changing_its_number() -> Non
             received(envelope.assemble(replace(SEALED[0].header, kind=kind), SEALED[0].body, make.SIGN).data)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_of_an_account_log_entry_is_refused() -> None:
     entries = [bytes.fromhex(one["bytes"]) for one in ACCOUNT["entries"]]
     states = account.extended((), entries)

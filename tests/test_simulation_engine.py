@@ -10,7 +10,7 @@ from simulation import engine, play
 from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.mutants import Mutant
 
-HISTORIES = 14
+HISTORIES = 10
 MANY = 2_000
 """As many as `make simulate` plays. On two quiet cores these take 8 minutes of CI, the merge histories 10."""
 FEW = 30

@@ -10,7 +10,7 @@ from simulation import merge, play
 from simulation.merge_mutants import MERGE_MUTANTS
 from simulation.mutants import Mutant
 
-HISTORIES = 700
+HISTORIES = 400
 MANY = 100_000
 """As many as `make simulate` plays."""
 PLAYED_TWICE = range(0, HISTORIES, 100)
