@@ -667,8 +667,34 @@ async def test_a_device_can_be_shut_out_before_the_entry_that_revokes_it(world: 
     first.account.scope()
     await first.append(first.account.entries[-1])  # an append about something else does not let it in again
 
-    assert await refused(second.heads()) == (403, "revoked")
+    assert await refused(second.heads()) == (401, "unauthenticated")
+    assert await refused(second.authenticate()) == (503, "unavailable")
+    first.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(second.id, {}))
+    await first.append(first.account.entries[-1])
+    world.now.pass_(DEFAULT.refusal_ms // 1000)
+    assert await refused(second.authenticate()) == (403, "revoked")
     assert await refused(first.client.call("DELETE", f"/v1/devices/{'00' * 16}")) == (404, "not_found")
+
+
+async def test_a_stolen_token_bans_nobody_for_longer_than_a_signed_entry_would_take(world: World) -> None:
+    """Whoever has the token of a full device, and no key, can take others out for as long as it lasts, not for good."""
+    first = await signed_up(world.client, now=world.now)
+    second, third = await second_device(first), await second_device(first)
+    for one in (second, third, first):  # itself too
+        await first.client.call("DELETE", f"/v1/devices/{one.id.hex()}")
+
+    assert await refused(second.authenticate()) == (503, "unavailable")
+    world.now.pass_(DEFAULT.refusal_ms // 1000)
+    for one in (first, second, third):
+        await one.authenticate()
+        assert await one.statuses(one.segment()) == ["ok"]
+
+
+async def test_a_challenge_is_for_one_answer(world: World) -> None:
+    device = await signed_up(world.client, now=world.now)
+    given = await device.token_request()
+    await device.client.call("POST", "/v1/auth/token", given)
+    assert await refused(device.client.call("POST", "/v1/auth/token", given)) == (401, "unauthenticated")
 
 
 async def test_the_recovery_code_undoes_what_a_thief_appended(world: World) -> None:

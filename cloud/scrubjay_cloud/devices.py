@@ -11,12 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
+from scrubjay_cloud.challenges import answer_once
 from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.decoding import hex_id
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
-from scrubjay_cloud.refusals import device_revoked
+from scrubjay_cloud.refusals import device_refused, device_revoked
 from scrubjay_cloud.service import Service
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
     DeniedError,
@@ -227,8 +229,8 @@ async def token(service: Service, call: Call) -> Answer:
 
     def look(tx: Transaction) -> Row | None:
         return tx.row(
-            "select d.sign_pub, d.revoked_at, a.log_head, d.limited from device d join account a on a.id = d.account"
-            " where d.account = ? and d.id = ?",
+            "select d.sign_pub, d.revoked_at, a.log_head, d.limited, d.refused_until"
+            " from device d join account a on a.id = d.account where d.account = ? and d.id = ?",
             (given.account, given.device),
         )
 
@@ -241,6 +243,8 @@ async def token(service: Service, call: Call) -> Answer:
         )
     if row[1] is not None:
         raise device_revoked()
+    if row[4] > now:
+        raise device_refused(row[4] - now)
     state = await service.state(given.account, row[2])
     if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
         raise DeniedError(
@@ -250,6 +254,7 @@ async def token(service: Service, call: Call) -> Answer:
 
     def store(tx: Transaction) -> None:
         held = (given.account, given.device)
+        answer_once(tx, given.nonce, Millis(now + policy.challenge_ms))
         tx.execute(
             "delete from token where account = ? and device = ? and hash not in (select hash from token"
             " where account = ? and device = ? and expires > ? order by expires desc limit ?)",
@@ -315,15 +320,19 @@ async def put_wrap(service: Service, call: Call) -> Answer:
 
 
 async def shut_out(service: Service, call: Call) -> Answer:
-    """Refuse a device from now on. That its history ends here is for a signed entry to say, which follows."""
+    """End a device's tokens and refuse it for a while. That it is revoked is for a signed entry to say, which follows.
+
+    A token alone bans nobody for good: without the entry the refusal lapses.
+    """
     caller, device, now = call.caller, call.path["device"], service.now()
 
     def refuse(tx: Transaction) -> bool:
         updated = tx.execute(
-            "update device set revoked_at = coalesce(revoked_at, ?) where account = ? and id = ?",
-            (now, caller.account, device),
+            "update device set refused_until = ? where account = ? and id = ?",
+            (now + service.policy.refusal_ms, caller.account, device),
         )
         if updated:
+            tx.execute("delete from token where account = ? and device = ?", (caller.account, device))
             audit(tx, caller.account, "device refused", now)
         return bool(updated)
 
@@ -429,7 +438,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path="/v1/devices/{device}",
-        summary="Refuse a device from now on; the signed entry that revokes it follows.",
+        summary="Refuse a device for 15 minutes, in which the signed entry that revokes it follows.",
         handler=shut_out,
         admits=Admits.FULL,
         status=204,

@@ -54,7 +54,7 @@ WHOLE: tuple[Part, ...] = (
 """What is copied as it is."""
 LAST = ("account", "meta")
 """What makes the copy one: written in one transaction, at the end."""
-LEFT_OUT = frozenset({"migration", "bucket", "lease", "loose_body", *materialise.TABLES})
+LEFT_OUT = frozenset({"migration", "bucket", "challenge", "lease", "loose_body", *materialise.TABLES})
 """What belongs to the database itself and its store, or refills by itself: searchable scopes from lanes and devices."""
 TABLES = tuple(dict.fromkeys(part.table for part in (*BY_ACCOUNT, *WHOLE))) + LAST
 _PAGE_ROWS = 64

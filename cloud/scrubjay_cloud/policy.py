@@ -122,6 +122,7 @@ class CloudPolicy:
     token_ms: int = HOUR_MS
     pending_ms: int = 15 * MINUTE_MS  # enough to walk to the other machine
     challenge_ms: int = MINUTE_MS
+    refusal_ms: int = 15 * MINUTE_MS  # of a device, until the entry follows that revokes it: a round, and three tries
     invite_ms: int = 7 * DAY_MS
     superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
     keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrubjay_shared.errors import DeniedError, NotFoundError, RevokedError
+from scrubjay_shared.errors import DeniedError, NotFoundError, RevokedError, UnavailableError
 
 
 def device_revoked() -> RevokedError:
@@ -10,6 +10,16 @@ def device_revoked() -> RevokedError:
     return RevokedError(
         "this device was revoked: it syncs no more",
         hint="scrubjay logout, then scrubjay login asks to be added again",
+    )
+
+
+def device_refused(left_ms: int) -> UnavailableError:
+    """Return the error for a device that another one is about to shut out, and has not yet."""
+    return UnavailableError(
+        "another device of the account is about to shut this one out",
+        hint="wait: if no revocation follows, it syncs again within a quarter of an hour. If that goes on, somebody"
+        " else has a device of yours: scrubjay devices list",
+        retry_after=left_ms / 1000,
     )
 
 

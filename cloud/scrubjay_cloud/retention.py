@@ -17,6 +17,7 @@ class Swept:
 
     tokens: int = 0
     enrolments: int = 0
+    challenges: int = 0
     invites: int = 0
     buckets: int = 0
     audits: int = 0
@@ -59,6 +60,7 @@ def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
     return {
         "tokens": by_age("token", "hash", "expires", now),
         "enrolments": by_age("enroll", "id", "expires", now),
+        "challenges": by_age("challenge", "hash", "expires", now),
         "invites": by_age("invite", "hash", "expires", now),
         "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),
         "audits": lambda tx: _audits(tx, now - policy.audit_ms, policy.audit_rows, rows),

@@ -167,7 +167,8 @@ def _mirror_devices(tx: Transaction, state: AccountState, now: Millis, *, voided
             "insert into device (account, id, sign_pub, hpke_pub, limited, revoked_at, last_seen)"
             " values (?, ?, ?, ?, ?, ?, ?) on conflict (account, id) do update set sign_pub = excluded.sign_pub,"
             " hpke_pub = excluded.hpke_pub, limited = excluded.limited,"
-            " revoked_at = coalesce(device.revoked_at, excluded.revoked_at)",
+            " revoked_at = case when excluded.revoked_at is null then null"
+            " else coalesce(device.revoked_at, excluded.revoked_at) end",
             (
                 *(account, device.id, device.sign_pub, device.wrap_pub, int(not device.full)),
                 *(now if device.revoked else None, 0),

@@ -87,11 +87,15 @@ class ApproveResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeRequest:
-    """The device to shut out. Of the devices that it has let in, `also` go with it and `keep` stay: each is named."""
+    """The device to shut out. Of the devices that it has let in, `also` go with it and `keep` stay: each is named.
+
+    `cut`: also when not all of what it wrote can be followed here; what is missing does not count then.
+    """
 
     ref: str
     also: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,9 @@ def configure(parser: Parser) -> None:
     revoke.add_argument(
         "--confirm", type=text, metavar="DEVICE", help="the same again, instead of typing it when asked"
     )
+    revoke.add_argument(
+        "--cut", action="store_true", help="also when the server does not show all that it wrote: the rest is lost"
+    )
     rename = add("rename", "give a device another name (encrypted: the server does not see it)")
     rename.add_argument("ref", type=text, metavar="DEVICE", help="name or id, or the beginning of the id")
     rename.add_argument("name", type=text, metavar="NAME", help="its new name")
@@ -131,7 +134,8 @@ def _revoke(command: Command) -> DevicesResponse:
         name = f"{device.name} ({device.id[:8]})"
         command.prompts.must_mean(REVOKES.format(name=name), line.ref, line.confirm)
         also, keep = _about_those_let_in(command, found, device)
-        answer: DevicesResponse = transport.call("revoke", RevokeRequest(ref=device.id, also=also, keep=keep))
+        asked = RevokeRequest(ref=device.id, also=also, keep=keep, cut=line.cut)
+        answer: DevicesResponse = transport.call("revoke", asked)
     command.out.remark(f"{name} is shut out, and every key that it knew is replaced")
     return answer
 

@@ -59,7 +59,7 @@ async def check_new(context: Context, lane: Lane, run: Sequence[Envelope], tally
     first: list[Envelope] = []
     if new[0].header.n_from <= lane.n:  # a pack over the end of what we hold
         first = [new.pop(0)]
-        await _check_over(context, lane, first[0])
+        await check_over(context, lane, first[0])
     n, prev = (first[0].header.n_to, first[0].end) if first else (lane.n, lane.tip)
     good, error = _good(context, new, n, prev)
     opened: list[Opened] = []
@@ -97,7 +97,7 @@ def _good(
     return list(run), None
 
 
-async def _check_over(context: Context, lane: Lane, pack: Envelope) -> None:
+async def check_over(context: Context, lane: Lane, pack: Envelope) -> None:
     """Check a pack that begins within what we hold and ends beyond it."""
     header = pack.header
     if header.kind != ObjectKind.PACK or not signed_by(pack, context.keys_of(pack)):

@@ -31,6 +31,7 @@ from scrubjay_sync.api.devices import (
 )
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.references import checked_name, not_one_asking
+from scrubjay_sync.engine import revocation
 from scrubjay_sync.operations.client import Session, SyncClient
 from scrubjay_sync.operations.ids import device_id, scope_id
 
@@ -137,7 +138,9 @@ async def _one_asking(session: Session, ref: str) -> Enrolment:
 async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
     """Shut a device out, and replace every key that it knew. What it wrote up to now counts.
 
-    Raises ConflictError while nothing is said about a device that it has let in.
+    Raises ConflictError while nothing is said about a device that it has let in, and when not all of what it wrote can
+    be followed here (`cut` does it all the same). Whatever ends this half-way: the server refuses the device for a
+    quarter of an hour, and calling it again finishes it.
     """
     session = await client.require_session()
     member = session.member
@@ -157,13 +160,15 @@ async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
             # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
             await session.cloud.account.delete_device(one_id)
     await client.round()  # what they have pushed is then held and verified here
+    context = session.engine.context
+    ends = {one_id: await revocation.verified_ends(context, one_id, cut=request.cut) for one_id in (device, *also)}
     await account_devices.revoke(
         member,
         session.cloud,
         device,
-        ends=await account_devices.ends_of(client.store, member.state, device),
+        ends=ends.pop(device),
         entropy=client.entropy,
-        also={one_id: await account_devices.ends_of(client.store, member.state, one_id) for one_id in also},
+        also=ends,
     )
     return await list_devices(client, Nothing())
 
