@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import redaction
 from scrubjay.ingest import receipt
-from scrubjay.store import Store, checksums, damage
+from scrubjay.store import Store, checksums, damage, tables
+from scrubjay.store.preparation import Preparation
+from scrubjay.store.received import ready
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes, uuid7
+from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.ops import OpType
+from sync_devices import Device, World, world_at
 
 pytestmark = pytest.mark.anyio
 
@@ -116,3 +121,131 @@ async def test_what_fails_in_the_middle_leaves_the_triggers_that_add_check_sums(
     await store.write(failing)
 
     assert (await store.read(lambda q: q.fetch("select crc from unlearned")))[0][0] == checksums.checksum(7)
+
+
+# --- ops made ready in another process --------------------------------------------------------------------------------
+
+
+def mixed_run() -> list[tuple[int, bytes | None]]:
+    """Return a run with everything that can come: events plain and with all fields, others, refused, erased, unread."""
+    whole = {9: "proj", 10: 60, 12: {"speaker": "Mel", "n": 1}, ops.CAUSE: f"run:{ulid(NOW, bytes(10))}"}
+    memory = ulid_bytes(ulid(NOW, b"m" * 10))
+    fields = {int(ops.Field.CONTENT): "acorns are under the oak", int(ops.Field.CREATED_AT): int(NOW)}
+    write = ops.encode_wire(
+        (int(OpType.MEMORY), ops.VERSION, uuid7(NOW, b"o" * 10), int(NOW) << 16, {1: memory, 2: fields})
+    )
+    return [
+        event_op(1),
+        event_op(2, "whole", whole),
+        event_op(3, "its trust is above its role", {5: "tool", 4: "tool_result"}),
+        event_op(4, "my key is AKIA" + "Q3EGRWZ7XKLM2NPV"),
+        (5, write),
+        (6, None),
+        (7, b"\xc1 no op at all"),
+        (8, ops.encode_wire((99, 1, uuid7(NOW, b"p" * 10), 5, {1: memory}))),
+    ]
+
+
+async def test_another_process_makes_of_a_run_what_this_one_does() -> None:
+    preparation = Preparation()
+    try:
+        assert await preparation.ready(DEVICE, mixed_run()) == ready(DEVICE, mixed_run())
+        assert await preparation.ready(DEVICE, []) == ready(DEVICE, [])
+    finally:
+        await preparation.close()
+
+
+async def test_a_process_that_is_killed_is_done_without() -> None:
+    preparation = Preparation()
+    try:
+        await preparation.ready(DEVICE, mixed_run())
+        assert preparation._child is not None
+        preparation._child.kill()
+        preparation._child.wait()
+        assert await preparation.ready(DEVICE, mixed_run()) == ready(DEVICE, mixed_run())
+    finally:
+        await preparation.close()
+
+
+async def test_ops_made_ready_are_stored_as_those_that_were_not(tmp_path: Path) -> None:
+    found = []
+    for name in ("plain", "ready", "twice"):
+        made = await Store.open(tmp_path / name / "memory.db", now=lambda: NOW, entropy=lambda n: b"e" * n)
+        run = ready(DEVICE, mixed_run())
+        if name != "ready":
+            await made.write(lambda tx: tx.ingest.receive(DEVICE, mixed_run()))
+        if name != "plain":
+            received = await made.write(lambda tx, run=run: tx.ingest.receive_ready(run))
+            assert received.duplicates == (len(mixed_run()) if name == "twice" else 0)
+        found.append(
+            await made.read(
+                lambda q: [
+                    *(q.fetch(shown) for shown in tables.SHOWN),
+                    q.fetch("select device, seq, op_id, hlc, type, entity, body, cause, crc from op order by 1, 2"),
+                    q.fetch("select device, seq, entity, op, why from parked order by 1, 2"),
+                ]
+            )
+        )
+        assert sorted(one.seq for one in await made.read(lambda q: q.ops.between(DEVICE, 1, 8))) == list(range(1, 9))
+        await made.close()
+
+    assert found[0] == found[1] == found[2]
+
+
+async def test_one_event_that_cannot_be_stored_keeps_no_other_of_its_run_out(store: Store) -> None:
+    run = ready(DEVICE, [event_op(seq) for seq in range(1, 301)])
+    seq, op_id, hlc, data, cause, row, tokens = run.events[7]
+    run.events[7] = (seq, op_id, hlc, data, cause, (*row[:5], None, *row[6:]), tokens)  # no time: the table refuses it
+
+    received = await store.write(lambda tx: tx.ingest.receive_ready(run))
+
+    assert (received.applied, received.quarantined) == (299, 1)
+
+
+# --- a first reading that is interrupted ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with world_at(tmp_path) as made:
+        yield made
+
+
+async def long_history(one: Device, rounds: int) -> None:
+    for number in range(rounds):
+        await one.say(*(f"acorn {number} {place}" for place in range(520)))
+        await one.sync()
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+async def test_a_first_reading_that_is_cut_goes_on_where_it_was_and_doubles_nothing(world: World, pages: int) -> None:
+    one = await world.device()
+    await long_history(one, 6)
+    forgotten = await one.note("not to come back")
+    await one.sync()
+    await one.forget(forgotten)
+    await one.sync()
+    two = await world.device()
+    asked = 0
+
+    async def cut(request: httpx2.Request, answer: Any) -> httpx2.Response:
+        nonlocal asked
+        asked += "/v1/lanes/" in request.url.path
+        if asked > pages:
+            raise httpx2.ConnectError("gone")
+        return await answer()
+
+    two.network.fault = cut
+    with pytest.raises(UnavailableError):
+        await two.sync()
+    partly = await two.store.read(lambda q: q.fetch("select max(text), count(*) from event"))
+    await two.reopen()
+    two.network.fault = None
+    await world.settle()
+
+    assert partly[0][1] < 6 * 520
+    assert pages == 1 or "acorn 5" in partly[0][0], "the newest comes first"
+    assert (await two.store.read(lambda q: q.fetch("select count(*) from event")))[0][0] == 6 * 520
+    assert await two.digest() == await one.digest()
+    assert await two.contents() == []
+    assert (await two.store.read(lambda q: q.fetch("select count(*) from event where crc is null")))[0][0] == 0

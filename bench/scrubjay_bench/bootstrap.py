@@ -151,7 +151,17 @@ def _join(rounds: Rounds, home: Path, service: clouds.Service, events: int) -> N
     if told["events"] != events:
         raise UnavailableError(f"{told['events']} of {events} events came", hint="scrubjay sync status")
     rounds.add("rate", events / told["wall"])
-    for name in ("wall", "cpu", "first", "download.wall", "download.cpu", "open.cpu", "apply.cpu", "rest.cpu"):
+    for name in (
+        "wall",
+        "cpu",
+        "first",
+        "download.wall",
+        "download.cpu",
+        "open.cpu",
+        "apply.cpu",
+        "prepare.cpu",
+        "rest.cpu",
+    ):
         rounds.add(name, told[name])
     rounds.add("service.cpu", service.cpu_seconds() - before)
     rounds.add("memory.peak", told["peak_mb"])
@@ -320,9 +330,12 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         synced = False
         while not synced:
             synced = (await made.sync()).synced
-        wall, cpu, main = (
+        wall, own, main = (
             time.perf_counter() - began, time.process_time() - began_cpu, time.thread_time() - began_main
         )  # fmt: skip
+        children = os.times()
+        prepare = children.children_user + children.children_system
+        cpu = own + prepare
         count = (await store.read(lambda q: q.fetch("select count(*) from event")))[0][0]
     finally:
         await cloud.aclose()
@@ -335,7 +348,8 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         "download.wall": clocks.wall.get("download", 0.0),
         "download.cpu": download,
         "open.cpu": opened,
-        "apply.cpu": cpu - main,
+        "apply.cpu": own - main,
+        "prepare.cpu": prepare,
         "rest.cpu": main - opened - download,
         "events": count,
         "before_mb": before,
@@ -416,12 +430,13 @@ def _figures(rounds: Rounds, events: int, size: str) -> list[Figure]:
         row("cpu", "its processor time", "s", "floor.cpu"),
         row("download.cpu", "of which requests and their answers (event loop)", "s"),
         row("open.cpu", "of which decryption, decompression and decoding (event loop)", "s"),
-        row("apply.cpu", "of which the store: rows, indexes, tokens (its thread)", "s", "floor.cpu"),
+        row("apply.cpu", "of which the store: rows and indexes (its thread)", "s", "floor.cpu"),
+        row("prepare.cpu", "of which the other process: ops read and screened, rows and tokens made", "s"),
         row("rest.cpu", "of which signatures, chains and all else (event loop)", "s"),
         row("download.wall", "of the time by the clock, waiting for the service", "s"),
         row("service.cpu", "the service's processor time for it", "s"),
         row("first", "until the first page is applied, which is the newest one, however small", "s"),
-        row("memory.peak", "most resident memory of the device, store and engine without recall's index", "MB"),
+        row("memory.peak", "most resident memory of the device, without recall's index and the other process", "MB"),
         row("memory.before", "of which before its first round", "MB"),
         row("daemon.wall", "a real daemon lets itself in with the recovery code: until it holds everything, asked all"
             " the while", "s", "floor.wall"),

@@ -88,6 +88,7 @@ class SyncPolicy:
     reach_places: int = (
         1  # first step back into a lane: what is large is packs of one place each; doubles while pages are small
     )
+    prepare_ops: int = 500  # of a page of a first reading, from which on another process (0.5 s to start) reads them
     push_bytes: int = 900 * 1024  # nginx refuses more than 1 MB unless told otherwise
     free_bytes: int = 200 * MIB  # below this much free disk nothing is pulled; local writes go on
     repair_bytes: int = 2048 * MIB  # other devices' objects kept to heal the server with

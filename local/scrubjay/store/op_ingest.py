@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from scrubjay.ingest import receipt
 from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.changes import Changes
 from scrubjay.store.op_log import OpLog
@@ -14,11 +13,11 @@ from scrubjay.store.projections import full_text
 from scrubjay.store.projections.memories import OF_MEMORIES
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries.op_log import ERASED
+from scrubjay.store.received import Ready, ReadyEvent, Refused, data_of, ready
 from scrubjay.store.write_context import WriteContext
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import clock, ops
-from scrubjay_shared.clock import Hlc, Millis, ulid_text
-from scrubjay_shared.errors import CorruptError
+from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
 
@@ -33,9 +32,6 @@ _NOT_OURS = (
     driver.ProgrammingError,
 )
 """What an op's content can be to blame for. Anything else (a full disk) is not, and is raised."""
-
-_Found = tuple[int, bytes, ops.Wire]
-"""An op that came: (seq, its bytes, what they say)."""
 
 _AT_ONCE = 512
 """Events of a run whose rows are in memory at one time: few enough for a processor's cache, and to die young."""
@@ -75,31 +71,34 @@ class OpIngest:
         never raised. What they say is not distilled here: that is done where it was said.
         """
         latest = dict(run)
-        known = self._fetch(
+        known = self._known(device, latest)
+        new = self._store_ready(ready(device, sorted((seq, data) for seq, data in latest.items() if seq not in known)))
+        return replace(new, duplicates=len(run) - len(latest) + len(known))
+
+    def receive_ready(self, run: Ready) -> Received:
+        """Take in ops as `receive` does, that were made ready before."""
+        known = self._known(run.device, run.seqs)
+        return replace(self._store_ready(run.without(known)), duplicates=len(known))
+
+    def _known(self, device: str, seqs: Iterable[int]) -> set[int]:
+        """Return at which of some places an op of a device is held."""
+        found = self._fetch(
             "select seq from op where device = ?1 and seq in (select value from json_each(?2)) union all"
             " select seq from parked where device = ?1 and seq in (select value from json_each(?2))",
-            (device, rows.array(latest)),
+            (device, rows.array(seqs)),
         )
-        for (seq,) in known:
-            del latest[seq]
-        readable: list[_Found] = []
-        refused: list[tuple[int, str | None, bytes, str]] = []
-        for seq, kept, wire, why in _read(
-            device, [(seq, data) for seq, data in sorted(latest.items()) if data is not None]
-        ):
-            if wire is None or why:
-                refused.append((seq, None if wire is None else _about(wire), kept, why))
-            else:
-                readable.append((seq, kept, wire))
-        self._keep_erased(device, [seq for seq, data in latest.items() if data is None])
-        self._quarantine(device, refused)
-        applied, conflicts, erased = self._take_in(device, readable)
-        if device == self._context.head.device and latest:
-            self._context.head.seq = max(self._context.head.seq, *latest)
+        return {int(seq) for (seq,) in found}
+
+    def _store_ready(self, run: Ready) -> Received:
+        device, seqs = run.device, run.seqs
+        self._keep_erased(device, run.erased)
+        self._quarantine(device, run.refused)
+        applied, conflicts, erased = self._take_in(run)
+        if device == self._context.head.device and seqs:
+            self._context.head.seq = max(self._context.head.seq, *seqs)
         return Received(
             applied=applied,
-            duplicates=len(run) - len(latest),
-            quarantined=len(latest) - applied - sum(data is None for data in latest.values()),
+            quarantined=len(seqs) - applied - len(run.erased),
             conflicts=conflicts,
             erased=erased,
         )
@@ -109,15 +108,11 @@ class OpIngest:
         applied = conflicts = tried = 0
         erased = False
         for (device,) in self._fetch("select distinct device from parked"):
-            again = [
-                (seq, kept, wire)
-                for seq, kept, wire, why in _read(
-                    device, self._fetch("select seq, op from parked where device = ? order by seq", (device,))
-                )
-                if wire is not None and not why
-            ]
-            self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq, _, _ in again])
-            taken, opened, words = self._take_in(device, again)
+            parked = self._fetch("select seq, op from parked where device = ? order by seq", (device,))
+            run = ready(device, parked)
+            again = [*(one[0] for one in run.events), *(seq for seq, _ in run.others)]
+            self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq in again])
+            taken, opened, words = self._take_in(run)
             tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
         return Received(applied=applied, quarantined=tried - applied, conflicts=conflicts, erased=erased)
 
@@ -159,42 +154,42 @@ class OpIngest:
         )
         self._keep_erased(device, [seq for seq, entity, _, _ in refused if entity in gone])
 
-    def _take_in(self, device: str, found: Sequence[_Found]) -> tuple[int, int, bool]:
-        """Apply ops that are well formed; quarantine what fails all the same.
+    def _take_in(self, run: Ready) -> tuple[int, int, bool]:
+        """Apply the ops that are well formed; quarantine what fails all the same.
 
         Returns how many were applied, how many conflicts opened, and whether words went.
         """
-        if not found:
+        count = len(run.events) + len(run.others)
+        if not count:
             return 0, 0, False
         held, self._context.changes = self._context.changes, Changes()
         self._run("savepoint taken")
         try:
-            conflicts, erased = self._apply(device, found)
+            conflicts, erased = self._apply(run)
         except _NOT_OURS as error:
             self._run("rollback to taken")
             self._run("release taken")
             self._log.rolled_back()
             self._context.changes = held
-            if len(found) == 1:
-                seq, data, wire = found[0]
-                self._quarantine(device, [(seq, _about(wire), data, f"it cannot be applied: {type(error).__name__}")])
+            if count == 1:
+                self._quarantine(run.device, [_failed(run, error)])
                 return 0, 0, False
-            each = [self._take_in(device, [one]) for one in found]
+            each = [self._take_in(one) for one in run.each()]
             return sum(one[0] for one in each), sum(one[1] for one in each), any(one[2] for one in each)
         self._run("release taken")
         made, self._context.changes = self._context.changes, held
         made.arrived, made.erased = True, erased
         held.follow(made)
-        return len(found), conflicts, erased
+        return count, conflicts, erased
 
-    def _apply(self, device: str, found: Sequence[_Found]) -> tuple[int, bool]:
-        """Apply ops of one device, in order of their seq. Returns how many conflicts opened, and whether words went.
+    def _apply(self, run: Ready) -> tuple[int, bool]:
+        """Apply ops of one device. Returns how many conflicts opened, and whether words went.
 
         What was forgotten, now or ever, gets no body and no rows: a tombstone does not care which came first. Of events
         no records are made, only rows: nearly all that a new device reads is events.
         """
-        events = [one for one in found if one[2][0] == _EVENT]
-        others = [(ops.op_of(wire, device=device, seq=seq), data) for seq, data, wire in found if wire[0] != _EVENT]
+        device, events = run.device, run.events
+        others = [(ops.decode(data, device=device, seq=seq), data) for seq, data in run.others]
         of: dict[int, list[Op]] = {}
         for op, _ in others:
             of.setdefault(op.type, []).append(op)
@@ -221,7 +216,7 @@ class OpIngest:
                 for op, data in others
             ]
         )
-        self._count_received(device, len(found))
+        self._count_received(device, len(events) + len(others))
         erased = self._projections.erasure.tombstone(forgets) if forgets else False
         many = ("event", "op", "unlearned") if len(events) >= _MANY else ()
         with checksums.brought_along(self._context.connection, many):
@@ -239,14 +234,15 @@ class OpIngest:
         )
         conflicts = self._projections.memories.project_again(list(touched))
         most = clock.latest(Millis(self._context.now + clock.MAX_LEAD_MS))
-        near = max([wire[3] for _, _, wire in found if wire[3] <= most], default=0)
+        stamps = [*(one[2] for one in events), *(int(op.hlc) for op, _ in others)]
+        near = max([stamp for stamp in stamps if stamp <= most], default=0)
         head = self._context.head
         head.hlc = clock.receive(head.hlc, Hlc(near), self._context.now)
         return conflicts, erased
 
-    def _receive_events(self, device: str, received: Sequence[_Found]) -> None:
+    def _receive_events(self, device: str, received: Sequence[ReadyEvent]) -> None:
         """Add events to the log, and the rows of those that are new. The ops that redact or forget them are there."""
-        ids = [ulid_text(wire[4][ops.ENTITY]) for _, _, wire in received]
+        ids = [event[5][0] for event in received]
         gone, redactions = self._context.queries.ops.forgotten(ids), self._projections.events.redactions(ids)
         known = {
             str(row[0])
@@ -257,28 +253,29 @@ class OpIngest:
         logged: list[tuple[Any, ...]] = []
         fresh: list[tuple[int, sqlite.Row, bool, int]] = []
         twins: list[tuple[int, sqlite.Row]] = []
-        for event_id, (seq, data, wire) in zip(ids, received, strict=True):
-            _, _, op_id, hlc, body = wire
-            row = made = rows.received_row(device, event_id, body)
-            kept: bytes | None = data
+        tokens: dict[int, str] = {}
+        for event in received:
+            seq, op_id, hlc, kept, cause, row, found_by = event
+            made, event_id = row, row[0]
             spans = redactions.get(event_id)
             if event_id in gone:
                 made, kept = (*row[:9], "", "{}", *row[11:]), None
             elif spans is not None:
                 made = (*row[:9], ops.blanked(row[9], spans), *row[10:])
-                kept = ops.encode(ops.with_blanks(ops.op_of(wire, device=device, seq=seq), spans))
-            if kept is not None and ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None):
-                kept = None
-            number = self._log.cause_number(ops.cause_in(body))
+                if kept is not None:
+                    kept = ops.encode(ops.with_blanks(ops.decode(kept, device=device, seq=seq), spans))
+            number = self._log.cause_number(cause)
             logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept, number))
             if event_id in known:
                 twins.append((seq, made))
             else:
                 known.add(event_id)
                 fresh.append((seq, made, event_id in gone, int(made is not row)))
+                if made is row:
+                    tokens[seq] = found_by
         self._log.add(logged)
         if fresh:
-            self._projections.events.add(fresh, learn=False)
+            self._projections.events.add(fresh, learn=False, tokens=tokens)
         for seq, made in twins:
             self._projections.events.add_twin(seq, rows.event_of(made), forgotten=made[0] in gone)
 
@@ -298,28 +295,10 @@ class OpIngest:
             )
 
 
-def _read(device: str, run: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, ops.Wire | None, str]]:
-    """Yield ops of another device without their secrets: place, bytes, what they say, and why one cannot be applied.
-
-    What one says is None when it cannot be read.
-    """
-    wires = [_wire(device, seq, data) for seq, data in run]
-    for (seq, data), sent, harmless in zip(run, wires, receipt.harmless_words(wires), strict=True):
-        if sent is None:
-            yield seq, receipt.unread(data), None, "it cannot be read"
-            continue
-        wire = receipt.received(sent, harmless=harmless)
-        yield seq, data if wire is sent else ops.encode_wire(wire), wire, ops.wire_problem(wire)
-
-
-def _wire(device: str, seq: int, data: bytes) -> ops.Wire | None:
-    try:
-        return ops.read(data, device=device, seq=seq)
-    except CorruptError:
-        return None
-
-
-def _about(wire: ops.Wire) -> str | None:
-    """Return the entity of an op that may be not well formed."""
-    entity = wire[4].get(ops.ENTITY)
-    return ulid_text(entity) if isinstance(entity, bytes) and len(entity) == 16 else None
+def _failed(run: Ready, error: Exception) -> Refused:
+    """Return the one op of a run as one that could not be applied."""
+    why = f"it cannot be applied: {type(error).__name__}"
+    for event in run.events:
+        return event[0], event[5][0], data_of(event), why
+    seq, data = run.others[0]
+    return seq, ops.entity_of(ops.decode(data, device=run.device, seq=seq)), data, why

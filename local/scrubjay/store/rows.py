@@ -348,20 +348,31 @@ def event_words(event: Event) -> str:
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
+def row_tokens(row: Sequence[Any]) -> str:
+    """Return the tokens by which the event of a row of `EVENT_COLUMNS` is found; "" when recall never returns it."""
+    return _tokens(row[7], _speaker(row[10], row[8]), row[9])
+
+
 @_reads("an event", _EVENT)
 def event_doc(row: tuple[Any, ...], seq: int) -> EventDoc | None:
-    """Return the event of a row of `EVENT_COLUMNS` as the index holds it; None for one that recall never returns.
+    """Return the event of a row of `EVENT_COLUMNS` as the index holds it; None for one that recall never returns."""
+    return doc_of_made(row, seq, row_tokens(row))
+
+
+def doc_of_made(row: Sequence[Any], seq: int, tokens: str) -> EventDoc | None:
+    """Return what `event_doc` does of a row that was just made, with the tokens that `row_tokens` gives of it.
 
     Its place in the session is its time, then its op's place in the log.
     """
-    event_id, _, agent, session_id, project, ts, _, event_type, speaker, text, metadata, *_ = row
-    if '"speaker"' in metadata:
-        speaker = speaker_of(unjson(metadata), speaker)
-    tokens = _tokens(event_type, speaker, text)
     if not tokens:
         return None
+    event_id, _, agent, session_id, project, ts, _, event_type, role, _, metadata, *_ = row
     order = (ts << 20) + (seq & 0xFFFFF)
-    return EventDoc(event_id, session_id, agent, ts, order, speaker, event_type, tokens, project)
+    return EventDoc(event_id, session_id, agent, ts, order, _speaker(metadata, role), event_type, tokens, project)
+
+
+def _speaker(metadata: str, role: str) -> str:
+    return speaker_of(unjson(metadata), role) if '"speaker"' in metadata else role
 
 
 def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryDoc:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from scrubjay.store.op_ingest import Received
+from scrubjay.store.received import Ready
 from scrubjay.store.replication_state import Lane
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import ops
@@ -64,13 +65,17 @@ async def apply_objects(
     *,
     cursor: str | None,
     down: bool = False,
+    ready: Ready | None = None,
 ) -> None:
-    """Write opened objects and what follows from them, in one transaction. `down`: below what we hold."""
+    """Write opened objects and what follows from them, in one transaction. `down`: below what we hold.
+
+    `ready` are the ops of the objects, where they are of one lane, as they were made ready to be stored.
+    """
 
     def work(tx: Transaction) -> list[_Told]:
         told = []
         for lane, found in accepted:
-            told.append(_receive(context, tx, lane, found))
+            told.append(_receive(context, tx, lane, found, ready))
             outbox.keep_objects(tx, found)
             first, last = found[0].envelope, found[-1].envelope
             if down:
@@ -108,7 +113,9 @@ class _Told(NamedTuple):
     beyond: int = 0
 
 
-def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Opened]) -> _Told:
+def _receive(
+    context: Context, tx: Transaction, lane: Lane, found: Sequence[Opened], ready: Ready | None = None
+) -> _Told:
     device = lane.device.hex()
     entries = [entry for one in found for entry in one.entries]
     for one in found:
@@ -116,23 +123,26 @@ def _receive(context: Context, tx: Transaction, lane: Lane, found: Sequence[Open
             seq, number, count, data = one.part
             whole = tx.replication.keep_part(device, seq, place=number, parts=count, data=data)
             if whole is not None:
+                ready = None  # there is more now than was made ready
                 entries.append((seq, _joined(whole)))
         if one.checkpoint is not None:
             tx.replication.saw(lane.device, one.checkpoint.at)
     beyond = 0
     owner = context.member.state.device_of(lane.device)
     if owner is not None and not owner.full:
-        before = len(entries)
+        before, ready = len(entries), None
         entries = _within_rights(context, tx, lane, entries)
         beyond = before - len(entries)
     if not entries:
         return _Told(Received(), beyond)
-    spoken_of = {entity for seq, data in entries for entity in _entities(data, device, seq)}
-    if owner is not None and owner.full:
-        _take_back(context, tx, lane, spoken_of)
-    if lane.scope != context.member.home:
-        tx.replication.place(dict.fromkeys(spoken_of, lane.scope))
-    return _Told(tx.ingest.receive(device, entries), beyond)
+    is_elsewhere = lane.scope != context.member.home
+    if is_elsewhere or tx.queries.replication.places():
+        spoken_of = {entity for seq, data in entries for entity in _entities(data, device, seq)}
+        if owner is not None and owner.full:
+            _take_back(context, tx, lane, spoken_of)
+        if is_elsewhere:
+            tx.replication.place(dict.fromkeys(spoken_of, lane.scope))
+    return _Told(tx.ingest.receive(device, entries) if ready is None else tx.ingest.receive_ready(ready), beyond)
 
 
 def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry]) -> list[Entry]:

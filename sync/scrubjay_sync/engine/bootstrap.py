@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
+from scrubjay.store.preparation import Preparation
 from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.errors import (
@@ -15,6 +17,7 @@ from scrubjay_sync.engine import apply, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED, VERIFY, short
 from scrubjay_sync.engine.results import Progress, Tally
+from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
 
@@ -46,50 +49,107 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
 
 
 async def backfill(context: Context, tally: Tally) -> None:
-    """Read what a new device still lacks, from each lane's newest end backwards, the lanes in turn."""
-    waiting = [
-        lane_id
-        for lane_id, lane in sorted((await context.store.read(lambda q: q.replication.lanes())).items())
-        if lane.low > 1
-    ]
-    total = sum(lane.n for lane in (await context.store.read(lambda q: q.replication.lanes())).values())
-    reach: dict[LaneId, int] = {}
-    while waiting:
-        for lane_id in list(waiting):
-            context.check_disk()
-            lane = (await context.store.read(lambda q: q.replication.lanes()))[lane_id]
-            if lane.low <= 1 or lane_id in tally.held or not context.reads(lane.scope):
-                waiting.remove(lane_id)
-                continue
-            try:
-                reach[lane_id] = await _read_back(context, lane, reach.get(lane_id, SYNC.reach_places), tally)
-            except REFUSED as error:
-                await context.refuse(tally, lane_id, error)
-            tally.pages += 1
-        left = sum(lane.low - 1 for lane in (await context.store.read(lambda q: q.replication.lanes())).values())
-        context.on_progress(Progress(step="bootstrap", done=total - left, total=total))
+    """Read what a new device still lacks, from each lane's newest end backwards, the lanes in turn.
 
-
-async def _read_back(context: Context, lane: Lane, reach: int, tally: Tally) -> int:
-    """Read the objects before what we hold of a lane, `reach` places or the pack that holds them.
-
-    Returns how far to reach the next time, so that a page is filled and not overrun.
+    While the store takes in one page, the next is fetched, checked, opened, and made ready in another process. Pages
+    are written in their order, each with where its lane is read to: a kill loses what was not written, and no more.
     """
-    start = max(1, lane.low - reach)
-    got = await context.cloud.lane(lane.scope, lane.device, start=start, limit=SYNC.pull_bytes)
-    page = [envelope for envelope in got if envelope.header.n_from < lane.low]
-    if not page:
-        raise WithheldError(
-            f"the server does not hand out places up to {lane.low - 1} of lane {short(lane.device)}", hint=VERIFY
-        )
-    if page[-1].header.n_to < lane.low - 1 and len(page) == len(got) and reach > 1:
-        return max(1, reach // 2)  # the page was full before it came so far
-    above, prev, found = lane.low, lane.low_prev, []
-    for envelope in reversed(page):
-        await validation.check_below(context, lane, envelope, above, prev)
-        found.append(packing.opened(envelope, context.key(envelope)))
-        above, prev = envelope.header.n_from, envelope.header.prev
-        await context.sleep(0)
-    await apply.apply_objects(context, [(lane, found[::-1])], tally, cursor=None, down=True)
-    filled = sum(len(envelope.data) for envelope in got) > SYNC.pull_bytes // 2
-    return reach if filled else reach * 2
+    lanes = await context.store.read(lambda q: q.replication.lanes())
+    waiting = [lane_id for lane_id, lane in sorted(lanes.items()) if lane.low > 1 and context.reads(lane.scope)]
+    if not waiting:
+        return
+    reading = _Backwards(context, tally, lanes)
+    try:
+        while waiting:
+            for lane_id in list(waiting):
+                context.check_disk()
+                if lanes[lane_id].low <= 1 or lane_id in tally.held:
+                    waiting.remove(lane_id)
+                    continue
+                await reading.step(lane_id)
+                tally.pages += 1
+        await reading.written()
+    finally:
+        await reading.close()
+
+
+class _Backwards:
+    """Lanes that are read backwards. `lanes` says where each is read to, with the page that is being written."""
+
+    def __init__(self, context: Context, tally: Tally, lanes: dict[LaneId, Lane]) -> None:
+        self._context = context
+        self._tally = tally
+        self._lanes = lanes
+        self._reach: dict[LaneId, int] = {}
+        self._preparation = Preparation()
+        self._writing: tuple[LaneId, asyncio.Task[None]] | None = None
+        self._total = sum(lane.n for lane in lanes.values())
+
+    async def close(self) -> None:
+        """End the other process, after the page in hand."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing[1], return_exceptions=True)  # whatever ended this is raised already
+        await self._preparation.close()
+
+    async def written(self) -> None:
+        """Return once what was read is written. Raises what writing it raised, but for what a lane is to blame for."""
+        if self._writing is None:
+            return
+        (lane_id, writing), self._writing = self._writing, None
+        try:
+            await writing
+        except REFUSED as error:
+            await self._context.refuse(self._tally, lane_id, error)
+        left = sum(lane.low - 1 for lane in self._lanes.values())
+        self._context.on_progress(Progress(step="bootstrap", done=self._total - left, total=self._total))
+
+    async def step(self, lane_id: LaneId) -> None:
+        """Read the next page of a lane, and begin to write it."""
+        lane = self._lanes[lane_id]
+        try:
+            found = await self._page(lane_id, lane)
+        except REFUSED as error:
+            await self._context.refuse(self._tally, lane_id, error)
+            return
+        if not found:
+            return  # with another reach
+        run = dict(entry for one in found for entry in one.entries)
+        ready = None
+        if self._writing is not None and len(run) >= SYNC.prepare_ops:  # the first page does not wait for a process
+            ready = await self._preparation.ready(lane.device.hex(), sorted(run.items()))
+        await self.written()
+        if lane_id in self._tally.held:
+            return
+        first = found[0].envelope.header
+        self._lanes[lane_id] = replace(lane, low=first.n_from, low_prev=first.prev)
+        writing = apply.apply_objects(self._context, [(lane, found)], self._tally, cursor=None, down=True, ready=ready)
+        self._writing = lane_id, asyncio.create_task(writing, name="bootstrap-write")
+
+    async def _page(self, lane_id: LaneId, lane: Lane) -> list[Opened]:
+        """Return the objects before what we hold of a lane, checked and opened: `reach` places, or what holds them.
+
+        None of them where they do not fit a page. Sets how far to reach the next time, so that a page is filled and not
+        overrun.
+        """
+        context, reach = self._context, self._reach.get(lane_id, SYNC.reach_places)
+        start = max(1, lane.low - reach)
+        got = await context.cloud.lane(lane.scope, lane.device, start=start, limit=SYNC.pull_bytes)
+        page = [envelope for envelope in got if envelope.header.n_from < lane.low]
+        if not page:
+            raise WithheldError(
+                f"the server does not hand out places up to {lane.low - 1} of lane {short(lane.device)}", hint=VERIFY
+            )
+        if page[-1].header.n_to < lane.low - 1 and len(page) == len(got) and reach > 1:
+            self._reach[lane_id] = max(1, reach // 2)  # the page was full before it came so far
+            return []
+        if page[-1].header.n_to >= lane.low:
+            await self.written()  # it stands for places that we hold, and is compared with them
+        above, prev, found = lane.low, lane.low_prev, []
+        for envelope in reversed(page):
+            await validation.check_below(context, lane, envelope, above, prev)
+            found.append(packing.opened(envelope, context.key(envelope)))
+            above, prev = envelope.header.n_from, envelope.header.prev
+            await context.sleep(0)
+        filled = sum(len(envelope.data) for envelope in got) > SYNC.pull_bytes // 2
+        self._reach[lane_id] = reach if filled else reach * 2
+        return found[::-1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.contents import SessionPlace
@@ -39,8 +40,17 @@ class Events:
         self._queue = queue
         self._contents = contents
 
-    def add(self, new: Sequence[tuple[int, sqlite.Row, bool, int]], *, learn: bool) -> None:
-        """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased)."""
+    def add(
+        self,
+        new: Sequence[tuple[int, sqlite.Row, bool, int]],
+        *,
+        learn: bool,
+        tokens: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased).
+
+        `tokens` are those of `rows.row_tokens`, by seq, as far as they were made before.
+        """
         numbered = list(enumerate(new, self._context.queries.events.last() + 1))
         self._run_many(
             _INSERT, [checksums.summed((n, *row, erased, seq, int(gone))) for n, (seq, row, gone, erased) in numbered]
@@ -52,14 +62,20 @@ class Events:
                 "insert into unlearned (n, crc) values (?, ?)", [checksums.summed((n,)) for n, _ in numbered]
             )
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
-        self._tell((seq, row) for _, seq, row in live)
+        self._tell(((seq, row) for _, seq, row in live), tokens)
         self._sessions.extend(live, learn=learn)
         self._contents.mark((row[3], SessionPlace(row[5], seq, row[0]).text) for _, seq, row in live)
         self._memories.cover({row[3] for _, _, row in live})
 
-    def _tell(self, numbered: Iterable[tuple[int, sqlite.Row]]) -> set[str]:
+    def _tell(
+        self, numbered: Iterable[tuple[int, sqlite.Row]], tokens: Mapping[int, str] = MappingProxyType({})
+    ) -> set[str]:
         """Tell the index of events (seq, row). Returns the ids of those that recall can return."""
-        docs = [doc for seq, row in numbered if (doc := rows.event_doc(row, seq)) is not None]
+        found = (
+            rows.event_doc(row, seq) if (said := tokens.get(seq)) is None else rows.doc_of_made(row, seq, said)
+            for seq, row in numbered
+        )
+        docs = [doc for doc in found if doc is not None]
         self._context.changes.events += docs
         return {doc.id for doc in docs}
 

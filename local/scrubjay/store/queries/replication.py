@@ -84,9 +84,13 @@ class ReplicationQueries:
             for row in self._fetch("select project, scope, seq from bound order by project")
         ]
 
+    def places(self) -> bool:
+        """Say whether anything lives outside the home scope: in most accounts nothing does."""
+        return bool(self._fetch("select 1 from placed limit 1"))
+
     def placed(self, entities: Iterable[str]) -> dict[str, bytes]:
         """Return the scopes of those of some entities that do not live in the home scope."""
-        if not self._fetch("select 1 from placed limit 1"):  # most accounts have one scope
+        if not self.places():
             return {}
         wanted = msgspec.json.encode(list(entities)).decode()
         return dict(

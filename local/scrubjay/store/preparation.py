@@ -1,0 +1,104 @@
+"""A second process that makes ops ready to be stored, while this one stores those before them.
+
+The interpreter runs one thread of Python at a time, so a thread would not help. Requests and answers go through the
+pipes of a child of our own interpreter, each as its length in four bytes and MessagePack. It holds no key and opens no
+file, and ends with this process, whose end it sees at its standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO
+
+import msgspec
+
+from scrubjay.store.received import Ready, ready
+
+log = logging.getLogger(__name__)
+
+_LENGTH = 4
+_END_S = 5.0  # for the child to see that its input ended: it takes a millisecond
+_Request = tuple[str, list[tuple[int, bytes | None]]]
+
+
+class Preparation:
+    """Makes runs of ops ready, one after the other, in a child that the first run starts. Close it when done."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def ready(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
+        """Do what `received.ready` does. Where the child cannot be had, a thread of this process does it."""
+        async with self._one_at_a_time:
+            try:
+                return await asyncio.to_thread(self._asked, device, run)
+            except (OSError, EOFError, msgspec.MsgspecError) as error:
+                log.warning("ops are prepared in this process, because another failed error=%s", type(error).__name__)
+                await self.close()
+        return await asyncio.to_thread(ready, device, run)
+
+    async def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            await asyncio.to_thread(_ended, child)
+
+    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
+        if self._child is None:
+            command = [sys.executable, "-P", "-m", __name__]
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
+        assert self._child.stdin is not None  # noqa: S101 - they are pipes
+        assert self._child.stdout is not None  # noqa: S101
+        _send(self._child.stdin, msgspec.msgpack.encode((device, run)))
+        return msgspec.msgpack.decode(_received(self._child.stdout), type=Ready)
+
+
+def _ended(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # what was not sent yet to a child that has gone
+                pipe.close()
+    try:
+        child.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _send(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(len(data).to_bytes(_LENGTH, "big") + data)
+    pipe.flush()
+
+
+def _received(pipe: IO[bytes]) -> bytes:
+    """Return the next message of a pipe. Raises EOFError when the other side has gone."""
+    length = int.from_bytes(_exactly(pipe, _LENGTH), "big")
+    return _exactly(pipe, length)
+
+
+def _exactly(pipe: IO[bytes], count: int) -> bytes:
+    data = bytes(pipe.read(count))
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    requests = msgspec.msgpack.Decoder(_Request)
+    while True:
+        try:
+            device, run = requests.decode(_received(sys.stdin.buffer))
+        except EOFError:
+            return
+        _send(sys.stdout.buffer, msgspec.msgpack.encode(ready(device, run)))
+
+
+if __name__ == "__main__":
+    main()
