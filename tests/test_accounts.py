@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay import accounts, api, settings
+from scrubjay import accounts, api, settings, spool
 from scrubjay.accounts import MAIN, Accounts
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.service.application import Application
+from scrubjay.spool import Report
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role, Scope
 
@@ -135,6 +137,23 @@ async def test_a_damaged_record_stores_nothing_rather_than_all_in_one_place(tmp_
     async with opened(tmp_path) as service:
         with pytest.raises(CorruptError):
             await service.call(PERSON, "add", note("the till rounds down", WORK))
+
+
+async def test_a_name_that_is_no_account_makes_no_store(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+
+    with pytest.raises(NotFoundError, match="no account 'wrok'"):
+        async with opened(tmp_path, "wrok"):
+            pass
+    assert not (tmp_path / "data" / "accounts" / "wrok").exists()
+
+
+def test_main_is_always_there_and_another_account_can_be_let_go_of() -> None:
+    known = Accounts().with_account("work").with_project(WORK, "work")
+
+    assert known.without_account("work") == Accounts()
+    with pytest.raises(InvalidError):
+        known.without_account(MAIN)
 
 
 # What goes where
@@ -264,3 +283,55 @@ async def test_an_import_takes_the_account_s_own_projects_only(tmp_path: Path) -
 
     assert await texts(tmp_path) == ["marigold seeds"]
     assert await texts(tmp_path, "work") == ["the zirconium till"]
+
+
+async def test_a_report_that_waited_in_the_spool_goes_to_its_account(tmp_path: Path) -> None:
+    shop, garden = tmp_path / "shop", tmp_path / "garden"
+    for folder in (shop, garden):
+        folder.mkdir()
+    route(tmp_path, (str(shop), "work"))
+    for text, folder in (("zirconium", shop), ("marigold", garden)):
+        payload = json.loads(prompt(text, f"of-{text}", folder))
+        report = Report(host="claude-code", event="UserPromptSubmit", sent=Millis(1), project="", payload=payload)
+        spool.write(tmp_path / "data", report)
+
+    async with opened(tmp_path) as service:
+        await service.call(PERSON, "run_job", api.JobRequest(name="spool"))
+
+    assert spool.waiting(tmp_path / "data") == []
+    assert await texts(tmp_path, "work") == ["zirconium"]
+    assert await texts(tmp_path) == ["marigold"]
+
+
+async def test_a_store_that_cannot_be_opened_takes_nothing_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    broken = tmp_path / "data" / "accounts" / "work" / "memory.db"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database at all" * 100)
+
+    async with opened(tmp_path) as service:
+        assert service.accounts is not None
+        await service.accounts.start()
+        with pytest.raises(CorruptError):
+            await service.call(PERSON, "add", note("the zirconium till", WORK))
+        await service.call(PERSON, "add", note("marigold seeds", PRIVATE))
+        warned = (await service.call(PERSON, "status", api.Nothing())).warnings
+
+    assert [line.partition(":")[0] for line in warned if "work" in line] == ["the account work is not served"]
+    assert await texts(tmp_path) == ["marigold seeds"]
+
+
+async def test_each_account_s_jobs_learn_from_its_own_events_only(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    batch = tuple(said("We decided to use PostgreSQL for the till.", name, name) for name in (WORK, PRIVATE))
+    async with opened(tmp_path) as service:
+        await service.call(PERSON, "ingest", api.IngestRequest(events=batch))
+        named = Caller(principal=Principal.PERSON, account="work")
+        for caller in (PERSON, named):
+            await service.call(caller, "settle", api.SettleRequest(timeout_ms=60_000))
+        learned = [
+            [(entry.memory.content, entry.memory.resource_id) for entry in listed.entries]
+            for listed in [await service.call(caller, "list", api.ListRequest()) for caller in (PERSON, named)]
+        ]
+
+    assert [len(memories) for memories in learned] == [1, 1]  # the same sentence is not one memory of both

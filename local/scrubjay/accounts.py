@@ -76,6 +76,13 @@ class Accounts:
             return self
         return Accounts(projects={**self.projects, account: ()})
 
+    def without_account(self, account: str) -> Accounts:
+        """Return them without an account; its projects are main's then. Raises NotFoundError, InvalidError for main."""
+        self.require(account)
+        if account == MAIN:
+            raise InvalidError(f"the account {MAIN} is always there", hint="scrubjay logout ends its login")
+        return Accounts(projects={name: known for name, known in self.projects.items() if name != account})
+
     def with_project(self, project: str, account: str) -> Accounts:
         """Return them with a project routed to an account; to the main one is to route it nowhere else.
 

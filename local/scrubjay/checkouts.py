@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from scrubjay.projects import remote_name, remote_url
+from scrubjay.projects import names_of, remote_name, remote_url
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +54,29 @@ def absolute(project: str | Path) -> str:
     if isinstance(project, Path) or name in {".", ".."} or name.startswith(("~", "/", "./", "../")):
         return os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111 - links are followed where it is read
     return name
+
+
+def looked_up(folder: str) -> tuple[list[str], str | None]:
+    """Return every name that a folder's project may have, the best of a new one first, and the branch there.
+
+    A path where no folder is has itself for a name. Blocks on the disk.
+    """
+    try:
+        path = Path(folder)
+        if not path.is_dir():
+            return [folder], None
+        found = checkout(path)
+        real = str(path.resolve())
+    except (OSError, ValueError):  # not of this system, or not to be read: then it is a name like any other
+        return [folder], None
+    names = names_of(
+        real,
+        top=found.top if found else None,
+        main=found.main if found else None,
+        remote=found.remote if found else None,
+        first=found.first if found else None,
+    )
+    return [*names, folder], found.branch if found else None
 
 
 def checkout(folder: Path) -> Checkout | None:

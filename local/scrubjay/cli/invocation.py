@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrubjay import api, settings
+from scrubjay import accounts, api, settings
+from scrubjay.checkouts import looked_up
 from scrubjay.transports import client, local
 from scrubjay_shared.errors import InvalidError
 
@@ -44,6 +45,8 @@ def store(line: Namespace, *, background: bool = False) -> Iterator[local.Transp
     opened = local.open_store(chosen.store_path, chosen, background=background, wait_s=WAIT_S, waiting=told)
     if isinstance(opened, local.DaemonTransport) and not line.quiet:
         say_version(opened.running)
+    if not line.quiet and "account" not in chosen.origins and getattr(line, "project", None) is None:
+        say_account(chosen)
     try:
         yield opened
     finally:
@@ -72,6 +75,15 @@ def say_version(running: client.Running | None) -> None:
     apart = None if running is None else client.skew(running.version)
     if apart is not None:
         say(f"{apart[0]}; {apart[1]}")
+
+
+def say_account(chosen: settings.Settings) -> None:
+    """Say on a terminal when the folder that a command is run in belongs to another account than the one it means."""
+    if not sys.stderr.isatty() or not accounts.record_path(chosen.data_dir).exists():
+        return
+    account = accounts.load(chosen.data_dir).of(looked_up(str(Path.cwd()))[0])
+    if account != chosen.account:
+        say(f"this folder belongs to the account {account}: with --account {account} a command means that one")
 
 
 def embedded(opened: local.Transport) -> None:

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 from scrubjay import accounts, api, projects
 from scrubjay.accounts import MAIN, Accounts
 from scrubjay.api.caller import Caller, Principal
-from scrubjay.service.project_names import ProjectNames, looked_up
+from scrubjay.checkouts import looked_up
+from scrubjay.service.project_names import ProjectNames
 from scrubjay.spool import Report
 from scrubjay_shared.errors import ConflictError, ScrubjayError, UnavailableError
 from scrubjay_shared.records import EventDraft, Scope
@@ -83,7 +84,7 @@ class AccountStores:
         self._opened: dict[str, OpenAccount] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._failed: dict[str, ScrubjayError] = {}
-        self._closed = False
+        self._closed = asyncio.Event()
 
     def open_with(self, opener: Opener) -> None:
         """Open stores in another way from now on: the daemon runs jobs and plugins beside each."""
@@ -105,7 +106,13 @@ class AccountStores:
         """Open every account's store. One that fails is logged and told in `warnings`; it is tried again when asked."""
         if self._own != MAIN:
             return
-        for name in self.known.projects:
+        try:
+            names = tuple(self.known.projects)
+        except ScrubjayError as error:  # each call says so, too, until the record is mended
+            self._failed[accounts.RECORD_NAME] = error
+            log.warning("accounts not read code=%s", error.code)
+            return
+        for name in names:
             try:
                 await self._open(name)
             except ScrubjayError as error:
@@ -114,13 +121,13 @@ class AccountStores:
     async def warnings(self) -> tuple[str, ...]:
         """Return what to tell a person of accounts that are not served."""
         return tuple(
-            f"the account {name} is not served: {error.message}. {error.hint}".rstrip()
+            f"{name} is not served: {error.message}. {error.hint}".rstrip()
             for name, error in sorted(self._failed.items())
         )
 
     async def close(self) -> None:
         """Close the stores, all at the same time: none waits for another one's server. A second call does nothing."""
-        self._closed = True
+        self._closed.set()
         opened, self._opened = list(self._opened.values()), {}
         for failure in await asyncio.gather(*(one.close() for one in opened), return_exceptions=True):
             if isinstance(failure, BaseException):
@@ -245,14 +252,18 @@ class AccountStores:
         async with self._opening.setdefault(account, asyncio.Lock()):
             found = self._opened.get(account)
             if found is None:
-                if self._closed:
+                if self._closed.is_set():
                     raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
                 try:
-                    found = self._opened[account] = await self._opener(account)
+                    found = await self._opener(account)
                 except ScrubjayError as error:
-                    self._failed[account] = error
+                    self._failed[f"the account {account}"] = error
                     raise
-                self._failed.pop(account, None)
+                if self._closed.is_set():
+                    await found.close()
+                    raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
+                self._opened[account] = found
+                self._failed.pop(f"the account {account}", None)
             return found
 
 

@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from scrubjay import api
+from scrubjay import accounts, api
+from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.api.caller import Caller
 from scrubjay.jobs.compact import Compact
@@ -349,6 +350,8 @@ class Application:
 
         `environ` holds the key of an embeddings server under the name that the settings give. Raises as `open`.
         """
+        if settings.account != MAIN:  # a name that was mistyped is not to become a store
+            (await asyncio.to_thread(accounts.load, settings.data_dir)).require(settings.account)
         endpoint = None
         if settings.embed_url:
             key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""

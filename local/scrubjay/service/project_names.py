@@ -9,36 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from scrubjay import api, projects
 from scrubjay.api.caller import Caller
-from scrubjay.checkouts import checkout
+from scrubjay.checkouts import looked_up
 from scrubjay_shared.records import EventDraft, Scope
-
-
-def looked_up(folder: str) -> tuple[list[str], str | None]:
-    """Return every name that a folder's project may have, the best of a new one first, and the branch there.
-
-    A path where no folder is has itself for a name. Blocks on the disk.
-    """
-    try:
-        path = Path(folder)
-        if not path.is_dir():
-            return [folder], None
-        found = checkout(path)
-        real = str(path.resolve())
-    except (OSError, ValueError):  # not of this system, or not to be read: then it is a name like any other
-        return [folder], None
-    names = projects.names_of(
-        real,
-        top=found.top if found else None,
-        main=found.main if found else None,
-        remote=found.remote if found else None,
-        first=found.first if found else None,
-    )
-    return [*names, folder], found.branch if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

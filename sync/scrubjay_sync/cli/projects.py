@@ -12,9 +12,11 @@ from rich.text import Text
 
 from scrubjay import accounts, projects
 from scrubjay.accounts import MAIN
-from scrubjay.checkouts import checkout
+from scrubjay.checkouts import looked_up
 from scrubjay.cli import render
 from scrubjay.cli.arguments import Parser, text
+from scrubjay_shared.errors import ConflictError
+from scrubjay_sync import profile
 from scrubjay_sync.cli.arguments import subcommands
 from scrubjay_sync.cli.choosing import is_named, logins
 from scrubjay_sync.cli.command import Command
@@ -59,9 +61,34 @@ PROJECT = "a folder, a remote as github.com/acme/shop, or github.com/acme for al
 STAYS = "what was stored of it before stays where it is"
 
 
+def configure_accounts(parser: Parser) -> None:
+    """Add the arguments of `scrubjay sync accounts`."""
+    add = subcommands(parser, "account_command", default="list")
+    add("list", "list the accounts, and the projects that live in each")
+    begun = add("add", "begin an account without a login: what lives there stays on this machine")
+    begun.add_argument("name", type=text, metavar="NAME", help=accounts.NAMES)
+    ended = add("remove", "let go of an account that is logged out; its store stays where it is, and is said")
+    ended.add_argument("name", type=text, metavar="NAME", help="its name here")
+
+
 def list_accounts(command: Command) -> None:
-    """List the accounts of this home."""
-    _answer(command, accounts.load(command.chosen.data_dir), "")
+    """List the accounts of this home, begin one without a login, or let go of one."""
+    line, data_dir = command.line, command.chosen.data_dir
+    known, words = accounts.load(data_dir), ""
+    if line.account_command == "add":
+        known = known.with_account(line.name)
+        words = f"the account {line.name} is there; scrubjay sync projects add PROJECT --account {line.name} fills it"
+    elif line.account_command == "remove":
+        folder = accounts.folder_of(data_dir, line.name)
+        if profile.load(folder) is not None:
+            raise ConflictError(
+                f"the account {line.name} is logged in", hint=f"scrubjay logout --account {line.name} first"
+            )
+        known = known.without_account(line.name)
+        words = f"the account {line.name} is let go of; its projects are main's now, and its store is in {folder}"
+    if words:
+        accounts.save(data_dir, known)
+    _answer(command, known, words)
 
 
 def route(command: Command) -> None:
@@ -88,16 +115,8 @@ def named(project: str) -> str:
     """Return the name of a project that is named by its folder, by an address of its remote, or by its name."""
     if project.startswith(("~", ".", "/")):
         folder = Path(os.path.realpath(Path(project).expanduser()))
-        found = checkout(folder) if folder.is_dir() else None
         # A folder inside of a checkout is the whole checkout; one that holds several stands for all of them.
-        names = projects.names_of(
-            str(folder),
-            top=found.top if found else None,
-            main=found.main if found else None,
-            remote=found.remote if found else None,
-            first=found.first if found else None,
-        )
-        return names[0]
+        return looked_up(str(folder))[0][0]
     is_address = "://" in project or ("@" in project and ":" in project)
     return (projects.remote_name(project) if is_address else None) or project
 

@@ -10,7 +10,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync.cli.arguments import subcommands
 from scrubjay_sync.cli.command import Command
-from scrubjay_sync.cli.projects import configure_projects, list_accounts, route
+from scrubjay_sync.cli.projects import configure_accounts, configure_projects, list_accounts, route
 from scrubjay_sync.cli.rounds import run_round, show_round, watch
 from scrubjay_sync.cli.scopes import configure_scopes, configure_search, scopes, search
 from scrubjay_sync.cli.status import acknowledge, quiet, status
@@ -37,7 +37,7 @@ def configure(parser: Parser) -> None:
         add("search", "search a searchable scope at the server (scrubjay recall searches on this machine only)")
     )
     configure_scopes(add("scopes", "list, make and delete scopes"))
-    add("accounts", "list the accounts of this home, and the projects that live in each")
+    configure_accounts(add("accounts", "list the accounts of this home, begin one without a login, let go of one"))
     configure_projects(add("projects", "say which projects live in which account of this home"))
 
 
