@@ -16,8 +16,10 @@ demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
 
 # Two machines, one account, on loopback: log in, pair, part, edit, meet again. ARGS=7 repeats the run of that seed.
+# Then one home with two accounts at two servers, and a second machine of each.
 demo-sync: $(STAMP)
 	$(BIN)/python -m scrubjay_bench.two_machines $(ARGS)
+	$(BIN)/python -m scrubjay_bench.two_accounts
 
 test: $(STAMP) $(MODELS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -158,7 +158,7 @@ def _story(console: Console, folder: Path, undo: ExitStack, roll: random.Random)
     def say(text: str) -> None:
         console.print(f"[cyan]•[/] {text}")
 
-    cloud = Cloud(folder / "cloud", _free_port())
+    cloud = Cloud(folder / "cloud", free_port())
     cloud.folder.mkdir()
     cloud.start()
     undo.callback(cloud.stop)
@@ -368,7 +368,8 @@ def _blind(say: Any, folder: Path) -> None:
     say(f"the server's {len(files)} files ({size:,} bytes) hold {CANARY!r} nowhere")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
