@@ -186,7 +186,7 @@ class Thief:
         """Copy what a device holds now."""
         kept = await machine.vault.load()
         assert kept is not None
-        states = account_log.extended((), member.entries)
+        states = account_log.extended((), await machine.store.read(lambda q: q.replication.account_log()))
         return cls(root=member.root, device=member.device, keys=kept.keys, states=states, machine=machine)
 
     def entry(

@@ -425,6 +425,10 @@ class Log:
     devices: dict[str, dict[str, Any]] = field(default_factory=dict)
     scopes: dict[str, dict[str, Any]] = field(default_factory=dict)
     adopters: dict[str, list[str]] = field(default_factory=dict)
+    wraps: dict[str, bytes] = field(default_factory=dict)
+    recovery_pub: bytes = b""
+    waiting_pub: bytes = b""
+    checkpoint: int = 0
     seq: int = -1
     head: bytes = bytes(32)
     history: list[Log] = field(default_factory=list)
@@ -435,7 +439,7 @@ class Log:
             {key: dict(value) for key, value in self.devices.items()},
             {key: dict(value) for key, value in self.scopes.items()},
             {key: list(value) for key, value in self.adopters.items()},
-            self.seq, self.head, self.history,
+            dict(self.wraps), self.recovery_pub, self.waiting_pub, self.checkpoint, self.seq, self.head, self.history,
         )  # fmt: skip
 
     def shown(self) -> dict[str, Any]:
@@ -528,10 +532,10 @@ def _author_key(log: Log, kind: int, body: dict[int, Any], signer: int, author: 
 
 def _genesis(body: dict[int, Any], signer: int, author: bytes) -> Log:
     account, ask, rsk = _need(body, 1, bytes, 16), _need(body, 2, bytes), _need(body, 3, bytes, 32)
-    _need(body, 4, bytes, 1216)
+    wrap_pub = _need(body, 4, bytes, 1216)
     if signer != 1 or author != bytes(16):
         raise Refused("invalid", "signer")
-    return Log(account=account, ask=ask, version=1, rsk=rsk, origins=[_need(body, 6, str)])
+    return Log(account=account, ask=ask, version=1, rsk=rsk, recovery_pub=wrap_pub, origins=[_need(body, 6, str)])
 
 
 def _void(log: Log, body: dict[int, Any]) -> Log:
@@ -540,6 +544,7 @@ def _void(log: Log, body: dict[int, Any]) -> Log:
         raise Refused("invalid", "void")
     new = log.history[start - 1].copy()
     new.ask, new.version, new.rsk, new.waiting = ask, version, log.rsk, None
+    new.recovery_pub = log.recovery_pub
     for scope, state in new.scopes.items():
         state["epoch"] = max(state["epoch"], log.scopes.get(scope, state)["epoch"])
     return new
@@ -549,6 +554,7 @@ def _apply(log: Log, kind: int, body: dict[int, Any], at: At) -> None:
     rules = {
         2: _device_add, 3: _device_revoke, 4: _device_rekey, 5: _rotate, 6: _keyring_set, 7: _scope_create,
         8: _scope_delete, 9: _epoch_add, 11: _lane_adopt, 12: _recovery_rotate, 13: _origin_add, 15: _recovery_confirm,
+        20: _checkpoint,
     }  # fmt: skip
     if kind == 1:
         raise Refused("invalid", "a second genesis")
@@ -569,6 +575,7 @@ def _device_add(log: Log, body: dict[int, Any], at: At) -> None:
         if not all(type(scope) is bytes and len(scope) == 16 for scope in scopes):
             raise Refused("invalid", "scopes")
         scopes = [scope.hex() for scope in scopes]
+    log.wraps[device.hex()] = wrap_pub
     log.devices[device.hex()] = {
         "added": at[0],
         "added_by": at[2].hex(),
@@ -639,6 +646,7 @@ def _device_rekey(log: Log, body: dict[int, Any], at: At) -> None:
     if body[1] != at[2]:
         raise Refused("bad_signature", "another device's key")
     device["wrap_pub"] = sha(wrap_pub).hex()
+    log.wraps[body[1].hex()] = wrap_pub
 
 
 def _rotate(log: Log, body: dict[int, Any], _at: At) -> None:
@@ -698,16 +706,95 @@ def _recovery_rotate(log: Log, body: dict[int, Any], at: At) -> None:
     if not verified(rsk, b"sjs/1/rec/bind" + log.account + prev + rsk + wrap_pub + time.to_bytes(8, "big"), proof):
         raise Refused("bad_signature", "the new code")
     if signer == 2:
-        log.rsk, log.waiting = rsk, None
+        log.rsk, log.recovery_pub, log.waiting = rsk, wrap_pub, None
     else:
-        log.waiting = (rsk, time + WEEK_MS)
+        log.waiting, log.waiting_pub = (rsk, time + WEEK_MS), wrap_pub
 
 
 def _recovery_confirm(log: Log, body: dict[int, Any], _at: At) -> None:
     rsk, time = _need(body, 1, bytes), _need(body, 2, int)
     if log.waiting is None or log.waiting[0] != rsk or time < log.waiting[1]:
         raise Refused("invalid", "nothing to confirm")
-    log.rsk, log.waiting = rsk, None
+    log.rsk, log.recovery_pub, log.waiting = rsk, log.waiting_pub, None
+
+
+def _checkpoint(log: Log, body: dict[int, Any], at: At) -> None:
+    if _need(body, 1, int) > 1:
+        return
+    if _need(body, 2, bytes, 32) != sha(b"sjs/1/state", stated(log)):
+        raise Refused("invalid", "another account")
+    log.checkpoint = at[0]
+
+
+def stated(log: Log) -> bytes:
+    """The bytes of a state (7.5)."""
+    state: dict[int, Any] = {
+        1: log.account, 2: log.history[0].head, 3: log.seq, 4: log.head, 5: log.ask, 6: log.version, 7: log.rsk,
+        8: log.recovery_pub, 9: log.origins,
+    }  # fmt: skip
+    state[10] = []
+    for name, one in sorted(log.devices.items()):
+        device: dict[int, Any] = {1: bytes.fromhex(name), 2: bytes.fromhex(one["sign_pub"])}
+        if one["ends"] is None:
+            device[3] = log.wraps[name]
+        device |= {4: one["added"], 5: bytes.fromhex(one["added_by"])}
+        if one["scopes"] is not None:
+            device[6] = [bytes.fromhex(scope) for scope in one["scopes"]]
+        if one["read_only"]:
+            device[7] = True
+        if one["ends"] is not None:
+            device[8] = [
+                [bytes.fromhex(scope), n, bytes.fromhex(tip)] for scope, (n, tip) in sorted(one["ends"].items())
+            ]
+        if one.get("instances"):
+            named = sorted((*map(bytes.fromhex, lane.split()), end) for lane, end in one["instances"].items())
+            device[9] = [[scope, n, bytes.fromhex(tip), writer] for writer, scope, (n, tip) in named]
+        state[10].append(device)
+    state[11] = []
+    for name, one in sorted(log.scopes.items()):
+        fields = {1: bytes.fromhex(name), 2: one["suite"], 3: one["home"], 4: one["epoch"], 5: one["deleted"]}
+        fields[6] = one["space"]
+        state[11].append({key: value for key, value in fields.items() if key in (1, 2, 4) or value})
+    state[12] = [
+        [*map(bytes.fromhex, lane.split()), [bytes.fromhex(one) for one in adopters]]
+        for lane, adopters in sorted(log.adopters.items())
+    ]
+    if log.keyring is not None:
+        state[13] = [log.keyring[0], bytes.fromhex(log.keyring[1])]
+    if log.waiting is not None:
+        state[14] = [log.waiting[0], log.waiting_pub, log.waiting[1]]
+    if log.checkpoint:
+        state[15] = log.checkpoint
+    return _packed(state)
+
+
+def _packed(value: Any) -> bytes:
+    """MessagePack in its shortest forms."""
+    if isinstance(value, bool):
+        return b"\xc3" if value else b"\xc2"
+    if isinstance(value, int):
+        if value < 128:
+            return bytes([value])
+        size = next(size for size in range(4) if value < 1 << 8 * (1 << size))
+        return bytes([0xCC + size]) + value.to_bytes(1 << size, "big")
+    if isinstance(value, bytes):
+        return _sized(len(value), None, 0, (0xC4, 0xC5, 0xC6)) + value
+    if isinstance(value, str):
+        data = value.encode()
+        return _sized(len(data), 0xA0, 32, (0xD9, 0xDA, 0xDB)) + data
+    if isinstance(value, list):
+        return _sized(len(value), 0x90, 16, (None, 0xDC, 0xDD)) + b"".join(map(_packed, value))
+    pairs = b"".join(_packed(key) + _packed(item) for key, item in value.items())
+    return _sized(len(value), 0x80, 16, (None, 0xDE, 0xDF)) + pairs
+
+
+def _sized(count: int, short: int | None, below: int, wider: tuple[int | None, int, int]) -> bytes:
+    if short is not None and count < below:
+        return bytes([short + count])
+    for place, code in enumerate(wider):
+        if code is not None and count < 1 << 8 * (1 << place):
+            return bytes([code]) + count.to_bytes(1 << place, "big")
+    raise ValueError(count)
 
 
 def _origin_add(log: Log, body: dict[int, Any], _at: At) -> None:

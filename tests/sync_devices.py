@@ -144,6 +144,10 @@ class Device:
     def store(self) -> Store:
         return self.machine.store
 
+    async def log(self) -> list[bytes]:
+        """Return the account log as this device holds it."""
+        return await self.store.read(lambda q: q.replication.account_log())
+
     async def sync(self, **options: Any) -> Round:
         return await self.engine.sync(**options)
 

@@ -514,7 +514,7 @@ async def test_no_table_is_without_a_bound(cloud_store: str | Path) -> None:
     """Each table is bounded by age (swept), by a limit of an account, or by the number of accounts, and says which."""
     bounds = {
         "age": {"token", "enroll", "invite", "bucket", "audit", "loose_body"},
-        "an account's limits": {"account_log", "device", "wrap", "lane", "object", "blob"},
+        "an account's limits": {"account_log", "account_state", "device", "wrap", "lane", "object", "blob"},
         "accounts": {"account"},
         "the operator": {"meta", "migration", "lease"},
         "a team's limits": {"team", "team_log", "team_member", "team_wrap", "team_card", "team_lane", "team_object"},

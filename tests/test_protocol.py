@@ -9,7 +9,7 @@ import secrets
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,8 +55,9 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, INSTANCES, OPS, CAUSES, MERGES = (
-    make.committed(f"{name}.json") for name in ("objects", "account", "instances", "ops", "causes", "merge")
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES = (
+    make.committed(f"{name}.json")
+    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge")
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
@@ -423,10 +424,101 @@ def test_both_decoders_tell_whose_instance_wrote_a_lane_and_how_far_it_counts() 
         assert account.replay(entries).keys_of(make.SCOPE, writer) == (bytes.fromhex(INSTANCES["sign_pub"]),)
 
 
+@pytest.mark.parametrize("one", CHECKPOINTS["checkpoints"], ids=lambda one: str(one["after"]))
+def test_both_decoders_state_the_account_in_the_same_bytes(one: dict[str, Any]) -> None:
+    standing = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"][: one["after"]]]
+    data, stated = bytes.fromhex(one["bytes"]), bytes.fromhex(one["state"])
+    states = account.extended((), standing)
+    log = second.Log()
+    for entry in standing:
+        log = second.extended(log, entry)
+
+    assert stated == account.state_bytes(states[-1]) == second.stated(log)
+    after = account.extended(states, [data])[-1]
+    assert one["hash"] == after.head.hex() == second.extended(log, data).head.hex()
+    assert after.checkpoint == second.extended(log, data).checkpoint == one["after"]
+    begun = account.after_checkpoint(data, stated)
+    assert account.state_bytes(begun) == account.state_bytes(after)
+
+
+def test_both_decoders_state_the_instances_of_a_limited_device() -> None:
+    standing = [bytes.fromhex(entry["bytes"]) for entry in INSTANCES["entries"]]
+    log = second.Log()
+    for entry in standing:
+        log = second.extended(log, entry)
+    stated = bytes.fromhex(CHECKPOINTS["of_instances"])
+
+    assert stated == account.state_bytes(account.replay(standing)) == second.stated(log)
+    assert account.state_bytes(account.state_of(stated)) == stated
+
+
+@pytest.mark.parametrize("one", CHECKPOINTS["checkpoints"], ids=lambda one: str(one["after"]))
+def test_a_log_read_from_a_checkpoint_on_goes_on_as_the_whole_one(one: dict[str, Any]) -> None:
+    whole = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"]]
+    stated = account.state_of(bytes.fromhex(one["state"]))
+    later = whole[one["after"] :]
+    undone = account.undone_from(later)
+    _, earlier = account.replayed(whole, {seq for seq in undone if seq < stated.seq})
+
+    assert account.state_bytes(account.extended([stated], later, earlier=earlier)[-1]) == account.state_bytes(
+        account.replay(whole)
+    )
+
+
+def test_a_void_that_goes_back_further_than_what_is_held_is_refused_until_that_is_read() -> None:
+    whole = [bytes.fromhex(entry["bytes"]) for entry in ACCOUNT["entries"]]
+    place = next(seq for seq, data in enumerate(whole) if account.read(data).type == EntryType.VOID)
+    _, kept = account.replayed(whole, {13})
+
+    with pytest.raises(InvalidError, match="state before them is not known"):
+        account.extended([kept[13]], whole[14 : place + 1])
+
+
+@given(st.integers(0, 4), st.data())
+def test_no_other_bytes_are_read_as_a_state(place: int, data: st.DataObject) -> None:
+    stated = bytes.fromhex(CHECKPOINTS["checkpoints"][place]["state"])
+    at, value = data.draw(st.integers(0, len(stated) - 1)), data.draw(st.integers(0, 255))
+    changed = stated[:at] + bytes([value]) + stated[at + 1 + data.draw(st.integers(0, 2)) :]
+
+    try:
+        found = account.state_of(changed)
+    except MalformedError:
+        return
+    assert account.state_bytes(found) == changed
+
+
+@pytest.mark.parametrize("kind", [AccountState, account.Device, account.ScopeState])
+def test_every_field_of_a_state_is_stated(kind: type) -> None:
+    state = account.state_of(bytes.fromhex(CHECKPOINTS["checkpoints"][3]["state"]))
+    holder: Any = {AccountState: state, account.Device: state.devices[make.DEVICE]}.get(kind, state.scopes[make.SCOPE])
+    other: dict[type, Callable[[Any], Any]] = {
+        bytes: lambda value: bytes(32) if len(value) == 32 else b"\1" * len(value),
+        int: lambda value: value + 1,
+        bool: lambda value: not value,
+        str: lambda value: value + "x",
+        tuple: lambda value: (*value, "x") if value and isinstance(value[0], str) else (9, bytes(32)),
+        dict: lambda value: {} if value else {(make.OTHER, make.SCOPE): (1, bytes(32))},
+        type(None): lambda _: {"scopes": (make.SCOPE,), "ends": {}, "waiting_recovery": (bytes(32), b"", 1)},
+    }
+
+    for one in fields(kind):
+        value = getattr(holder, one.name)
+        changed = other[type(value)](value)
+        if value is None:
+            changed = changed[one.name]
+        moved = replace(holder, **{one.name: changed})
+        if kind is account.Device:
+            moved = replace(state, devices={**state.devices, make.DEVICE: moved})
+        elif kind is account.ScopeState:
+            moved = replace(state, scopes={**state.scopes, make.SCOPE: moved})
+        assert account.state_digest(moved) != account.state_digest(state), one.name
+
+
 @pytest.mark.parametrize(
     ("vectors", "one"),
-    [(vectors, one) for vectors in (ACCOUNT, INSTANCES) for one in vectors["refused"]],
-    ids=names([*ACCOUNT["refused"], *INSTANCES["refused"]]),
+    [(vectors, one) for vectors in (ACCOUNT, INSTANCES) for one in vectors["refused"]]
+    + [(ACCOUNT, one) for one in CHECKPOINTS["refused"]],
+    ids=names([*ACCOUNT["refused"], *INSTANCES["refused"], *CHECKPOINTS["refused"]]),
 )
 def test_both_decoders_refuse_the_same_entries_for_the_same_reason(
     vectors: dict[str, Any], one: dict[str, Any]

@@ -132,8 +132,8 @@ async def test_what_a_new_code_signed_counts_at_its_own_place_of_its_own_account
         one.member, one.machine.cloud, new, old=world.code, now=world.now, entropy=world.random.randbytes
     )
     thief = await Thief.at(one.machine, one.member)
-    states = account_log.extended((), one.member.entries)
-    bound = next(e for e in map(account_log.read, one.member.entries) if e.type == EntryType.RECOVERY_ROTATE)
+    states = account_log.extended((), await one.log())
+    bound = next(e for e in map(account_log.read, await one.log()) if e.type == EntryType.RECOVERY_ROTATE)
 
     for state in (states[-1], states[bound.seq - 2]):
         with pytest.raises(ScrubjayError):
@@ -321,7 +321,7 @@ async def test_a_change_is_kept_and_told_in_one_transaction_or_not_at_all(world:
     await one.engine.acknowledge()
     _, _, draft = device_draft(world.random)
     await two.member.append(two.machine.cloud, lambda *_: draft)
-    before = len(one.member.entries)
+    before = len(await one.log())
     write = one.store.write
 
     async def dies(_: object) -> None:
@@ -332,9 +332,9 @@ async def test_a_change_is_kept_and_told_in_one_transaction_or_not_at_all(world:
         await one.member.refresh(one.machine.cloud)
     one.store.write = write  # type: ignore[method-assign]
     await one.reopen()
-    assert (len(one.member.entries), await one.changes()) == (before, [])
+    assert (len(await one.log()), await one.changes()) == (before, [])
     await one.sync()
-    assert len(one.member.entries) > before
+    assert len(await one.log()) > before
     assert len(await one.changes()) == 1
 
 
@@ -655,7 +655,7 @@ async def test_objects_in_a_scope_that_the_log_does_not_give_are_refused_by_ever
     certified = runner.device.member.certified
     assert certified is not None
     reader = replace(certified, read_only=True)
-    context.member._log.states[-1] = replace(state, devices={**state.devices, reader.id: reader})
+    context.member._log.state = replace(state, devices={**state.devices, reader.id: reader})
     with pytest.raises(BadSignatureError, match="may not write"):
         validation.check_header(
             context, replace(made.envelope, header=replace(made.envelope.header, scope=runner.scope))

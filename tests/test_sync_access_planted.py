@@ -9,27 +9,31 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx2
+import msgspec
 import pytest
 
-from adversary import EvilServer, Thief, device_draft, minted
+from adversary import EvilServer, Minted, Thief, device_draft, minted
 from golden import make
 from scrubjay.store.writes.replication import ReplicationWrites
 from scrubjay_shared import account
 from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ScrubjayError
-from scrubjay_shared.wire import RECOVERY_TARGET
+from scrubjay_shared.errors import DeniedError, ScrubjayError
+from scrubjay_shared.wire import RECOVERY_TARGET, LogCheckpoint, LogPage, Wraps
 from scrubjay_sync.account import account_devices, admission, drafts, pairing, pinned_log
 from scrubjay_sync.account.admission import Joining
-from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey
+from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey, signer
 from scrubjay_sync.keys.keyring import Keyring
 from scrubjay_sync.keys.recovery_code import RecoveryCode
-from scrubjay_sync.keys.wraps import unwrap_root
+from scrubjay_sync.keys.wraps import unwrap_root, wrap_root
 from simulation.mutants import Mutant, mutant
-from sync_devices import World, answered, world_at
+from sync_devices import Network, World, answered, world_at
 
 pytestmark = pytest.mark.anyio
 replaying = import_module("scrubjay_shared.account.replay")
+stating = import_module("scrubjay_shared.account.checkpoint")
+JSON = {"Content-Type": "application/json"}
 WEEK_MS = account.RECOVERY_DELAY_MS
 NEW = (make.fixed("third", 16), make.signing("third key"))
 
@@ -165,6 +169,51 @@ def account_key_voids() -> bool:
     return taken(log, log.next(EntryType.VOID, {1: 1, 2: 2, 3: make.ASK[1][1]}, make.ASK[0][2])) is not None
 
 
+def checkpoint_adds() -> bool:
+    """A checkpoint states an account with one device more than the log before it adds up to."""
+    log, (_, public, _) = standing(6), NEW[1]
+    extra = account.Device(id=NEW[0], sign_pub=public, wrap_pub=make.WRAP_PUB[0], added=5)
+    lie = replace(log.states[-1], devices={**log.states[-1].devices, extra.id: extra})
+    data = log.next(EntryType.CHECKPOINT, account.checkpoint_body(lie), make.ASK[0][2])
+    state = taken(log, data)
+    if state is None:
+        return False
+    # Who begins to read there has that device in the account.
+    return NEW[0] in account.after_checkpoint(data, account.state_bytes(lie)).devices
+
+
+def checkpoint_with_another_state() -> bool:
+    """The server hands out another state than the one that the account's own checkpoint states."""
+    log, (_, public, _) = standing(6), NEW[1]
+    data = log.next(EntryType.CHECKPOINT, account.checkpoint_body(log.states[-1]), make.ASK[0][2])
+    extra = account.Device(id=NEW[0], sign_pub=public, wrap_pub=make.WRAP_PUB[0], added=5)
+    lie = replace(log.states[-1], devices={**log.states[-1].devices, extra.id: extra})
+    try:
+        return NEW[0] in account.after_checkpoint(data, account.state_bytes(lie)).devices
+    except ScrubjayError:
+        return False
+
+
+def checkpoint_drops_a_revoke() -> bool:
+    """What a checkpoint states says nothing of who was shut out."""
+    log = standing(10)  # the other device was revoked by the last entry
+    back = {key: replace(one, ends=None, wrap_pub=make.WRAP_PUB[2]) for key, one in log.states[-1].devices.items()}
+    lie = replace(log.states[-1], devices=back)
+    return account.state_digest(lie) == account.state_digest(log.states[-1])
+
+
+def checkpoint_changes_the_code() -> bool:
+    """What a checkpoint states says nothing of which recovery code is in force."""
+    state = standing(6).states[-1]
+    return account.state_digest(replace(state, rsk=make.RSK[1][1])) == account.state_digest(state)
+
+
+def checkpoint_stands_elsewhere() -> bool:
+    """A checkpoint states the account, and not up to where: one of before the revoke would do after it."""
+    state = standing(6).states[-1]
+    return account.state_digest(replace(state, seq=9, head=bytes(32))) == account.state_digest(state)
+
+
 def replaced_code_adds() -> bool:
     log = standing(18)
     (_, public, _) = NEW[1]
@@ -298,6 +347,58 @@ async def nobody_is_told(world: World) -> bool:
     return not any(device.hex()[:8] in one and stolen.member.device.hex()[:8] in one for one in await owner.changes())
 
 
+async def made_up_checkpoint_recovers(world: World) -> bool:
+    """The server shows a checkpoint of its own making, with the victim's code in force, to whoever types that code."""
+    true = (await world.device()).member.state
+    shown, member = made_up(true, world.random)
+
+    async def serve(request: Any, answer: Any) -> Any:
+        if request.url.path == "/v1/log/checkpoint":
+            return httpx2.Response(200, headers=JSON, content=msgspec.json.encode(shown))
+        if request.method == "GET" and request.url.path == "/v1/log" and request.url.params.get("from") != "0":
+            page = LogPage(entries=(shown.entry,), seq=true.seq, head=account.read(shown.entry).hash)
+            return httpx2.Response(200, headers=JSON, content=msgspec.json.encode(page))
+        if request.url.path.startswith("/v1/wraps/"):
+            return httpx2.Response(200, headers=JSON, content=msgspec.json.encode(Wraps(wraps=member.wraps)))
+        return await answer()
+
+    network = Network(world)
+    network.fault = serve
+    joining = await world.log_in(await world.machine(network=network), "new")
+    sent: list[bool] = []
+
+    async def would_send(*_: Any, **__: Any) -> bool:
+        sent.append(True)
+        raise DeniedError("as far as that", hint="none")
+
+    joining._sent = would_send  # type: ignore[method-assign]
+    try:
+        await joining.recover(world.code)
+    except ScrubjayError:
+        return bool(sent)
+    return True
+
+
+def made_up(true: AccountState, random: Random) -> tuple[LogCheckpoint, Minted]:
+    """A checkpoint that a server makes with keys of its own, in the place of the last entry of an account."""
+    made = minted(true, random=random)
+    root, device = made.root, made.device
+    own = account.Device(id=device, sign_pub=made.keys.sign_pub, wrap_pub=made.keys.wrap_pub, added=1)
+    evil = replace(true, seq=true.seq - 1, ask=root.ask, version=1, devices={device: own}, waiting_recovery=None)
+    entry = account.entry(
+        true.account,
+        seq=true.seq,
+        prev=evil.head,
+        type=EntryType.CHECKPOINT,
+        body=account.checkpoint_body(evil),
+        sign=root.sign,
+        author=device,
+        cosign=signer(made.keys.sign_seed),
+    )
+    wrap = wrap_root(root, account=true.account, target=RECOVERY_TARGET, wrap_pub=true.recovery_pub)
+    return LogCheckpoint(entry=entry, state=account.state_bytes(evil)), replace(made, wraps=(wrap,))
+
+
 # --- what is planted --------------------------------------------------------------------------------------------------
 
 
@@ -329,6 +430,41 @@ def _of(domain: bytes, kind: int | None = None) -> Callable[[Any], Any]:
 def _rule(kind: EntryType, weaker: Callable[[Any], Any]) -> tuple[Any, str, Callable[[Any], Any]]:
     """Another rule for entries of one type."""
     return replaying, "_RULES", lambda rules: {**rules, kind: weaker(rules[kind])}
+
+
+def _any_statement(_: Any) -> Any:
+    """A checkpoint is believed as it comes."""
+    return lambda state, new: replace(state, checkpoint=new.seq)
+
+
+def _stated_without(**left_out: Any) -> Callable[[Any], Any]:
+    """The hash of a state is over less than all of it."""
+    return lambda original: lambda state: original(replace(state, **left_out))
+
+
+def _as_if_never_revoked(original: Any) -> Any:
+    def stated(state: AccountState) -> Any:
+        known = {key: replace(one, ends=None, wrap_pub=b"") for key, one in state.devices.items()}
+        return original(replace(state, devices=known))
+
+    return stated
+
+
+def _whatever_bytes(_: Any) -> Any:
+    """The bytes that are handed out with a checkpoint are not held against the hash in it."""
+
+    def after(data: bytes, stated: bytes) -> AccountState:
+        state, new = account.state_of(stated), account.read(data)
+        return replace(state, seq=new.seq, head=new.hash, checkpoint=new.seq)
+
+    return after
+
+
+def _reads_nothing(_: Any) -> Any:
+    async def read(*_: Any, **__: Any) -> dict[int, AccountState]:
+        return {}
+
+    return read
 
 
 def _kept_waiting(original: Any) -> Any:
@@ -436,6 +572,25 @@ PLANTED = [
     Planted(mutant("no clock", (replaying, "_check_date", _nothing)), confirmation_dated_ahead),
     Planted(mutant("a revoke leaves what waits", _rule(EntryType.DEVICE_REVOKE, _kept_waiting)), survives_a_revoke),
     Planted(mutant("wrapped to what waits", (drafts, "wraps_after", _for_both_codes)), waiting_code_is_wrapped_to),
+    Planted(mutant("a checkpoint is believed", _rule(EntryType.CHECKPOINT, _any_statement)), checkpoint_adds),
+    Planted(
+        mutant("whatever comes with a checkpoint", (account, "after_checkpoint", _whatever_bytes)),
+        checkpoint_with_another_state,
+    ),
+    Planted(
+        mutant("a statement without revokes", (stating, "state_bytes", _as_if_never_revoked)), checkpoint_drops_a_revoke
+    ),
+    Planted(
+        mutant("a statement without the code", (stating, "state_bytes", _stated_without(rsk=bytes(32)))),
+        checkpoint_changes_the_code,
+    ),
+    Planted(
+        mutant("a statement without its place", (stating, "state_bytes", _stated_without(seq=0, head=bytes(32)))),
+        checkpoint_stands_elsewhere,
+    ),
+    Planted(
+        mutant("the code begins at a checkpoint", (Joining, "_read_whole", _reads_nothing)), made_up_checkpoint_recovers
+    ),
     Planted(mutant("replaced codes sign", (replaying, "_verify", _of(b"", EntryType.DEVICE_ADD))), replaced_code_adds),
     Planted(
         mutant("words that always fit", (admission, "pairing_words", _every_word_fits)),

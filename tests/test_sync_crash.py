@@ -99,7 +99,7 @@ async def test_a_change_of_the_account_right_after_a_restore_does_not_undo_what_
     await world.settle()
 
     assert {first, second} <= set(one.member.scopes.ids)
-    assert one.member.entries == two.member.entries
+    assert await one.log() == await two.log()
 
 
 @pytest.mark.slow

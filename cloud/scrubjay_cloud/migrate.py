@@ -30,6 +30,7 @@ class Part:
 
 BY_ACCOUNT: tuple[Part, ...] = (
     Part(table="account_log", key=("seq",)),
+    Part(table="account_state", key=("seq",)),
     Part(table="device", key=("id",)),
     Part(table="wrap", key=("target", "kind", "version")),
     Part(table="lane", key=("scope", "device")),

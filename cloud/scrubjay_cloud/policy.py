@@ -40,6 +40,8 @@ class LimitPolicy:
     push: Bucket = Bucket(burst=240, rate=2, draw=20)  # per account
     pull: Bucket = Bucket(burst=600, rate=10, draw=50)  # per account: 100 devices on long-polls ask 240 times a minute
     control: Bucket = Bucket(burst=300, rate=5, draw=30)  # per account: everything else
+    # Per account, bytes of entries of its log: a revoke in a thousand scopes has .5 MB, a thief fills no disk.
+    log: Bucket = Bucket(burst=32 * MIB, rate=1024, draw=64 * 1024)
     # Per account, bytes in and out: a bootstrap of a million events is 76 MB and must fit several times.
     traffic: Bucket = Bucket(burst=300 * MIB, rate=300 * MIB / 600, draw=10 * MIB)
 
@@ -108,7 +110,9 @@ class CloudPolicy:
     quota_warning: float = 0.8  # share from which answers carry the warning header
     max_devices: int = 100  # in force at once
     max_scopes: int = 1_000
-    max_log_entries: int = 20_000  # replaying them all takes 3 s; a device a day for 50 years
+    max_log_entries: int = 20_000  # after the last checkpoint, of which devices make one in 1,000: 3 s to replay
+    checkpoint_gap: int = 100  # entries at least between two: each has a state of some 10 to 130 KB beside it
+    checkpoints: int = 16  # whose states are kept, newest first: who asks for older ones replays from the genesis
     max_teams: int = 20  # that one account makes: each has storage of its own
     max_team_members: int = 100  # in force at once: a new key is sealed to each
     max_team_entries: int = 5_000  # replaying them takes 1 s; ten people who change something every day for a year

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from scrubjay_cloud.account_states import keep_state, replayed_since, since_stored
 from scrubjay_cloud.bodies import BodyStore
-from scrubjay_cloud.database.port import Database, Transaction
+from scrubjay_cloud.database.port import Database
 from scrubjay_cloud.limits import Limits
 from scrubjay_cloud.materialise import Offload
 from scrubjay_cloud.materialise_queue import MaterialiseQueue
 from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.settings import Settings
-from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError, UnavailableError
@@ -92,10 +92,12 @@ class Service:
         if known is not None and known.head == head:
             self._states.move_to_end(account)
             return known
-        entries = await self.database.read(lambda tx: log_entries(tx, account))
-        if not entries:
+        stored, entries = await self.database.read(lambda tx: since_stored(tx, account))
+        if stored is None and not entries:
             raise NotFoundError("the account is gone", hint="sign up again")
-        state: AccountState = await self.offload(lambda: accountlog.replay(entries))
+        state: AccountState = await self.offload(lambda: replayed_since(stored, entries))
+        if stored is None:  # an account from before states were stored
+            await self.database.write(lambda tx: keep_state(tx, state))
         self.keep(state)
         return state
 
@@ -105,12 +107,3 @@ class Service:
         self._states.move_to_end(state.account)
         while len(self._states) > self.policy.states:
             self._states.popitem(last=False)
-
-
-def log_entries(tx: Transaction, account: bytes, start: int = 0, count: int = -1) -> list[bytes]:
-    """Return an account's log entries from a number on; `count` -1 means all."""
-    limit = "" if count < 0 else f" limit {int(count)}"
-    rows = tx.rows(
-        f"select entry from account_log where account = ? and seq >= ? order by seq{limit}", (account, start)
-    )
-    return [row[0] for row in rows]

@@ -101,6 +101,14 @@ class LogPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogCheckpoint:
+    """GET /v1/log/checkpoint: a checkpoint entry of the account log, and the bytes of the state that it states."""
+
+    entry: bytes
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
     """POST /v1/register: a new account. `log` begins at the genesis, and must certify the first device."""
 

@@ -406,11 +406,39 @@ def _take_keyring(data: bytes) -> str:
     )
 
 
+_CHECKPOINTS = make.committed("checkpoint.json")["checkpoints"]
+_STATED = [bytes.fromhex(one["state"]) for one in _CHECKPOINTS]
+_STATE_TREES = [as_tree(second.unpacked(one)) for one in _STATED]
+
+
+def _draw_state(rng: Random) -> bytes:
+    place = rng.randrange(len(_STATED))
+    if rng.random() < 0.3:
+        return bytes([place]) + scrambled(_STATED[place], rng)
+    tree = _STATE_TREES[place]
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        tree = mutated(tree, rng)
+    return bytes([place]) + msgpack(tree)
+
+
+def _take_state(data: bytes) -> str:
+    place, data = data[0] % len(_STATED), data[1:]
+    code, state = _first(lambda: account.state_of(data))
+    if state is not None and account.state_bytes(state) != data:
+        raise DisagreementError("a state is read from bytes that are not its own")
+    entry = bytes.fromhex(_CHECKPOINTS[place]["bytes"])
+    taken, _ = _first(lambda: account.after_checkpoint(entry, data))
+    if not taken and data != _STATED[place]:
+        raise DisagreementError("a checkpoint takes another state than it states")
+    return str(code or taken or "taken")
+
+
 DECODERS: dict[str, Decoder] = {
     "objects": Decoder(_draw_objects, _take_objects),
     "payloads": Decoder(_draw_payload, _take_payload),
     "opened": Decoder(_draw_opened, _take_opened),
     "account": Decoder(_draw_account, _take_account),
+    "state": Decoder(_draw_state, _take_state),
     "ops": Decoder(_draw_ops, _take_ops),
     "json": Decoder(_draw_json, _take_json),
     "keyring": Decoder(_draw_keyring, _take_keyring),

@@ -634,6 +634,12 @@ class Log:
         self.states: list[account.AccountState] = []
         self.described: list[Made] = []
 
+    def at(self, place: int) -> Log:
+        """Return the log as it was after an entry."""
+        found = Log()
+        found.entries, found.states = self.entries[: place + 1], self.states[: place + 1]
+        return found
+
     def next(
         self,
         kind: int,
@@ -909,6 +915,82 @@ def made_instances() -> Made:
             for name, kind, body in refused
         ],
     }
+
+
+def made_checkpoints() -> Made:
+    """Return checkpoints at several places of the log of account.json, what they state, and lies to be refused."""
+    standing = committed("account.json")
+    if standing is None:
+        raise FileNotFoundError("account.json comes first")
+    log = Log()
+    log.entries = [bytes.fromhex(one["bytes"]) for one in standing["entries"]]
+    log.states = account.extended((), log.entries)
+    found, refused = [], []
+    for place, ask in ((5, 0), (10, 0), (12, 1), (19, 2), (22, 2)):
+        data = log.at(place).next(EntryType.CHECKPOINT, account.checkpoint_body(log.states[place]), ASK[ask][2])
+        found.append(
+            {
+                "after": place + 1,
+                "bytes": data.hex(),
+                "hash": account.read(data).hash.hex(),
+                "state": account.state_bytes(log.states[place]).hex(),
+                "digest": account.state_digest(log.states[place]).hex(),
+            }
+        )
+    short, state = log.at(10), log.states[10]
+    thief = account.Device(id=fixed("thief", 16), sign_pub=SECOND_PUBLIC, wrap_pub=WRAP_PUB[0], added=10)
+    lies = {
+        "a device is added": replace(state, devices={**state.devices, thief.id: thief}),
+        "a device is left out": replace(state, devices={DEVICE: state.devices[DEVICE]}),
+        "a revoke is left out": replace(
+            state, devices={**state.devices, OTHER: replace(state.devices[OTHER], ends=None)}
+        ),
+        "a limited device has all scopes": replace(
+            state,
+            devices={
+                **state.devices,
+                fixed("limited", 16): replace(state.devices[fixed("limited", 16)], scopes=None),
+            },
+        ),
+        "another account key": replace(state, ask=ASK[1][1]),
+        "another recovery code": replace(state, rsk=RSK[1][1]),
+        "another wrap key of the code": replace(state, recovery_pub=WRAP_PUB[1]),
+        "a code that waits": replace(state, waiting_recovery=(RSK[1][1], WRAP_PUB[1], START)),
+        "another genesis": replace(state, genesis=fixed("genesis", 32)),
+        "another place": replace(state, seq=9),
+        "another head": replace(state, head=fixed("head", 32)),
+        "a scope back at its first epoch": replace(log.at(12).states[-1], seq=10, head=state.head),
+        "another keyring": replace(state, keyring=(1, fixed("keyring 2", 32))),
+        "another address": replace(state, origins=("https://evil.example",)),
+        "a checkpoint that was not": replace(state, checkpoint=4),
+    }
+    for name, lie in lies.items():
+        data = short.next(EntryType.CHECKPOINT, account.checkpoint_body(lie), ASK[0][2])
+        refused.append({"name": name, "after": 11, "bytes": data.hex(), "error": "invalid"})
+    body = account.checkpoint_body(state)
+    for name, data, error in (
+        ("no hash", short.next(EntryType.CHECKPOINT, {1: 1}, ASK[0][2]), "invalid"),
+        ("a short hash", short.next(EntryType.CHECKPOINT, {1: 1, 2: bytes(31)}, ASK[0][2]), "invalid"),
+        ("no format", short.next(EntryType.CHECKPOINT, {2: body[2]}, ASK[0][2]), "invalid"),
+        ("signed by the code", short.next(EntryType.CHECKPOINT, body, RSK[0][2], Signer.RSK), "bad_signature"),
+        (
+            "by a limited device",
+            short.next(EntryType.CHECKPOINT, body, ASK[0][2], author=(fixed("limited", 16), LIMITED_SIGN)),
+            "bad_signature",
+        ),
+        (
+            "by a revoked device",
+            short.next(EntryType.CHECKPOINT, body, ASK[0][2], author=(OTHER, OTHER_SIGN)),
+            "bad_signature",
+        ),
+        ("by another account key", short.next(EntryType.CHECKPOINT, body, ASK[1][2]), "bad_signature"),
+    ):
+        refused.append({"name": name, "after": 11, "bytes": data.hex(), "error": error})
+    instances = committed("instances.json")
+    if instances is None:
+        raise FileNotFoundError("instances.json comes first")
+    whole = account.replay([bytes.fromhex(one["bytes"]) for one in instances["entries"]])
+    return {"checkpoints": found, "refused": refused, "of_instances": account.state_bytes(whole).hex()}
 
 
 def refused_entries(log: Log) -> list[Made]:
@@ -1313,6 +1395,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "account.json": made_account,
     "keys.json": made_keys,
     "instances.json": made_instances,
+    "checkpoint.json": made_checkpoints,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrubjay_cloud.accounts.authentication import login, prelogin, set_password, set_totp
 from scrubjay_cloud.accounts.contents import leave, usage
-from scrubjay_cloud.accounts.log import append_log, read_log
+from scrubjay_cloud.accounts.log import append_log, read_checkpoint, read_log
 from scrubjay_cloud.accounts.registration import check_sign_up, register
 from scrubjay_cloud.accounts.wraps import MAX_INT
 from scrubjay_cloud.decoding import whole
@@ -14,6 +14,7 @@ from scrubjay_shared.wire import (
     DeleteAccount,
     Deleted,
     LogAppend,
+    LogCheckpoint,
     Login,
     LogPage,
     Pending,
@@ -79,6 +80,23 @@ ENDPOINTS = (
                 read=whole(0, MAX_INT),
                 schema={"type": "integer", "minimum": 0, "maximum": MAX_INT},
                 default=0,
+            ),
+        ),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/log/checkpoint",
+        summary="The newest checkpoint of the account log, with the state that it states.",
+        handler=read_checkpoint,
+        admits=Admits.PENDING,
+        answer=LogCheckpoint,
+        query=(
+            Query(
+                name="before",
+                meaning="the number of the last entry that it may be",
+                read=whole(0, MAX_INT),
+                schema={"type": "integer", "minimum": 0, "maximum": MAX_INT},
+                default=MAX_INT,
             ),
         ),
     ),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scrubjay_cloud.account_states import keep_states, log_entries, newest_checkpoint, states_after
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.blobs import Blob, check_blob, read_blob, store_blob
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.paging import fitting
+from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.refusals import account_deleted
-from scrubjay_cloud.service import Service, log_entries
+from scrubjay_cloud.service import Service
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.clock import Millis
@@ -20,6 +22,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     LogConflictError,
+    NotFoundError,
     NotSearchableError,
 )
 from scrubjay_shared.wire import (
@@ -45,6 +48,17 @@ async def read_log(service: Service, call: Call) -> Answer:
     return Answer(record=await service.database.read(work))
 
 
+async def read_checkpoint(service: Service, call: Call) -> Answer:
+    """Return the newest checkpoint, of those up to an entry, with what it states."""
+    account = call.caller.account
+    found = await service.database.read(lambda tx: newest_checkpoint(tx, account, call.query["before"]))
+    if found is None:
+        raise NotFoundError(
+            "the account log has no checkpoint there", hint="GET /v1/log reads it from its first entry on"
+        )
+    return Answer(record=found)
+
+
 async def append_log(service: Service, call: Call) -> Answer:
     """Append entries that follow `head`, with the wraps and blobs they speak of: all or nothing.
 
@@ -57,11 +71,13 @@ async def append_log(service: Service, call: Call) -> Answer:
         raise DeniedError(
             "this is a limited device, which may not change the account", hint="use a device that is not limited"
         )
-    entries = await service.database.read(lambda tx: log_entries(tx, caller.account))
-    if not entries or accountlog.read(entries[-1]).hash != given.head:
+    before = await service.state(caller.account, given.head)
+    if before.head != given.head:
         raise _moved_on()
+    await service.limits.spend("log", caller.account, service.policy.limits.log, sum(map(len, given.entries)))
     now = service.now()
-    state = await checked_state(service, entries, given, now)
+    states = await checked_states(service, before, given, now)
+    state = states[-1]
     blobs = [read_blob(data) for data in given.blobs]
 
     def append(tx: Transaction) -> None:
@@ -71,7 +87,7 @@ async def append_log(service: Service, call: Call) -> Answer:
         )
         if not changed:
             raise _moved_on()
-        store_log(tx, state, given, blobs, now)
+        store_log(tx, states, given, blobs, service)
 
     await service.database.write(append)
     service.keep(state)
@@ -85,24 +101,28 @@ def _moved_on() -> LogConflictError:
     )
 
 
-async def checked_state(service: Service, before: Sequence[bytes], given: LogAppend, now: Millis) -> AccountState:
-    """Return the state after the new entries, which follow, are signed by whoever may, and keep to the limits."""
-    policy = service.policy
+async def checked_states(
+    service: Service, before: AccountState | None, given: LogAppend, now: Millis
+) -> list[AccountState]:
+    """Return the state `before` the new entries, unless they make the account, and those after each of them.
+
+    They follow, are signed by whoever may, and keep to the limits.
+    """
     if not given.entries:
         raise InvalidError(
             "the request appends no entry to the account log", hint="PUT /v1/wraps stores a wrap by itself"
         )
-    if len(before) + len(given.entries) > policy.max_log_entries:
-        raise InvalidError(
-            f"the account log may have {policy.max_log_entries} entries, and these would be more",
-            hint="ask the server's operator",
+    _check_length(before, given, service.policy)
+    earlier: dict[int, AccountState] = {}
+    if before is not None:
+        account, undone = before.account, {seq for seq in accountlog.undone_from(given.entries) if seq < before.seq}
+        earlier = await service.database.read(lambda tx: states_after(tx, account, undone))
+    states: list[AccountState] = await service.offload(
+        lambda: accountlog.extended(
+            () if before is None else (before,), given.entries, now, fresh=True, earlier=earlier
         )
-
-    def replayed() -> AccountState:
-        states = accountlog.extended([], before)
-        return accountlog.extended(states, given.entries, now, fresh=True)[-1]
-
-    state: AccountState = await service.offload(replayed)
+    )
+    state, policy = states[-1], service.policy
     if len(state.active()) > policy.max_devices:
         raise InvalidError(
             f"an account may have {policy.max_devices} devices",
@@ -120,7 +140,26 @@ async def checked_state(service: Service, before: Sequence[bytes], given: LogApp
             "this server cannot keep searchable scopes: its PostgreSQL has no pgvector 0.8",
             hint="its operator installs the extension and restarts the service; sealed scopes work",
         )
-    return state
+    return states
+
+
+def _check_length(before: AccountState | None, given: LogAppend, policy: CloudPolicy) -> None:
+    """Bound what is replayed from a checkpoint on, and what checkpoints themselves take here."""
+    last, seq = (0, -1) if before is None else (before.checkpoint, before.seq)
+    for entry in map(accountlog.read, given.entries):
+        seq += 1
+        if entry.type == EntryType.CHECKPOINT:
+            if seq - last < policy.checkpoint_gap:
+                raise InvalidError(
+                    f"a checkpoint of the account log may be made {policy.checkpoint_gap} entries after the last",
+                    hint="a checkpoint is not needed yet: update scrubjay if it asks for one",
+                )
+            last = seq
+    if seq - last >= policy.max_log_entries:
+        raise InvalidError(
+            f"the account log may have {policy.max_log_entries} entries after a checkpoint, and these would be more",
+            hint="update scrubjay on one device that is not limited and run scrubjay sync there: it makes a checkpoint",
+        )
 
 
 def keyring_hash(state: AccountState) -> bytes | None:
@@ -128,13 +167,18 @@ def keyring_hash(state: AccountState) -> bytes | None:
     return state.keyring[1] if state.keyring else None
 
 
-def store_log(tx: Transaction, state: AccountState, given: LogAppend, blobs: Sequence[Blob], now: Millis) -> None:
-    """Write new entries, and make everything that mirrors the log say the same."""
+def store_log(
+    tx: Transaction, states: Sequence[AccountState], given: LogAppend, blobs: Sequence[Blob], service: Service
+) -> None:
+    """Write new entries, and make everything that mirrors the log say the same; `states` as `checked_states` says."""
+    now = service.now()
+    state = states[-1]
     account, read = state.account, [accountlog.read(data) for data in given.entries]
     tx.many(
         "insert into account_log (account, seq, hash, entry) values (?, ?, ?, ?)",
         [(account, entry.seq, entry.hash, entry.data) for entry in read],
     )
+    keep_states(tx, states, service.policy.checkpoints)
     for blob in blobs:
         check_blob(blob, state)
         store_blob(tx, blob, account, now)

@@ -7,7 +7,7 @@ import msgspec
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.authentication import AUTH_KEY, hashed
 from scrubjay_cloud.accounts.blobs import read_blob
-from scrubjay_cloud.accounts.log import checked_state, keyring_hash, store_log
+from scrubjay_cloud.accounts.log import checked_states, keyring_hash, store_log
 from scrubjay_cloud.admission import IN_FORCE, PENDING_TOKEN
 from scrubjay_cloud.credentials import (
     SALT_BYTES,
@@ -78,7 +78,8 @@ async def register(service: Service, call: Call) -> Answer:
     if given.log.head != bytes(32):
         raise InvalidError("the log of a new account must begin at its first entry", hint="head must be 32 zero bytes")
     now = service.now()
-    state = await checked_state(service, [], given.log, now)
+    states = await checked_states(service, None, given.log, now)
+    state = states[-1]
     if not state.active():
         raise InvalidError("the log of a new account adds no device", hint="it must add the first device")
     if service.settings.origin and service.settings.origin not in state.origins:
@@ -107,7 +108,7 @@ async def register(service: Service, call: Call) -> Answer:
         )
         if not made:
             raise _taken()
-        store_log(tx, state, given.log, blobs, now)
+        store_log(tx, states, given.log, blobs, service)
         tx.execute(
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
             (token_hash(token), state.account, PENDING_TOKEN, expires),

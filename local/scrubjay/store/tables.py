@@ -74,6 +74,7 @@ TABLES = (
     Table(name="placed", role=Role.REPLICATION),
     Table(name="bound", role=Role.REPLICATION),
     Table(name="account_log", role=Role.REPLICATION),
+    Table(name="account_state", role=Role.REPLICATION),
     Table(name="seen", role=Role.REPLICATION),
     Table(name="alarm", role=Role.REPLICATION),
     Table(name="erased", role=Role.REPLICATION),

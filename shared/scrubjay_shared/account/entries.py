@@ -33,6 +33,7 @@ class EntryType(IntEnum):
     ORIGIN_ADD = 13
     VOID = 14
     RECOVERY_CONFIRM = 15
+    CHECKPOINT = 20
 
 
 class Signer(IntEnum):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from scrubjay_shared.account.checkpoint import MAX_STATE_BYTES, STATE_FORMAT, digest_of_state, state_digest, state_of
 from scrubjay_shared.account.entries import (
     CODE_AUTHOR,
     NEWER,
@@ -23,7 +24,7 @@ from scrubjay_shared.account.fields import bytes_of, check_length, flag_of, id_o
 from scrubjay_shared.account.state import AccountState, Device, ScopeState, are_related
 from scrubjay_shared.clock import MAX_LEAD_MS, Millis
 from scrubjay_shared.envelope import Suite
-from scrubjay_shared.errors import BadSignatureError, BrokenChainError, InvalidError, RevokedError
+from scrubjay_shared.errors import BadSignatureError, BrokenChainError, InvalidError, MalformedError, RevokedError
 
 RECOVERY_DELAY_MS = 7 * 24 * 3600 * 1000
 """How long a change of the recovery code that the old one did not sign waits, so that the old one can void it."""
@@ -39,17 +40,56 @@ _BY_CODE = frozenset({EntryType.RECOVERY_ROTATE, EntryType.VOID, EntryType.DEVIC
 
 def replay(entries: Sequence[bytes]) -> AccountState:
     """Return what a whole log adds up to. Raises as `extended`; InvalidError when there is no entry."""
+    return replayed(entries)[0]
+
+
+def replayed(
+    entries: Sequence[bytes], keep: Collection[int] = (), now: Millis | None = None
+) -> tuple[AccountState, dict[int, AccountState]]:
+    """Return what a whole log adds up to, and the states after the entries in `keep`, by their numbers.
+
+    It holds no other states than those and the ones that void entries go back to, however long the log is. Raises as
+    `extended`; InvalidError when there is no entry.
+    """
     if not entries:
         raise InvalidError("the account log has no entries", hint="the server has lost it: ask its operator")
-    return extended((), entries)[-1]
+    kept: dict[int, AccountState] = {}
+    for state in each_state(entries, now):
+        if state.seq in keep:
+            kept[state.seq] = state
+    return state, kept
+
+
+def each_state(entries: Sequence[bytes], now: Millis | None = None) -> Iterator[AccountState]:
+    """Yield the state after each entry of a whole log, holding few of them. Raises as `extended`."""
+    wanted = undone_from(entries)
+    kept: dict[int, AccountState] = {}
+    last: list[AccountState] = []
+    for data in entries:
+        last = extended(last, [data], now, earlier=kept)[-1:]
+        if last[0].seq in wanted:
+            kept[last[0].seq] = last[0]
+        yield last[0]
+
+
+def undone_from(entries: Iterable[bytes]) -> set[int]:
+    """Return the numbers of the entries whose states the void entries among some entries go back to."""
+    starts = (one.body.get(1) for one in map(read, entries) if one.type == EntryType.VOID)
+    return {start - 1 for start in starts if isinstance(start, int) and start >= 1}
 
 
 def extended(
-    states: Sequence[AccountState], entries: Sequence[bytes], now: Millis | None = None, *, fresh: bool = False
+    states: Sequence[AccountState],
+    entries: Sequence[bytes],
+    now: Millis | None = None,
+    *,
+    fresh: bool = False,
+    earlier: Mapping[int, AccountState] | None = None,
 ) -> list[AccountState]:
-    """Return `states` (those after entries 0, 1, 2…) with those after some more entries.
+    """Return `states`, those after some entries in a row up to the last one, with those after some more entries.
 
-    With `now`, entries that say they were made later than that are refused; a log that was read before needs no clock.
+    They need not go back to entry 0: `earlier` has those that void entries go back to (`undone_from`), by number. With
+    `now`, entries that say they were made later than that are refused; a log that was read before needs no clock.
     `fresh` says that they are being made now: the server asks for it on an append, so that none is set back either.
 
     Raises BrokenChainError when an entry does not follow, BadSignatureError when who signed it may not, InvalidError
@@ -60,8 +100,30 @@ def extended(
         new = read(data)
         if now is not None and new.type in _DATED:
             _check_date(new, now, fresh=fresh)
-        after.append(_after(after, new))
+        after.append(_after(after, new, earlier or {}))
     return after
+
+
+def after_checkpoint(data: bytes, stated: bytes) -> AccountState:
+    """Return the state after a checkpoint entry from the bytes of the state that it states, without the log before.
+
+    What it proves is that the entry states this account, and that one who is in it by that statement signed it: anybody
+    can make such an entry who makes up an account. Whether it is the account's own is the caller's to know, by a hash
+    from which the chain leads back to it. Raises MalformedError, InvalidError, BrokenChainError, BadSignatureError.
+    """
+    if len(stated) > MAX_STATE_BYTES:
+        raise MalformedError(
+            f"a state of the account has {len(stated)} bytes: at most {MAX_STATE_BYTES} are taken", hint=NEWER
+        )
+    new, state = read(data), state_of(stated)
+    if new.type != EntryType.CHECKPOINT or int_of(new.body, 1) != STATE_FORMAT:
+        raise InvalidError(f"account log entry {new.seq} is no checkpoint that this version can begin at", hint=NEWER)
+    if digest_of_state(stated) != bytes_of(new.body, 2):
+        raise InvalidError(
+            f"the state that was handed out is not the one that checkpoint {new.seq} states",
+            hint="scrubjay sync verify",
+        )
+    return _after([state], new, {})
 
 
 def _check_date(new: Entry, now: Millis, *, fresh: bool) -> None:
@@ -72,7 +134,7 @@ def _check_date(new: Entry, now: Millis, *, fresh: bool) -> None:
         )
 
 
-def _after(states: Sequence[AccountState], new: Entry) -> AccountState:
+def _after(states: Sequence[AccountState], new: Entry, earlier: Mapping[int, AccountState]) -> AccountState:
     if not states:
         return _genesis(new)
     last = states[-1]
@@ -103,7 +165,14 @@ def _after(states: Sequence[AccountState], new: Entry) -> AccountState:
             f"account log entry {new.seq} cancels entries from {start} on, and there are {last.seq} before it",
             hint=NEWER,
         )
-    return _void(states[start - 1], last, new)
+    first = states[0].seq
+    before = states[start - 1 - first] if start > first else earlier.get(start - 1)
+    if before is None:
+        raise InvalidError(
+            f"account log entry {new.seq} cancels entries from {start} on, and the state before them is not known here",
+            hint="read the log from its first entry",
+        )
+    return _void(before, last, new)
 
 
 def _genesis(new: Entry) -> AccountState:
@@ -326,6 +395,20 @@ def _origin_add(state: AccountState, new: Entry) -> AccountState:
     return replace(state, origins=(*state.origins, text_of(new.body, 1)))
 
 
+def _checkpoint(state: AccountState, new: Entry) -> AccountState:
+    """Hold what an entry states against what the log adds up to: it adds nothing of its own."""
+    if int_of(new.body, 1) > STATE_FORMAT:
+        return state
+    stated = bytes_of(new.body, 2)
+    check_length(stated, 32)
+    if stated != state_digest(state):
+        raise InvalidError(
+            f"account log entry {new.seq} states another account than the log before it adds up to",
+            hint="scrubjay sync verify",
+        )
+    return replace(state, checkpoint=new.seq)
+
+
 def _void(before: AccountState, last: AccountState, new: Entry) -> AccountState:
     """Return the state `before` the first voided entry, under a new account key.
 
@@ -366,6 +449,7 @@ _RULES: dict[int, Callable[[AccountState, Entry], AccountState]] = {
     EntryType.RECOVERY_ROTATE: _recovery_rotate,
     EntryType.RECOVERY_CONFIRM: _recovery_confirm,
     EntryType.ORIGIN_ADD: _origin_add,
+    EntryType.CHECKPOINT: _checkpoint,
 }
 
 

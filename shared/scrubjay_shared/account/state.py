@@ -101,6 +101,8 @@ class AccountState:
     adopters: Mapping[tuple[bytes, bytes], tuple[bytes, ...]] = field(default_factory=dict)
     waiting_recovery: tuple[bytes, bytes, int] | None = None
     """A change of the recovery key that an entry may confirm later: (RSK public, wrap public, from when)."""
+    checkpoint: int = 0
+    """The number of the newest checkpoint entry; 0 while there is none: the genesis is as good as one."""
 
     @property
     def home(self) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scrubjay_shared import account as account_log
@@ -39,7 +39,7 @@ from scrubjay_sync.account.machine import (
     require_same_account,
 )
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.account.pinned_log import fetch_log
+from scrubjay_sync.account.pinned_log import fetch_log, fetch_since_checkpoint, fetch_states
 from scrubjay_sync.account.rotation import new_epochs
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey, signer
@@ -60,8 +60,7 @@ async def log_in(
     await require_logged_out(machine)
     pending = await machine.cloud.account.login(Login(username=username, auth_key=auth_key, code=code))
     await require_same_account(machine, pending.account, bring_all=bring_all)
-    entries, _ = await fetch_log(machine.cloud, pending=pending.token)
-    states = account_log.extended((), entries, machine.now())
+    entries, states = await fetch_since_checkpoint(machine.cloud, machine.now(), pending=pending.token)
     _check_account(states, pending, machine.cloud.origin)
     if machine.device in states[-1].devices:  # it was let in before and stopped too early: that id's keys are gone
         fresh = machine.entropy(16).hex()
@@ -181,7 +180,9 @@ class Joining:
         added = self.state.devices[self.machine.device]
         if (added.sign_pub, added.wrap_pub) != (self.own.sign_pub, self.own.wrap_pub):
             raise SplitError("other keys than this machine's were added under its id", hint="do not trust this server")
-        if self.answered is None or self.states[added.added - 1].head != self.answered.head:
+        first = self.states[0].seq
+        before = self.states[added.added - 1 - first].head if added.added > first else b""
+        if self.answered is None or before != self.answered.head:
             raise SplitError(
                 "this machine was added to an account whose words nobody has compared", hint="do not trust this server"
             )
@@ -209,9 +210,10 @@ class Joining:
         Raises CredentialsError when it is not this account's, WithheldError when the newest root key is not wrapped to
         it (whoever rotated it left the code out: see `revert`).
         """
+        await self._read_whole()
         while True:
             self._check_code(code)
-            root = await self._root(code, self.state.version)
+            root = await self._root(code, self.state)
             if root is None:
                 raise WithheldError(
                     "the account's newest root key was not given to the recovery code",
@@ -239,7 +241,7 @@ class Joining:
                     f"--void-from takes an entry of the account log, 1 to {self.state.seq}, got {start}",
                     hint="scrubjay sync log lists them",
                 )
-            before = self.states[start - 1]
+            before = (await self._read_whole(start - 1))[start - 1]
             keyring = await self._keyring(code, before)
             root = RootKey.new(self.machine.entropy, self.state.version + 1)
             epochs, keyring = new_epochs(before, keyring, self.machine.entropy, above=self.state)
@@ -251,8 +253,18 @@ class Joining:
                 recovery=code,
                 by_recovery=frozenset({EntryType.VOID, EntryType.DEVICE_ADD}),
             )
-            if await self._sent(draft, root, keyring):
+            if await self._sent(draft, root, keyring, earlier={before.seq: before}):
                 return await self._joined(root)
+
+    async def _read_whole(self, *wanted: int) -> dict[int, AccountState]:
+        """Verify the log from its genesis on, which the code signed; return the states after some entries.
+
+        No words of a person speak for the checkpoint at which this machine began to read. The state that it states is
+        the right one if the log from the genesis on leads to it. Raises SplitError when it does not.
+        """
+        if self.states[0].seq == 0:  # it was read from there
+            return {seq: self.states[seq] for seq in wanted}
+        return await fetch_states(self.machine.cloud, set(wanted), self.state, pending=self.pending.token)
 
     def _check_code(self, code: RecoveryCode) -> None:
         # Replaying the log has checked that the key in force signed the first entry, or the one that put it in force.
@@ -262,15 +274,15 @@ class Joining:
                 hint="a newer code replaces those before it, and one made with --lost counts after seven days",
             )
 
-    async def _root(self, code: RecoveryCode, version: int) -> RootKey | None:
+    async def _root(self, code: RecoveryCode, state: AccountState) -> RootKey | None:
+        """Return the root key that a state of the account names, as it was wrapped to the code."""
         for wrap in (await self.machine.cloud.log.wraps(RECOVERY_TARGET, pending=self.pending.token)).wraps:
-            if wrap.kind == ROOT_WRAP and wrap.version == version:
-                ask = next(state.ask for state in reversed(self.states) if state.version == version)
-                return unwrap_root(wrap, account=self.state.account, target=RECOVERY_TARGET, holder=code, ask=ask)
+            if wrap.kind == ROOT_WRAP and wrap.version == state.version:
+                return unwrap_root(wrap, account=state.account, target=RECOVERY_TARGET, holder=code, ask=state.ask)
         return None
 
     async def _keyring(self, code: RecoveryCode, before: AccountState) -> Keyring:
-        root = await self._root(code, before.version)
+        root = await self._root(code, before)
         if root is None or before.keyring is None:
             raise WithheldError(
                 f"the recovery code cannot open the keys of entry {before.seq}",
@@ -280,7 +292,9 @@ class Joining:
         sealed = await self.machine.cloud.log.blob(digest, pending=self.pending.token)
         return open_keyring(sealed, account=before.account, version=version, digest=digest, root=root)
 
-    async def _sent(self, draft: Draft, root: RootKey, keyring: Keyring) -> bool:
+    async def _sent(
+        self, draft: Draft, root: RootKey, keyring: Keyring, *, earlier: Mapping[int, AccountState] | None = None
+    ) -> bool:
         """Append with the pending token; False when the log had moved on, and was read again."""
         made = assemble(
             draft,
@@ -292,6 +306,7 @@ class Joining:
             sign=signer(self.own.sign_seed),
             now=self.machine.now(),
             entropy=self.machine.entropy,
+            earlier=earlier,
         )
         await self._save(made.root)
         try:
@@ -313,7 +328,10 @@ class Joining:
             raise RolledBackError("the server's account log has become shorter", hint="do not trust this server")
         if not entries or entries[0] != self.entries[-1]:
             raise SplitError("the server shows another account log than before", hint="do not trust this server")
-        self.states = account_log.extended(self.states, entries[1:], self.machine.now())
+        first = self.states[0].seq
+        undone = {seq for seq in account_log.undone_from(entries) if seq < first}
+        earlier = await self._read_whole(*undone) if undone else {}
+        self.states = account_log.extended(self.states, entries[1:], self.machine.now(), earlier=earlier)
         self.entries += entries[1:]
 
     async def _save(self, root: RootKey | None) -> None:
@@ -323,6 +341,6 @@ class Joining:
 
     async def _joined(self, root: RootKey | None) -> Member:
         await self._save(root)
-        member = await begin_replication(self.machine, self.state.account, self.entries)
+        member = await begin_replication(self.machine, self.state, self.entries)
         await rename_device(member, self.machine.cloud, member.device, self.name)
         return member

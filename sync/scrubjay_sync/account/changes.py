@@ -19,12 +19,15 @@ class Change:
 
 
 def changes_in(states: Sequence[AccountState], entries: Iterable[bytes]) -> list[Change]:
-    """Return the changes of who is in among some entries; `states` are those after every entry of the log."""
-    found = []
+    """Return the changes of who is in among some entries; `states` are those after entries in a row, these included.
+
+    What the first of the states was before is not known, so the entry that made it is not told of.
+    """
+    found, first = [], states[0].seq
     for entry in map(read, entries):
-        if not 0 < entry.seq < len(states):
+        if not first < entry.seq < first + len(states):
             continue
-        words = _words(entry, states[entry.seq - 1])
+        words = _words(entry, states[entry.seq - 1 - first])
         if words:
             found.append(
                 Change(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from scrubjay_sync.keys.keypairs import Entropy, RootKey
 from scrubjay_sync.keys.keyring import Keyring, digest_of, limited_keyring_of, seal_keyring, wrap_limited_keyring
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import wrap_root
+from scrubjay_sync.policy import IDENTITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +56,13 @@ def assemble(
     sign: Callable[[bytes], bytes],
     now: Millis,
     entropy: Entropy,
+    earlier: Mapping[int, AccountState] | None = None,
 ) -> Assembled:
     """Return a draft signed, replayed and wrapped for all whom it concerns; `device` and `sign` author its entries.
 
-    What the recovery code signs for a machine that is no device of the account yet has the code for its author.
+    `states` end with the one that the draft was made of; a VOID entry needs the one that it goes back to, among them or
+    in `earlier`. What the recovery code signs for a machine that is no device of the account yet has the code for its
+    author.
 
     Raises what replaying raises, so that nothing is sent that another device would refuse.
     """
@@ -80,7 +84,7 @@ def assemble(
             author=account_log.CODE_AUTHOR if by_code else device,
             cosign=code.sign if code is not None and by_code else sign,
         )
-        after = account_log.extended(after, [made], now)
+        after = account_log.extended(after, [made], now, earlier=earlier)
         entries.append(made)
 
     for kind, body in draft.entries:
@@ -108,6 +112,13 @@ def assemble(
         keyring=keyring,
         sealed=sealed,
     )
+
+
+def checkpoint_draft(state: AccountState) -> Draft:
+    """Return the draft that states the account in its log; an empty one while that is not due."""
+    if state.seq - state.checkpoint < IDENTITY.checkpoint_entries:
+        return Draft()
+    return Draft(entries=[(EntryType.CHECKPOINT, account_log.checkpoint_body(state))])
 
 
 def wraps_after(

@@ -90,10 +90,10 @@ async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = Fa
     cloud = machine.cloud
     cloud.use(Credential(account=bundle.account, device=bundle.device, sign=signer(bundle.keys.sign_seed)))
     entries, _ = await fetch_log(cloud)
-    states = account_log.extended((), entries, machine.now())
-    if states[0].genesis != bundle.genesis:
+    state, _ = account_log.replayed(entries, now=machine.now())
+    if state.genesis != bundle.genesis:
         raise SplitError("the server shows another account than the bundle was made for", hint="do not trust it")
     instance = account_log.instance_of(bundle.device, machine.entropy(8))
     await machine.store.write(lambda tx: tx.incarnation.renew(instance.hex(), 0))
     await machine.vault.save(Secrets(account=bundle.account, device=bundle.device, keys=bundle.keys))
-    return await begin_replication(machine, bundle.account, entries)
+    return await begin_replication(machine, state, entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scrubjay_shared.account import read
 from scrubjay_shared.errors import NotFoundError, SplitError
 from scrubjay_shared.wire import LogAppend
 from scrubjay_sync.account.drafts import wraps_after
@@ -20,11 +21,12 @@ async def repair_log(
     `root` and `keyring` are None on a device without a say in the account, which gives no wraps. Raises SplitError when
     the server's log is not the beginning of ours.
     """
-    page = await cloud.log.page(len(log.entries))
-    lost = log.entries[page.seq + 1 :]
+    page = await cloud.log.page(log.state.seq + 1)
+    held = await log.entries(max(page.seq, 0)) if page.seq < log.state.seq else []
+    lost = held[1:]
     newest = sealed if sealed is not None and _is_named(sealed, log) else None
     if lost:
-        if page.seq < 0 or log.states[page.seq].head != page.head:
+        if page.seq < 0 or read(held[0]).hash != page.head:
             raise SplitError(
                 "the server shows another account log than this device has read before", hint="scrubjay sync verify"
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 from scrubjay.store import Store
 from scrubjay_shared import account as account_log
+from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     AnotherAccountError,
@@ -65,17 +66,18 @@ def another_account(before: str) -> AnotherAccountError:
     )
 
 
-async def begin_replication(machine: Machine, account: bytes, entries: Sequence[bytes]) -> Member:
-    """Turn replication on, and return the member with all its keys.
+async def begin_replication(machine: Machine, state: AccountState, entries: Sequence[bytes]) -> Member:
+    """Turn replication on, and return the member with all its keys. `state` is what the log adds up to after `entries`.
 
     What the store replicated with another account before goes to this one as this device's own: here nobody has it.
     """
 
     def begin(tx: Any) -> None:
-        if tx.queries.replication.left() not in {None, account}:
+        if tx.queries.replication.left() not in {None, state.account}:
             tx.incarnation.adopt()
-        tx.replication.begin(account)
-        tx.replication.keep_log(0, list(entries))
+        tx.replication.begin(state.account)
+        tx.replication.keep_log(state.seq + 1 - len(entries), list(entries))
+        tx.replication.keep_account(state.seq, account_log.state_bytes(state))
 
     await machine.store.write(begin)
     member = await machine.member()

@@ -1,8 +1,8 @@
 """Who this device is in its account: its keys, the account log it has pinned, and the keys of the scopes it may read.
 
 Theory of operation. What a server says of an account is believed only as far as the log proves it. The log is kept in
-the store, entry by entry, and replayed from its genesis when a member is loaded; `refresh` fetches what follows the
-last entry we hold, together with that entry itself, so that a server that shows another history is found out at once.
+the store with what it adds up to; `refresh` fetches what follows the last entry we hold, together with that entry
+itself, so that a server that shows another history is found out at once.
 The keyring is fetched by the hash that the log names; root keys arrive wrapped, and count only if that keyring opens
 with them. Whoever changes the account makes a `Draft` of the state as it is and `append` races for the end of the log,
 making the draft again of the newer state when it lost.
@@ -11,7 +11,7 @@ making the draft again of the newer state when it lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from scrubjay.store import Store
@@ -29,7 +29,7 @@ from scrubjay_shared.errors import (
 from scrubjay_shared.wire import LogAppend, LogPage
 from scrubjay_sync.account.credentials import Credentials
 from scrubjay_sync.account.device_secrets import Secrets, Vault
-from scrubjay_sync.account.drafts import Assembled, Draft, assemble
+from scrubjay_sync.account.drafts import Assembled, Draft, assemble, checkpoint_draft
 from scrubjay_sync.account.log_repair import repair_log
 from scrubjay_sync.account.member_scopes import MemberScopes
 from scrubjay_sync.account.opened_keys import OpenedKeys
@@ -56,7 +56,7 @@ class Member:
         origin: str,
         *,
         secrets: Secrets,
-        entries: Sequence[bytes],
+        log: PinnedLog,
         now: Callable[[], Millis],
         entropy: Entropy,
     ) -> None:
@@ -65,7 +65,7 @@ class Member:
         self.origin = origin
         self._store = store
         self._vault = vault
-        self._log = PinnedLog(store, entries, now)
+        self._log = log
         self._credentials = Credentials(vault, secrets)
         self._keys = OpenedKeys(vault, self._credentials)
         self.scopes = MemberScopes(store, self._log, self._keys)
@@ -86,13 +86,13 @@ class Member:
         verify. A revoked device loads: it learns so from `refresh`.
         """
         secrets = await vault.load()
-        entries = await store.read(lambda q: q.replication.account_log())
-        if secrets is None or not entries:
+        log = await PinnedLog.load(store, now)
+        if secrets is None or log is None:
             raise NotFoundError(
                 "this device's keys for its account are gone",
                 hint="scrubjay logout --force, then scrubjay login; all memories stay",
             )
-        member = cls(store, vault, origin, secrets=secrets, entries=entries, now=now, entropy=entropy)
+        member = cls(store, vault, origin, secrets=secrets, log=log, now=now, entropy=entropy)
         if member.state.account != secrets.account:
             raise SplitError(
                 "the account log in the store is another account's",
@@ -117,11 +117,6 @@ class Member:
     def state(self) -> AccountState:
         """What the log we hold adds up to."""
         return self._log.state
-
-    @property
-    def entries(self) -> tuple[bytes, ...]:
-        """The log we hold, from its genesis on."""
-        return self._log.entries
 
     @property
     def home(self) -> bytes:
@@ -188,6 +183,7 @@ class Member:
             await self._refresh(cloud)
             if self.certified is None or self.certified.id != self._credentials.secrets.device:
                 await self._certify(cloud)
+            await self._write_checkpoint(cloud)
             return before != self._followed
 
     async def _refresh(self, cloud: Cloud) -> None:
@@ -258,7 +254,14 @@ class Member:
         """
         async with self._turn:
             await self._refresh(cloud)
+            await self._write_checkpoint(cloud)
             return await self._append(cloud, draft, send or cloud.log.append)
+
+    async def _write_checkpoint(self, cloud: Cloud) -> None:
+        """State in the log what it adds up to, if that is due and this device may: others then begin to read there."""
+        own = self.state.devices.get(self.device)
+        if own is not None and own.full and checkpoint_draft(self.state).entries:
+            await self._append(cloud, lambda state, _: checkpoint_draft(state))
 
     async def _append(
         self,
@@ -274,7 +277,7 @@ class Member:
             made = assemble(
                 change,
                 account=self.account,
-                states=self._log.states,
+                states=[self.state],
                 root=self.root,
                 keyring=self.keyring,
                 device=who.device,

@@ -95,4 +95,4 @@ async def sign_up(
     except ScrubjayError:
         await machine.vault.erase()
         raise
-    return await begin_replication(machine, account, made.append.entries)
+    return await begin_replication(machine, made.states[-1], made.append.entries)

@@ -18,6 +18,13 @@ class LogRoutes:
             "GET", "/v1/log", wire.LogPage, auth=pending or Auth.DEVICE, params={"from": str(start)}
         )
 
+    async def checkpoint(self, before: int | None = None, *, pending: str | None = None) -> wire.LogCheckpoint:
+        """Return the newest checkpoint of the account log, of those up to entry `before`. NotFoundError without one."""
+        params = {} if before is None else {"before": str(before)}
+        return await self._connection.json(
+            "GET", "/v1/log/checkpoint", wire.LogCheckpoint, auth=pending or Auth.DEVICE, params=params
+        )
+
     async def append(self, append: wire.LogAppend, *, pending: str | None = None) -> wire.LogPage:
         """Append to the account log. Raises LogConflictError when it has moved on."""
         return await self._connection.json("POST", "/v1/log", wire.LogPage, body=append, auth=pending or Auth.DEVICE)

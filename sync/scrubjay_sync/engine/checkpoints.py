@@ -39,11 +39,11 @@ async def compare(context: Context, device: bytes, checkpoint: Checkpoint, tally
             unseen.append(replace(lane or context.empty_lane(scope, owner), hw_n=n, hw_tip=tip))
     for lane in unseen:
         await context.put_lane(lane)
-    entries = await context.store.read(lambda q: q.replication.account_log())
-    if checkpoint.log_seq >= len(entries):
+    if checkpoint.log_seq > context.member.state.seq:
         await context.member.refresh(context.cloud)
-        entries = await context.store.read(lambda q: q.replication.account_log())
-    if checkpoint.log_seq >= len(entries) or account_log.read(entries[checkpoint.log_seq]).hash != checkpoint.log_head:
+    entry = await context.store.read(lambda q: q.replication.account_entry(checkpoint.log_seq))
+    before = entry is None and checkpoint.log_seq <= context.member.state.seq  # from before this device began to read
+    if not before and (entry is None or account_log.read(entry).hash != checkpoint.log_head):
         error = SplitError(
             f"device {short(device)} was shown another account log than this one",
             hint="the server shows different histories: " + VERIFY,

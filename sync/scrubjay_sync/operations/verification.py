@@ -97,9 +97,9 @@ async def compare(client: SyncClient, request: CompareRequest) -> CompareRespons
             "that file is of another account", hint="run scrubjay sync export-heads on a device of this account"
         )
     same = unknown = 0
-    entries = session.member.entries
-    if theirs.log_seq < len(entries):
-        if account_log.read(entries[theirs.log_seq]).hash.hex() != theirs.log_head:
+    entry = await client.store.read(lambda q: q.replication.account_entry(theirs.log_seq))
+    if entry is not None:
+        if account_log.read(entry).hash.hex() != theirs.log_head:
             raise _split(f"entry {theirs.log_seq} of the account log")
         same += 1
     else:
@@ -119,8 +119,8 @@ async def compare(client: SyncClient, request: CompareRequest) -> CompareRespons
 async def list_log(client: SyncClient, _: Nothing) -> LogResponse:
     """List the account log as this device holds it."""
     session = await client.require_session()
-    member = session.member
-    return LogResponse(who=client.who(session), entries=tuple(_line(member, data) for data in member.entries))
+    entries = await client.store.read(lambda q: q.replication.account_log())
+    return LogResponse(who=client.who(session), entries=tuple(_line(session.member, data) for data in entries))
 
 
 def _unhex(text: str) -> bytes:
@@ -154,6 +154,8 @@ _WORDS_OF_ENTRY: dict[int, str] = {
     EntryType.RECOVERY_ROTATE: "recovery code replaced",
     EntryType.ORIGIN_ADD: "address added",
     EntryType.VOID: "entries cancelled",
+    EntryType.RECOVERY_CONFIRM: "recovery code confirmed",
+    EntryType.CHECKPOINT: "checkpoint",
 }
 
 

@@ -40,9 +40,24 @@ class ReplicationQueries:
         found = self._fetch("select value from meta where key = ?", (LEFT,))
         return bytes.fromhex(found[0][0]) if found else None
 
-    def account_log(self) -> list[bytes]:
-        """Return the account log as far as it is pinned, from its genesis on."""
-        return [bytes(row[0]) for row in self._fetch("select entry from account_log order by seq")]
+    def account_log(self, start: int = 0) -> list[bytes]:
+        """Return the account log from entry `start` on, as far as it is pinned.
+
+        It begins at the entry at which this device began to read it: the genesis, or a checkpoint.
+        """
+        return [
+            bytes(row[0]) for row in self._fetch("select entry from account_log where seq >= ? order by seq", (start,))
+        ]
+
+    def account_entry(self, seq: int) -> bytes | None:
+        """Return one entry of the account log; None when it is not pinned."""
+        rows = self._fetch("select entry from account_log where seq = ?", (seq,))
+        return bytes(rows[0][0]) if rows else None
+
+    def account_state(self) -> bytes | None:
+        """Return what the account log adds up to after the last entry it was kept for; None when it was not kept."""
+        rows = self._fetch("select state from account_state order by seq desc limit 1")
+        return bytes(rows[0][0]) if rows else None
 
     def lanes(self) -> dict[tuple[bytes, bytes], Lane]:
         """Return every lane that is held or known of, by (scope, device)."""

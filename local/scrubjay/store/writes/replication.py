@@ -44,6 +44,11 @@ class ReplicationWrites:
         """Pin entries of the account log from place `seq` on. What was pinned before is never replaced."""
         self._run_many("insert into account_log (seq, entry) values (?, ?)", list(enumerate(entries, seq)))
 
+    def keep_account(self, seq: int, state: bytes) -> None:
+        """Keep what the account log adds up to after entry `seq`, in the place of what was kept before."""
+        self._run("delete from account_state where seq <> ?", (seq,))
+        self._run("insert or replace into account_state (seq, state) values (?, ?)", (seq, state))
+
     def put_lane(self, lane: Lane, *, cut_back: bool = False) -> None:
         """Keep where a lane ends. Its high-water mark only rises, unless the lane was `cut_back`."""
         if cut_back:
