@@ -22,7 +22,7 @@ from scrubjay.store import migrations
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, RevokedError, ScrubjayError
 from scrubjay_sync import profile
-from scrubjay_sync.policy import ACCOUNT_CHANGED, CLOUD
+from scrubjay_sync.policy import ACCOUNT_CHANGED, CLOUD, TEAM_CHANGED
 
 if TYPE_CHECKING:
     from scrubjay.settings import Settings
@@ -132,7 +132,7 @@ def sync_checks(status: StatusResponse, now: Millis) -> Iterator[Check]:
             "set the clock: the latest change wins, and a wrong clock decides which one that is",
         )
     for alarm in status.faults:
-        if alarm.code == ACCOUNT_CHANGED:  # often the person's own doing: they are asked, and nothing is broken
+        if alarm.code in {ACCOUNT_CHANGED, TEAM_CHANGED}:  # often the person's own doing, and nothing is broken
             yield warn("sync account", alarm.message, alarm.hint)
         elif alarm.code != RevokedError.code:  # told above
             yield fail("sync alarm", alarm.message, f"{alarm.hint}; scrubjay sync acknowledge clears it")

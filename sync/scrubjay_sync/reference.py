@@ -19,6 +19,7 @@ from scrubjay_sync.api.identity import WhoResponse
 from scrubjay_sync.api.login import LogOutResponse
 from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
 from scrubjay_sync.api.scopes import FoundResponse, ScopeDeletedResponse, ScopesResponse
+from scrubjay_sync.api.teams import TeamsResponse, TeamWordsResponse
 from scrubjay_sync.api.verification import CompareResponse, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
 from scrubjay_sync.cli.projects import AccountsReport
 from scrubjay_sync.cli.rendering import SignedUp
@@ -64,6 +65,14 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("devices", "revoke"): (DevicesResponse,),
     ("devices", "rename"): (DevicesResponse,),
     ("devices", "create"): (BundleResponse,),
+    ("teams", ""): (TeamsResponse,),
+    ("teams", "card"): (TeamWordsResponse,),
+    ("teams", "create"): (TeamsResponse,),
+    ("teams", "invite"): (TeamWordsResponse,),
+    ("teams", "join"): (TeamsResponse,),
+    ("teams", "role"): (TeamsResponse,),
+    ("teams", "remove"): (TeamsResponse,),
+    ("teams", "leave"): (TeamsResponse,),
     ("recovery", "verify"): (RecoveryResponse,),
     ("recovery", "rotate"): (RecoveryResponse, SignedUp),
     ("account", "password"): (WhoResponse,),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from pathlib import Path
 
-CODE = "account_changed"
-"""Who is in the account was changed: the one alarm that may be somebody else's doing on this very machine."""
+CODES = ("account_changed", "team_changed")
+"""Who is in the account, or in a team, was changed: the alarms that may be somebody else's doing."""
 MOST = 5
 """Told at once; `scrubjay sync status` shows all."""
 
@@ -43,4 +43,4 @@ def tell(line: Namespace) -> None:
 
 def waiting(store: Path) -> list[tuple[str, str]]:
     """Return (message, what to do) of what nobody has acknowledged; nothing of a store that cannot be read."""
-    return alarms.waiting(store, CODE, MOST)
+    return alarms.waiting(store, CODES, MOST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +12,8 @@ WAIT_S = 0.2
 """For another connection: a command has ended, and its person reads the result."""
 
 
-def waiting(path: Path, code: str, most: int) -> list[tuple[str, str]]:
-    """Return (message, what to do) of some alarms of one kind that nobody has acknowledged, oldest first.
+def waiting(path: Path, codes: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Return (message, what to do) of some alarms of a few kinds that nobody has acknowledged, oldest first.
 
     A file that cannot be read tells nothing here: whatever is wrong with it is told by what uses it.
     """
@@ -21,7 +22,8 @@ def waiting(path: Path, code: str, most: int) -> list[tuple[str, str]]:
     try:
         with closing(driver.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as connection:
             found = connection.execute(
-                "select message, hint from alarm where code = ? order by id limit ?", (code, most)
+                f"select message, hint from alarm where code in ({', '.join('?' * len(codes))}) order by id limit ?",
+                (*codes, most),
             ).fetchall()
     except ERRORS:
         return []

@@ -49,6 +49,14 @@ from scrubjay_sync.api.scopes import (
     ScopeDeletedResponse,
     ScopesResponse,
 )
+from scrubjay_sync.api.teams import (
+    TeamCreateRequest,
+    TeamInviteRequest,
+    TeamJoinRequest,
+    TeamMemberRequest,
+    TeamsResponse,
+    TeamWordsResponse,
+)
 from scrubjay_sync.api.verification import (
     CompareRequest,
     CompareResponse,
@@ -91,6 +99,14 @@ OPERATIONS: dict[str, Operation] = {
     "scope_create": Operation(ScopeCreateRequest, ScopesResponse),
     "search": Operation(FindRequest, FoundResponse),
     "scope_delete": Operation(RefRequest, ScopeDeletedResponse),
+    "teams": Operation(Nothing, TeamsResponse),
+    "team_card": Operation(Nothing, TeamWordsResponse),
+    "team_create": Operation(TeamCreateRequest, TeamsResponse),
+    "team_invite": Operation(TeamInviteRequest, TeamWordsResponse),
+    "team_join": Operation(TeamJoinRequest, TeamsResponse),
+    "team_role": Operation(TeamMemberRequest, TeamsResponse),
+    "team_remove": Operation(TeamMemberRequest, TeamsResponse),
+    "team_leave": Operation(RefRequest, TeamsResponse),
     "devices": Operation(Nothing, DevicesResponse),
     "answer": Operation(AnswerRequest, AnswerResponse),
     "approve": Operation(ApproveRequest, ApproveResponse),

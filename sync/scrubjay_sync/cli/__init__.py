@@ -1,4 +1,4 @@
-"""The commands of sync: login, logout, sync, devices, recovery, account. From a command line to operations, and back.
+"""The commands of sync: login, logout, sync, devices, teams, recovery, account. To operations, and back.
 
 A password is turned into a key in the command's own process, and a recovery code is made there. Neither stands in a
 command line, a log or an error. Each command is a module of this package, imported when it is run; what needs the store
@@ -44,6 +44,7 @@ COMMANDS: dict[str, Summary] = {
     "logout": Summary("Stop syncing; the memories stay here.", "scrubjay logout"),
     "sync": Summary("Sync now, watch, check what the server holds.", "scrubjay sync status"),
     "devices": Summary("List the devices of the account, add them, shut them out.", "scrubjay devices approve"),
+    "teams": Summary("Share memories with other people, end-to-end encrypted.", "scrubjay teams create core"),
     "recovery": Summary("Check or replace the recovery code.", "scrubjay recovery verify"),
     "account": Summary(
         "Change the password, the second factor or the keys; delete the account.", "scrubjay account password"

@@ -10,7 +10,7 @@ import msgspec
 
 from scrubjay_shared.errors import InvalidError, NotFoundError
 from scrubjay_sync.api.registry import OPERATIONS
-from scrubjay_sync.operations import account, devices, login, rounds, scopes, verification
+from scrubjay_sync.operations import account, devices, login, rounds, scopes, teams, verification
 from scrubjay_sync.operations.client import SyncClient
 
 Handler = Callable[[SyncClient, Any], Awaitable[Any]]
@@ -40,6 +40,14 @@ HANDLERS: dict[str, Handler] = {
     "scope_create": scopes.create_scope,
     "search": scopes.search,
     "scope_delete": scopes.delete_scope,
+    "teams": teams.list_teams,
+    "team_card": teams.show_card,
+    "team_create": teams.create_team,
+    "team_invite": teams.invite,
+    "team_join": teams.join,
+    "team_role": teams.set_role,
+    "team_remove": teams.remove,
+    "team_leave": teams.leave,
     "devices": devices.list_devices,
     "answer": devices.answer,
     "approve": devices.approve,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scrubjay_shared import teams
 from scrubjay_shared.teams import TeamEntry, TeamEntryType, TeamRole
@@ -16,16 +16,17 @@ def role_name(role: TeamRole) -> str:
     return _ROLES[role]
 
 
-def changes_in(name: str, entries: Sequence[bytes], own: bytes) -> list[Change]:
+def changes_in(name: str, entries: Sequence[bytes], own: bytes, people: Mapping[bytes, str]) -> list[Change]:
     """Return the changes of a team that a person is told of; `name` is what they call it, `own` their account.
 
-    Entries were verified before. A new epoch and a member's devices are told by `scrubjay teams list`, not here.
+    `people` has the names of accounts that they know. Entries were verified before. A new epoch and a member's devices
+    are no news.
     """
     found = []
     for one in map(teams.read, entries):
-        words = _words(one, own)
+        words = _words(one, own, people)
         if words:
-            author = "you" if one.author == own else f"account {one.author.hex()[:8]}"
+            author = _person(one.author, own, people)
             found.append(
                 Change(
                     seq=one.seq,
@@ -38,9 +39,9 @@ def changes_in(name: str, entries: Sequence[bytes], own: bytes) -> list[Change]:
     return found
 
 
-def _words(one: TeamEntry, own: bytes) -> str:
+def _words(one: TeamEntry, own: bytes, people: Mapping[bytes, str]) -> str:
     about = one.body.get(1)
-    who = "you" if about == own else f"account {about.hex()[:8]}" if isinstance(about, bytes) else ""
+    who = _person(about, own, people) if isinstance(about, bytes) else ""
     match one.type:
         case TeamEntryType.MEMBER_ADD:
             return f"{who} came in as {_ROLES[TeamRole(one.body[4])]}"
@@ -49,8 +50,12 @@ def _words(one: TeamEntry, own: bytes) -> str:
         case TeamEntryType.ROLE:
             return f"{who} became {_ROLES[TeamRole(one.body[2])]}"
         case TeamEntryType.LEAVE:
-            return "a member left"
+            return f"{_person(one.author, own, people)} left"
         case TeamEntryType.REKEY:
             return "a member's keys were replaced, because a device of theirs was shut out"
         case _:
             return ""
+
+
+def _person(account: bytes, own: bytes, people: Mapping[bytes, str]) -> str:
+    return "you" if account == own else people.get(account) or f"account {account.hex()[:8]}"

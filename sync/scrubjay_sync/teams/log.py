@@ -81,6 +81,11 @@ class TeamContext:
         return self.member.scopes.teams
 
     @property
+    def people(self) -> Mapping[bytes, str]:
+        """What this person calls those whom they let in, by account."""
+        return self.member.keyring.devices
+
+    @property
     def identities(self) -> tuple[Identity, ...]:
         """This person's keys in teams, newest first."""
         return identities(self.member.keyring)
@@ -210,7 +215,7 @@ class TeamContext:
             return
         after = teams.extended(found.state, entries)
         assert after is not None  # noqa: S101 - as above
-        told, first = changes_in(found.name, entries, self.account), found.state.seq + 1
+        told, first = changes_in(found.name, entries, self.account, self.people), found.state.seq + 1
 
         def keep(tx: Transaction) -> None:
             tx.teams.keep_log(found.team, first, entries)

@@ -75,6 +75,11 @@ async def invite(
         wraps = [wrapped(team, member, epoch, key) for epoch, key in sorted(found.keys.items())]
         return Draft(entries=[(TeamEntryType.MEMBER_ADD, body)], wraps=wraps)
 
+    def name(_: AccountState, ring: Keyring) -> AccountDraft:
+        known = ring.devices.get(card.account) == username
+        return keyring_draft(None if known else ring.with_device(card.account, username))
+
+    await context.member.append(context.cloud, name)  # first, so that what is told of it has the name
     found = await context.append(team, draft)
     return join_words(team, await _added_by(context, found.state, card.account), found.state.members[card.account])
 
