@@ -490,8 +490,10 @@ async def opened(
     """Serve a database, SQLite or PostgreSQL, in this process."""
     now = now or Clock()
     given = {"registration": "open", "data": Path("unused")} | settings
+    if isinstance(where, str):
+        given["database_url"] = where
     found = Settings(**given)
-    database = await open_database(where, now=now, entropy=os.urandom)
+    database = await open_database(found if found.database_url else where, now=now, entropy=os.urandom)
     try:
         app = create_app(database, found, now=now, entropy=os.urandom, policy=policy, body_store=body_store)
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)

@@ -778,22 +778,6 @@ async def test_of_appends_that_go_together_a_refused_one_does_not_disturb_the_ot
         assert last == gseq
 
 
-async def test_a_push_to_one_instance_wakes_who_waits_at_another(postgres: str) -> None:
-    now = Clock()
-    async with opened(postgres, policy=LOOSE, now=now) as one, opened(postgres, policy=LOOSE, now=now) as two:
-        first = await signed_up(one.client, now=now)
-        second = await second_device(first)
-        second.client = Client(two.client.http, second.client.token)
-        waiting = asyncio.create_task(second.pull(wait=25))
-        await waited_for(two)
-
-        sent = first.segment()
-        await first.push(sent)
-        page = await waiting
-
-        assert [one.data for one in page.objects] == [sent.data]
-
-
 async def test_limits_hold_over_all_instances(postgres: str) -> None:
     policy = replace(LOOSE, limits=replace(LOOSE.limits, push=Bucket(burst=10, rate=0.001, draw=3)))
     now = Clock()

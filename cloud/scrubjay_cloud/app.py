@@ -112,7 +112,7 @@ def create_app(
         secret=secret,
         generation=int(meta["generation"]),
         limits=Limits(database, now=now, key=secret),
-        notifier=Notifier(database, policy),
+        notifier=Notifier(database, policy, sender=entropy(8).hex() if database.channel else ""),
         materialising=MaterialiseQueue(database, policy.search, offload=offload),
         bodies=Bodies(policy.bodies_bytes),
         hashing=asyncio.Semaphore(policy.hash_at_once),

@@ -1,32 +1,30 @@
-"""Who waits for news of which account. A push to this process wakes them at once; PostgreSQL is polled for the others'.
-
-One query a second for all connected accounts, instead of LISTEN: a notifying commit takes a lock on the whole
-database, and poolers in transaction mode lose subscriptions.
-"""
+"""Who waits for news of which account. A push to this process wakes them at once, one to another when it is told."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from scrubjay_cloud.database.port import Database, Transaction
+from scrubjay_cloud.announcements import Announcements
+from scrubjay_cloud.database.port import Database, Row, Transaction
 from scrubjay_cloud.policy import CloudPolicy
-from scrubjay_shared.errors import ScrubjayError, TooManyError, UnavailableError
+from scrubjay_shared.errors import TooManyError, UnavailableError
 
 ACCOUNTS_A_QUERY = 500  # values in one statement
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """Somebody who waits. `gseq` is the newest position heard of since the watch began, -1 for none."""
+    """Somebody who waits. `gseq` is the newest position heard of since the watch began, -1 for none.
 
+    `head` is the end of the account's log when it began, or as it was looked up since.
+    """
+
+    head: bytes
     gseq: int = -1
     closing: bool = False
     changed: bool = False
@@ -56,6 +54,12 @@ class Watch:
             self.gseq = gseq
             self.wake()
 
+    def follow(self, head: bytes) -> None:
+        """Note where the account's log ends."""
+        if head != self.head:
+            self.head, self.changed = head, True
+            self.wake()
+
     def wake(self) -> None:
         """Have whoever waits look again."""
         if self._future is not None:
@@ -68,31 +72,33 @@ def _done(future: asyncio.Future[None]) -> None:
 
 
 class Notifier:
-    """All watches of a process."""
+    """All watches of a process; `sender` tells it from others that share its database."""
 
-    def __init__(self, database: Database, policy: CloudPolicy) -> None:
+    def __init__(self, database: Database, policy: CloudPolicy, *, sender: str) -> None:
         self._database = database
         self._policy = policy
         self._watches: dict[bytes, set[Watch]] = {}
         self._by_device: Counter[bytes] = Counter()
         self._closing = False
-        self._poller: asyncio.Task[None] | None = None
+        self._others: Announcements | None = None
+        if database.channel is not None:
+            self._others = Announcements(database.channel, policy, sender=sender, hear=self._hear, look=self._look)
 
     def __len__(self) -> int:
         return self._by_device.total()
 
     @contextmanager
-    def watch(self, account: bytes, device: bytes) -> Iterator[Watch]:
+    def watch(self, account: bytes, device: bytes, head: bytes) -> Iterator[Watch]:
         """Watch an account for a device: begin before reading it, so that nothing falls in between.
 
-        Raises as `check_room`.
+        `head` is the end of the account's log that the caller goes by. Raises as `check_room`.
         """
         self.check_room(device)
-        watch = Watch(closing=self._closing)
+        watch = Watch(head=head, closing=self._closing)
         self._watches.setdefault(account, set()).add(watch)
         self._by_device[device] += 1
-        if self._database.shared and (self._poller is None or self._poller.done()) and not self._closing:
-            self._poller = asyncio.create_task(self._poll(), name="cloud-poller")
+        if self._others is not None:
+            self._others.listen()
         try:
             yield watch
         finally:
@@ -121,39 +127,46 @@ class Notifier:
             )
 
     def notify(self, account: bytes, gseq: int) -> None:
-        """Wake who waits for an account to be at a position, or beyond."""
-        for watch in tuple(self._watches.get(account, ())):
-            watch.advance(gseq)
+        """Wake who waits for an account to be at a position, or beyond, here and at other instances."""
+        self._hear(account, gseq)
+        if self._others is not None:
+            self._others.tell(account, gseq)
 
     def wake(self, account: bytes) -> None:
         """Have those who watch an account look again: something other than its objects has changed."""
-        for watch in tuple(self._watches.get(account, ())):
-            watch.changed = True
-            watch.wake()
+        self._hear(account, None)
+        if self._others is not None:
+            self._others.tell(account, None)
 
     def close(self) -> None:
         """Answer everyone who waits, now and from now on."""
         self._closing = True
-        if self._poller is not None:
-            self._poller.cancel()
+        if self._others is not None:
+            self._others.close()
         for watches in self._watches.values():
             for watch in watches:
                 watch.closing = True
                 watch.wake()
 
-    async def _poll(self) -> None:
-        while self._watches:
-            await asyncio.sleep(self._policy.poll_s)
-            accounts = tuple(self._watches)
-            try:
-                for start in range(0, len(accounts), ACCOUNTS_A_QUERY):
-                    some = accounts[start : start + ACCOUNTS_A_QUERY]
-                    for account, gseq in await self._database.read(partial(_positions, accounts=some)):
-                        self.notify(account, gseq)
-            except ScrubjayError as error:  # the database is away: who waits is answered when the time is over
-                log.warning("poll failed code=%s", error.code)
+    def _hear(self, account: bytes, gseq: int | None) -> None:
+        for watch in tuple(self._watches.get(account, ())):
+            if gseq is not None:
+                watch.advance(gseq)
+            else:
+                watch.changed = True
+                watch.wake()
+
+    async def _look(self) -> None:
+        """Look up what others may have stored of the accounts that are watched."""
+        accounts = tuple(self._watches)
+        for start in range(0, len(accounts), ACCOUNTS_A_QUERY):
+            some = accounts[start : start + ACCOUNTS_A_QUERY]
+            for account, gseq, head in await self._database.read(partial(_ends, accounts=some)):
+                self._hear(account, gseq)
+                for watch in tuple(self._watches.get(account, ())):
+                    watch.follow(head)
 
 
-def _positions(tx: Transaction, *, accounts: tuple[bytes, ...]) -> list[tuple[bytes, int]]:
+def _ends(tx: Transaction, *, accounts: tuple[bytes, ...]) -> list[Row]:
     marks = ",".join("?" * len(accounts))
-    return [(row[0], row[1]) for row in tx.rows(f"select id, gseq from account where id in ({marks})", accounts)]
+    return tx.rows(f"select id, gseq, log_head from account where id in ({marks})", accounts)

@@ -101,7 +101,10 @@ class CloudPolicy:
     max_json_bytes: int = MAX_PAGE_BYTES  # a log append may carry a keyring and a wrap for each of 100 devices
     page_objects: int = 4_096  # rows looked at for one page: the smallest object is 272 bytes, so bytes end it first
     max_wait_s: float = 25.0  # long-poll: below the 30 s after which load balancers give up
-    poll_s: float = 1.0  # how often an instance asks PostgreSQL for what others wrote
+    gather_s: float = 0.02  # what an instance stores in it is told the others in one go: fifty NOTIFYs a second at most
+    untold: int = 100_000  # accounts with news that could not be told while the database was away: 15 MB
+    poll_s: float = 1.0  # how often an instance that cannot listen asks PostgreSQL for what others wrote
+    listen_again_most_s: float = 60.0  # between two tries to listen, the first after `poll_s`; doubles
     keepalive_s: float = 15.0  # a comment on an idle event stream; its token is checked again
 
     # What one account may hold.

@@ -27,16 +27,18 @@ MAX_WORKERS = 64
 class Settings:
     """One installation's settings, checked.
 
-    `database_url` empty means SQLite in `data`. `origin` is the address clients use (`https://sync.example.org`),
-    without a slash at its end; empty on a loopback test server. `proxies` are the networks whose X-Forwarded-For is
-    believed. `replica` is litestream's target, empty for none. `pepper` is a secret outside the database, without which
-    a stolen one cannot even be searched for passwords; all instances share it. `workers` are processes that serve the
-    port together, which needs PostgreSQL. `bodies` is the bucket and folder in which the bodies of large sealed objects
-    stand, `s3://bucket/folder`; empty means the database. `bodies_endpoint` is its address where it is not AWS's.
+    `database_url` empty means SQLite in `data`; `listen_url` is PostgreSQL's own address where that is a pooler's.
+    `origin` is the address clients use (`https://sync.example.org`), without a slash at its end; empty on a loopback
+    test server. `proxies` are the networks whose X-Forwarded-For is believed. `replica` is litestream's target, empty
+    for none. `pepper` is a secret outside the database, without which a stolen one cannot even be searched for
+    passwords; all instances share it. `workers` are processes that serve the port together, which needs PostgreSQL.
+    `bodies` is the bucket and folder in which the bodies of large sealed objects stand, `s3://bucket/folder`; empty
+    means the database. `bodies_endpoint` is its address where it is not AWS's.
     """
 
     data: Path
     database_url: str = field(default="", repr=False)
+    listen_url: str = field(default="", repr=False)
     host: str = "127.0.0.1"
     port: int = 8377
     workers: int = 1
@@ -232,6 +234,12 @@ OPTIONS: tuple[Option, ...] = (
         read=_path,
     ),
     Option(key="database_url", variable="DATABASE_URL", meaning="PostgreSQL instead of SQLite", read=_database),
+    Option(
+        key="listen_url",
+        variable="SCRUBJAY_CLOUD_LISTEN_URL",
+        meaning="PostgreSQL's own address, for LISTEN, where DATABASE_URL is that of a transaction pooler",
+        read=_database,
+    ),
     Option(key="host", variable="SCRUBJAY_CLOUD_HOST", meaning="the address to listen on", read=str),
     Option(key="port", variable="SCRUBJAY_CLOUD_PORT", meaning="the port to listen on", read=_port),
     Option(

@@ -33,11 +33,12 @@ async def open(  # noqa: A001 - database.open() is what it is
     cannot be reached; ConflictError when another process has it open or a newer version wrote it; CorruptError when the
     file is damaged or not ours.
     """
+    listen = where.listen_url if isinstance(where, Settings) else ""
     if isinstance(where, Settings):
         where = where.database_url or where.database_path
     text = str(where)
     if text.startswith(("postgres://", "postgresql://")):
-        return await postgres.open_postgres(text, seeded=lambda: seed(now, entropy), now=now)
+        return await postgres.open_postgres(text, seeded=lambda: seed(now, entropy), now=now, listen=listen)
     return await sqlite.open_sqlite(Path(where), seeded=lambda: seed(now, entropy), now=now, inline=inline)
 
 

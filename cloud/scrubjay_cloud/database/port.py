@@ -11,7 +11,7 @@ SQL is written once for both: lower case, `?` for a value, no literal `?` or `%`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -47,6 +47,19 @@ class Transaction(Protocol):
         """Run several statements one after another, each for each of its sets of values, in one round trip."""
 
 
+class Channel(Protocol):
+    """What processes that share a database tell each other."""
+
+    async def announce(self, payload: str) -> None:
+        """Tell all that hear, this process too; at most 7,900 bytes."""
+
+    def heard(self) -> AsyncGenerator[str]:
+        """Yield "" once nothing is missed any more, then what is announced, until that cannot be heard any more.
+
+        Raises UnavailableError then, and ConflictError where it never can be.
+        """
+
+
 class Database(Protocol):
     """An open database, migrated to this version's schema."""
 
@@ -55,8 +68,8 @@ class Database(Protocol):
         """`sqlite` or `postgres`."""
 
     @property
-    def shared(self) -> bool:
-        """Whether other processes may write to it: then what happened there must be asked for."""
+    def channel(self) -> Channel | None:
+        """What tells other processes that write to it, None where there are none."""
 
     @property
     def searches(self) -> bool:

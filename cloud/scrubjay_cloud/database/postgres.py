@@ -1,7 +1,7 @@
 """PostgreSQL behind the port: a pool of connections, each used by one thread at a time. Knows no table.
 
-Nothing here needs a session: no prepared statements, no LISTEN, no session locks, so that a pooler in transaction mode
-may stand in between.
+Nothing of the pool needs a session: no prepared statements, no LISTEN, no session locks, so that a pooler in
+transaction mode may stand in between. What listens has a connection of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import psycopg
 from psycopg import IsolationLevel, errors
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from scrubjay_cloud.database.announcements import PostgresChannel, notify
 from scrubjay_cloud.database.migrations import applied, latest, steps
-from scrubjay_cloud.database.port import Params, Row, Transaction
+from scrubjay_cloud.database.port import Channel, Params, Row, Transaction
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, ScrubjayError, UnavailableError
@@ -164,12 +165,18 @@ class PostgresDatabase:
     """
 
     dialect = "postgres"
-    shared = True
 
     def __init__(
-        self, pool: ConnectionPool[psycopg.Connection[Row]], meta: Mapping[str, str], *, searches: bool
+        self,
+        pool: ConnectionPool[psycopg.Connection[Row]],
+        meta: Mapping[str, str],
+        *,
+        searches: bool,
+        listen: str,
     ) -> None:
+        """`listen` is PostgreSQL's own address, without a pooler in between."""
         self.meta = meta
+        self._channel = PostgresChannel(listen, self._announce)
         self.searches = searches
         self._pool = pool
         self._threads = ThreadPoolExecutor(DEFAULT.pool, thread_name_prefix="cloud-database")
@@ -177,6 +184,11 @@ class PostgresDatabase:
         self._lookups = _Batches(self._looked_up)
         self._writes = _Batches(self._written)
         self._together: dict[Callable[..., Any], _Batches] = {}
+
+    @property
+    def channel(self) -> Channel:
+        """LISTEN and NOTIFY."""
+        return self._channel
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
@@ -240,8 +252,13 @@ class PostgresDatabase:
         await self._writes.finished()
         for batches in self._together.values():
             await batches.finished()
+        await self._channel.close()
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self._pool.close)
+
+    async def _announce(self, payload: str) -> None:
+        self._refuse_closed()
+        await self._in_thread(lambda: self._attempt(partial(notify, payload)))
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -304,13 +321,18 @@ def _rows(lookups: list[tuple[str, Params]], connection: psycopg.Connection[Row]
 
 
 async def open_postgres(
-    address: str, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]
+    address: str, *, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis], listen: str = ""
 ) -> PostgresDatabase:
-    """Connect, and first make or migrate the schema. Errors as `database.open`."""
-    return await asyncio.to_thread(_open, address, seeded, now)
+    """Connect, and first make or migrate the schema. Errors as `database.open`.
+
+    `listen` is the address to listen at, `address` unless given.
+    """
+    return await asyncio.to_thread(_open, address, listen or address, seeded, now)
 
 
-def _open(address: str, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]) -> PostgresDatabase:
+def _open(
+    address: str, listen: str, seeded: Callable[[], dict[str, str]], now: Callable[[], Millis]
+) -> PostgresDatabase:
     options: dict[str, Any] = {
         "autocommit": True,  # a transaction is begun where one is wanted
         "prepare_threshold": None,
@@ -336,7 +358,7 @@ def _open(address: str, seeded: Callable[[], dict[str, str]], now: Callable[[], 
         kwargs=options,
         configure=_configured,
     )
-    return PostgresDatabase(pool, meta, searches=searches)
+    return PostgresDatabase(pool, meta, searches=searches, listen=listen)
 
 
 def _configured(connection: psycopg.Connection[Any]) -> None:

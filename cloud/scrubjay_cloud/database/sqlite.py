@@ -75,7 +75,7 @@ class SqliteDatabase:
     """The file, open: one writer's queue, readers that take turns."""
 
     dialect = "sqlite"
-    shared = False
+    channel = None
     searches = True
 
     def __init__(
@@ -167,7 +167,7 @@ class InlineSqliteDatabase:
     """The file, open on one connection in the caller's own thread: the order of events is the caller's alone."""
 
     dialect = "sqlite"
-    shared = False
+    channel = None
     searches = True
 
     def __init__(self, path: Path, lock: FileLock, connection: Any, meta: Mapping[str, str]) -> None:

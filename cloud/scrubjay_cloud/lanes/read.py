@@ -45,7 +45,7 @@ async def pull(service: Service, call: Call) -> Answer:
     if not wait:
         page, objects = await with_bodies(service.body_store, read)
     else:
-        with service.notifier.watch(caller.account, caller.waits_as) as watch:
+        with service.notifier.watch(caller.account, caller.waits_as, caller.head) as watch:
             page, objects = await with_bodies(service.body_store, read)
             if not objects and await watch.wait_beyond(page.head, wait):
                 await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked

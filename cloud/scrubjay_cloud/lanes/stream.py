@@ -22,7 +22,7 @@ async def events(service: Service, call: Call) -> Answer:
 
     async def lines() -> AsyncIterator[str]:
         sent, gseq = -1, caller.gseq
-        with service.notifier.watch(caller.account, device) as watch:
+        with service.notifier.watch(caller.account, device, caller.head) as watch:
             while True:
                 if gseq != sent:
                     sent = gseq
