@@ -545,6 +545,10 @@ def _void(log: Log, body: dict[int, Any]) -> Log:
     new = log.history[start - 1].copy()
     new.ask, new.version, new.rsk, new.waiting = ask, version, log.rsk, None
     new.recovery_pub = log.recovery_pub
+    for name, device in new.devices.items():
+        newest = log.devices.get(name, device)
+        if newest["sign_pub"] == device["sign_pub"]:
+            device["wrap_pub"] = newest["wrap_pub"]
     for scope, state in new.scopes.items():
         state["epoch"] = max(state["epoch"], log.scopes.get(scope, state)["epoch"])
     return new

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay_shared import account, envelope, ops, parts, sealing, segment, wire
-from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
 from scrubjay_shared.errors import (
@@ -512,6 +512,23 @@ def test_every_field_of_a_state_is_stated(kind: type) -> None:
         elif kind is account.ScopeState:
             moved = replace(state, scopes={**state.scopes, make.SCOPE: moved})
         assert account.state_digest(moved) != account.state_digest(state), one.name
+
+
+def test_both_decoders_keep_the_wrap_key_that_a_device_renewed_before_a_void() -> None:
+    log, ask = make.Log(), make.ASK[0][2]
+    device = account.device_body(make.DEVICE, sign_pub=make.PUBLIC, wrap_pub=make.WRAP_PUB[1])
+    home = account.scope_body(make.SCOPE, suite=Suite.SEALED, home=True)
+    log.add("genesis", EntryType.GENESIS, make.genesis(), ask)
+    log.add("device", EntryType.DEVICE_ADD, device, ask)
+    log.add("home", EntryType.SCOPE_CREATE, home, ask)
+    log.add("renewed", EntryType.DEVICE_REKEY, {1: make.DEVICE, 2: make.WRAP_PUB[4]}, ask)
+    log.add("void", EntryType.VOID, {1: 3, 2: 2, 3: make.ASK[1][1]}, make.RSK[0][2], Signer.RSK)
+    other = second.Log()
+    for entry in log.entries:
+        other = second.extended(other, entry)
+
+    assert log.states[-1].devices[make.DEVICE].wrap_pub == make.WRAP_PUB[4]
+    assert make.state_of(log.states[-1]) == other.shown()
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,22 @@ def test_the_pipeline_of_the_documentation_runs_as_it_stands(server: str, home: 
     )
 
 
+def test_what_a_thief_changed_is_undone_by_a_command_and_the_recovery_code(
+    server: str, home: Callable[[str], Home]
+) -> None:
+    laptop = home("laptop")
+    code = signed_up(laptop, server, "vic")
+    start = len(laptop.run("sync", "log")["entries"])
+    laptop.run("devices", "create", "evil", "--scope", "home", "--password-stdin", stdin=f"{PASSWORD}\n")
+
+    asked = ("recovery", "void", "--from", str(start), "--password-stdin")
+    assert laptop.run(*asked, stdin=f"{RecoveryCode(secret=b'n' * 20).text}\n", fails=True)["code"] == "credentials"
+    assert laptop.run(*asked, stdin=f"{code.text}\n")["who"]["username"] == "vic"
+    assert [one["this"] for one in laptop.run("devices", "list")["devices"]] == [True]
+    assert laptop.run("sync")["synced"]
+    assert laptop.run("recovery", "void", "--from", str(start), fails=True)["code"] == "invalid"  # nobody types it
+
+
 def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     code = signed_up(laptop, server, "cat")

@@ -75,6 +75,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("teams", "leave"): (TeamsResponse,),
     ("recovery", "verify"): (RecoveryResponse,),
     ("recovery", "rotate"): (RecoveryResponse, SignedUp),
+    ("recovery", "void"): (WhoResponse,),
     ("account", "password"): (WhoResponse,),
     ("account", "totp"): (WhoResponse,),
     ("account", "rotate"): (WhoResponse,),

@@ -412,8 +412,9 @@ def _checkpoint(state: AccountState, new: Entry) -> AccountState:
 def _void(before: AccountState, last: AccountState, new: Entry) -> AccountState:
     """Return the state `before` the first voided entry, under a new account key.
 
-    Everything since is gone, but for the recovery code, which signs: one that was replaced does not come back. Versions
-    and epochs count on from `last`, so that no wrap or object of a voided one passes for the new one.
+    Everything since is gone, but for the recovery code, which signs: one that was replaced does not come back; and the
+    wrap keys, each of which its device alone could renew. Versions and epochs count on from `last`, so that no wrap or
+    object of a voided one passes for the new one.
     """
     version, ask = int_of(new.body, 2), bytes_of(new.body, 3)
     check_length(ask, 32)
@@ -423,6 +424,8 @@ def _void(before: AccountState, last: AccountState, new: Entry) -> AccountState:
         scope.id: replace(scope, epoch=max(scope.epoch, last.scopes.get(scope.id, scope).epoch))
         for scope in before.scopes.values()
     }
+    # A device renews its own wrap key and lets the old one go: with the old one it could open nothing any more.
+    devices = {one.id: _with_newest_wrap(one, last.devices.get(one.id)) for one in before.devices.values()}
     return replace(
         before,
         seq=new.seq,
@@ -430,10 +433,15 @@ def _void(before: AccountState, last: AccountState, new: Entry) -> AccountState:
         ask=ask,
         version=version,
         scopes=scopes,
+        devices=devices,
         rsk=last.rsk,
         recovery_pub=last.recovery_pub,
         waiting_recovery=None,
     )
+
+
+def _with_newest_wrap(device: Device, now: Device | None) -> Device:
+    return device if now is None or now.sign_pub != device.sign_pub else replace(device, wrap_pub=now.wrap_pub)
 
 
 _RULES: dict[int, Callable[[AccountState, Entry], AccountState]] = {

@@ -74,5 +74,5 @@ def _hint(entry: Entry) -> str:
         )
     return (
         f"if this was you: scrubjay sync acknowledge; if not: scrubjay devices revoke {entry.author.hex()[:8]}; or"
-        f" scrubjay login --void-from {entry.seq} on another machine, with the recovery code"
+        f" scrubjay recovery void --from {entry.seq}, with the recovery code"
     )

@@ -23,8 +23,8 @@ class Draft:
 
     `entries` are (type, body); those in `by_recovery` are signed by the recovery code, the others by the account. The
     genesis needs `recovery` too, which vouches for it. A ROTATE or VOID entry needs `root`, the new root key, which
-    signs what follows it. A new `keyring` is sealed, stored and named by a last entry. Every wrap that follows from the
-    change is made by `Member.append` itself.
+    signs what follows it; a VOID also the state that it goes back to, in `earlier`. A new `keyring` is sealed, stored
+    and named by a last entry. Every wrap that follows from the change is made by `Member.append` itself.
     """
 
     entries: Sequence[tuple[EntryType, dict[int, Any]]] = ()
@@ -32,6 +32,7 @@ class Draft:
     root: RootKey | None = None
     recovery: RecoveryCode | None = field(default=None, repr=False)
     by_recovery: frozenset[EntryType] = frozenset()
+    earlier: Mapping[int, AccountState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

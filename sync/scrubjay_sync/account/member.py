@@ -284,6 +284,7 @@ class Member:
                 sign=who.sign,
                 now=self._now(),
                 entropy=self._entropy,
+                earlier=change.earlier,
             )
             try:
                 await (send or cloud.log.append)(made.append)

@@ -33,6 +33,14 @@ class RecoveryReplaceRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryVoidRequest:
+    """The recovery code, and the entry of the account log from which on everything is undone."""
+
+    code: str = field(repr=False)
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordRequest:
     """The keys of the old and the new password."""
 

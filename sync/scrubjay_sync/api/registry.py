@@ -12,6 +12,7 @@ from scrubjay_sync.api.account import (
     RecoveryCheckRequest,
     RecoveryReplaceRequest,
     RecoveryResponse,
+    RecoveryVoidRequest,
     TotpRequest,
 )
 from scrubjay_sync.api.devices import (
@@ -115,6 +116,7 @@ OPERATIONS: dict[str, Operation] = {
     "device_create": Operation(DeviceCreateRequest, BundleResponse),
     "recovery_check": Operation(RecoveryCheckRequest, RecoveryResponse),
     "recovery_replace": Operation(RecoveryReplaceRequest, RecoveryResponse),
+    "recovery_void": Operation(RecoveryVoidRequest, WhoResponse),
     "rotate": Operation(Nothing, WhoResponse),
     "prove": Operation(ProofRequest, WhoResponse),
     "password": Operation(PasswordRequest, WhoResponse),

@@ -9,7 +9,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     NotFoundError,
 )
-from scrubjay_sync.api.account import RecoveryCheckRequest, RecoveryReplaceRequest
+from scrubjay_sync.api.account import RecoveryCheckRequest, RecoveryReplaceRequest, RecoveryVoidRequest
 from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.presence import require_person
@@ -17,6 +17,11 @@ from scrubjay_sync.cli.recovery_code import show_and_check
 from scrubjay_sync.cli.rendering import SignedUp, identity_line, say_done, when
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.transport import connect
+
+VOIDS = (
+    "This will undo every change of the account from entry {start} of its log on: devices that were let in since are"
+    " out, those that were shut out since are in again, scopes that were made since are gone. All keys are replaced."
+)
 
 
 def configure(parser: Parser) -> None:
@@ -29,6 +34,16 @@ def configure(parser: Parser) -> None:
         "--lost", action="store_true", help="the old code is lost: the new one is valid after seven days"
     )
     add_password_stdin(rotate)
+    void = add("void", "undo every change of the account since a thief began, with the recovery code")
+    void.add_argument(
+        "--from",
+        dest="start",
+        type=int,
+        required=True,
+        metavar="SEQ",
+        help="the first entry to undo (scrubjay sync log)",
+    )
+    add_password_stdin(void)
 
 
 def run(command: Command) -> None:
@@ -46,11 +61,23 @@ def run(command: Command) -> None:
             say_done(command, answer, "that is the account's recovery code")
         case "rotate":
             _rotate_code(command)
+        case "void":
+            _void(command)
         case _:
             raise NotFoundError(
                 "the recovery code was shown once, when it was made, and is stored nowhere",
                 hint="scrubjay recovery verify checks what you wrote down; scrubjay recovery rotate makes a new code",
             )
+
+
+def _void(command: Command) -> None:
+    line, prompts = command.line, command.prompts
+    command.out.remark(VOIDS.format(start=line.start))
+    code = prompts.secret("recovery code")  # whoever has it is no agent that came by
+    RecoveryCode.parse(code)
+    answer = command.call("recovery_void", RecoveryVoidRequest(code=code, start=line.start))
+    say_done(command, answer, f"everything from entry {line.start} of the account log on is undone")
+    command.out.remark("Shut out whoever did it now: scrubjay devices list, scrubjay devices revoke")
 
 
 def _rotate_code(command: Command) -> None:

@@ -10,7 +10,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.wire import Login, SetPassword, SetTotp
 from scrubjay_sync import profile
-from scrubjay_sync.account import leaving, recovery, rotation
+from scrubjay_sync.account import leaving, recovery, reversal, rotation
 from scrubjay_sync.api.account import (
     DeletedResponse,
     DeleteRequest,
@@ -19,6 +19,7 @@ from scrubjay_sync.api.account import (
     RecoveryCheckRequest,
     RecoveryReplaceRequest,
     RecoveryResponse,
+    RecoveryVoidRequest,
     TotpRequest,
 )
 from scrubjay_sync.api.identity import Nothing, WhoResponse
@@ -51,6 +52,16 @@ async def replace_recovery(client: SyncClient, request: RecoveryReplaceRequest) 
     return RecoveryResponse(
         who=client.who(await client.require_session()), valid=True, from_at=None if waiting is None else waiting[2]
     )
+
+
+async def void(client: SyncClient, request: RecoveryVoidRequest) -> WhoResponse:
+    """Undo every change of the account from an entry on. See `reversal.void`."""
+    session = await client.require_session()
+    await reversal.void(
+        session.member, session.cloud, RecoveryCode.parse(request.code), request.start, entropy=client.entropy
+    )
+    await client.save_profile(profile.checked_recovery(session.profile, client.now()))
+    return WhoResponse(who=client.who(await client.require_session()))
 
 
 async def rotate(client: SyncClient, _: Nothing) -> WhoResponse:

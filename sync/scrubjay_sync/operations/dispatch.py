@@ -56,6 +56,7 @@ HANDLERS: dict[str, Handler] = {
     "device_create": devices.create_device,
     "recovery_check": account.check_recovery,
     "recovery_replace": account.replace_recovery,
+    "recovery_void": account.void,
     "rotate": account.rotate,
     "prove": account.prove,
     "password": account.password,
