@@ -395,6 +395,15 @@ def op(data: bytes) -> tuple[int, int, bytes, int, dict[int, Any]]:
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
+def emptied(body: dict[int, Any], registers: list[int]) -> dict[int, Any]:
+    """Return the body of a write without its values for some registers (6.1)."""
+    left = {key: value for key, value in body[2].items() if key not in registers}
+    gone = sorted({*body.get(5, []), *(key for key in registers if key in body[2])})
+    return {**{key: value for key, value in body.items() if key}, 2: left, 5: gone} | (
+        {0: body[0]} if 0 in body else {}
+    )
+
+
 def cause(body: dict[int, Any]) -> str | None:
     """What wrote the op of a body (5.3); anything else under that key counts as nothing."""
     value = body.get(0)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from scrubjay_shared.clock import (
     COUNTER_BITS,
+    MAX_EVENT_MILLIS,
     MAX_LEAD_MS,
     MAX_MILLIS,
+    REACH,
     Hlc,
     Millis,
     field_stamp,
@@ -23,6 +25,7 @@ from scrubjay_shared.clock import (
     ulid_text,
     uuid7,
 )
+from scrubjay_shared.ops import MAX_HLC, supersedes
 
 millis = st.integers(0, MAX_MILLIS).map(Millis)
 stamps = st.integers(0, (1 << 64) - 1).map(Hlc)
@@ -35,13 +38,13 @@ def test_stamps_of_a_device_only_ever_rise_however_its_clock_jumps(last: Hlc, re
         following = tick(last, now)
 
         assert following > last
-        assert millis_of(following) >= now
+        assert millis_of(following) >= min(now, MAX_EVENT_MILLIS)
         last = following
 
 
 @given(millis)
 def test_a_clock_that_advanced_gives_its_own_time(now: Millis) -> None:
-    assert tick(Hlc(0), now) == max(1, now << COUNTER_BITS)
+    assert tick(Hlc(0), now) == max(1, min(now, MAX_EVENT_MILLIS) << COUNTER_BITS)
 
 
 def test_a_counter_that_overflows_carries_into_the_milliseconds() -> None:
@@ -75,8 +78,21 @@ def test_a_remote_clock_that_leads_too_far_is_not_believed(lead_ms: int, *, move
 def test_a_field_stamp_is_above_what_it_replaces_and_not_below_the_clock(clock: Hlc, replaced: Hlc) -> None:
     stamp = field_stamp(clock, replaced)
 
-    assert stamp > replaced
+    assert stamp > replaced or replaced - clock >= REACH
     assert stamp >= clock
+
+
+@given(millis, st.integers(1, MAX_HLC).map(Hlc))
+def test_no_stamp_is_so_great_that_an_edit_could_not_come_after_it(now: Millis, replaced: Hlc) -> None:
+    stamp = field_stamp(tick(Hlc(0), now), replaced)
+
+    assert 0 < stamp <= MAX_HLC
+    assert supersedes((stamp, "a"), (replaced, "b")) or stamp - replaced >= REACH  # the other is of before 1970
+
+
+@given(st.tuples(stamps, st.sampled_from("ab")), st.tuples(stamps, st.sampled_from("ab")))
+def test_of_two_writes_never_does_each_come_after_the_other(one: tuple[Hlc, str], other: tuple[Hlc, str]) -> None:
+    assert [supersedes(one, other), supersedes(other, one)].count(True) == (one != other)
 
 
 @given(st.tuples(millis, entropy), st.tuples(millis, entropy))

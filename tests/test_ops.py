@@ -212,16 +212,29 @@ def test_an_edit_always_wins_over_what_its_writer_had_seen(history: list[Op]) ->
 
 
 @given(histories())
-def test_no_version_is_lost_it_is_shown_or_an_ancestor_or_an_open_conflict(history: list[Op]) -> None:
+def test_no_version_is_lost_it_is_shown_or_replaced_or_an_open_conflict(history: list[Op]) -> None:
     for versions in ops.fold(history).registers.values():
-        ancestors: set[Stamp] = set()
-        at: Stamp | None = ops.winner(versions)
-        while at in versions:
-            ancestors.add(at)
-            at = next(iter(versions[at][1]), None)
+        replaced = {base for _, seen in versions.values() for base in seen}
 
-        assert set(ops.open_conflicts(versions)) == set(versions) - ancestors
-        assert set(ops.to_settle(versions)) <= set(versions) - ancestors
+        assert {ops.winner(versions), *ops.unseen(versions)} == set(versions) - replaced
+        assert set(ops.to_settle(versions)) <= set(ops.unseen(versions))
+
+
+@given(histories(), st.data())
+def test_emptying_superseded_writes_changes_nothing_that_shows(history: list[Op], data: st.DataObject) -> None:
+    state = ops.fold(history)
+    places = ops.to_empty(state, data.draw(st.integers(0, 2)))
+    emptied = [
+        ops.emptied(op, places.get((ops.entity_of(op), (int(op.hlc), op.device)), frozenset()))
+        if op.type == OpType.MEMORY and data.draw(st.booleans())
+        else op
+        for op in history
+    ]
+
+    assert not [op for op in emptied if ops.problem(op)]
+    assert [(op.op_id, op.hlc) for op in emptied] == [(op.op_id, op.hlc) for op in history]
+    assert ops.view(ops.fold(data.draw(st.permutations(emptied)))) == ops.view(state)
+    assert ops.view(ops.merge(ops.fold(emptied), state)) == ops.view(state)
 
 
 @given(histories())

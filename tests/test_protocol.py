@@ -55,9 +55,9 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES = (
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED = (
     make.committed(f"{name}.json")
-    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge")
+    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge", "emptied")
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
@@ -345,6 +345,19 @@ def test_both_decoders_read_a_cause_as_its_vector_says(one: dict[str, Any]) -> N
     assert one["applies"] == (ops.problem(first) == "")
 
 
+def test_both_decoders_empty_a_write_to_the_same_bytes() -> None:
+    whole, emptied = (bytes.fromhex(EMPTIED[name]) for name in ("whole", "emptied"))
+
+    read = ops.decode(whole, device=EMPTIED["device"], seq=2)
+    assert ops.encode(ops.emptied(read, EMPTIED["registers"])) == emptied
+    for key in EMPTIED["registers"]:
+        read = ops.emptied(read, [key])
+    assert ops.encode(read) == emptied
+    before, after = second.op(whole), second.op(emptied)
+    assert before[:4] == after[:4]
+    assert second.emptied(before[4], EMPTIED["registers"]) == after[4]
+
+
 @pytest.mark.parametrize("one", CAUSES["ops"], ids=names(CAUSES["ops"]))
 def test_an_op_with_a_cause_says_what_it_would_without(one: dict[str, Any]) -> None:
     plain = {found["name"]: found for found in OPS["ops"]}.get(one["same_as"])
@@ -381,7 +394,9 @@ def test_metadata_that_json_cannot_say_is_kept_and_not_applied(metadata: dict[st
         assert make.shown([one]) == make.shown([])
 
 
-@pytest.mark.parametrize("case", MERGES["cases"], ids=names(MERGES["cases"]))
+@pytest.mark.parametrize(
+    "case", [*MERGES["cases"], *EMPTIED["cases"]], ids=names([*MERGES["cases"], *EMPTIED["cases"]])
+)
 def test_a_history_shows_what_its_vector_says_in_any_order(case: dict[str, Any]) -> None:
     history = [ops.decode(bytes.fromhex(data), device=device, seq=seq) for device, seq, data in case["ops"]]
 

@@ -254,7 +254,7 @@ def _shown(state: State) -> State:
     for (entity, key), versions in state.registers.items():
         if entity not in state.forgotten:
             stamp = ops.winner(versions)
-            kept[entity, key] = {stamp: (versions[stamp][0], ())}
+            kept[entity, key] = {stamp: versions[stamp]}
     return State(registers=kept, forgotten=set(state.forgotten))
 
 

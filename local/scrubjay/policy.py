@@ -427,6 +427,15 @@ class WorkPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoPolicy:
+    """How long what a change replaced is kept, so that the change can be taken back."""
+
+    after_request_ms: int = 24 * 3_600_000  # whoever changes a memory by name sees at once whether it was a slip
+    after_run_ms: int = 30 * 24 * 3_600_000  # an import or a run of a job is noticed when its memories are next read
+    kept_versions: int = 8  # of each field, at most: undoing an undoing needs three, and edits cost by them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPolicy:
     """How long a model is waited for, and when one that fails is left alone."""
 
@@ -451,6 +460,7 @@ class MemoryPolicy:
     handing: HandingPolicy = HandingPolicy()
     daemon: DaemonPolicy = DaemonPolicy()
     work: WorkPolicy = WorkPolicy()
+    undo: UndoPolicy = UndoPolicy()
     models: ModelPolicy = ModelPolicy()
 
 

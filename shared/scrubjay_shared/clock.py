@@ -23,6 +23,8 @@ MAX_LEAD_MS = 600_000
 MAX_MILLIS = (1 << 48) - 1
 MAX_EVENT_MILLIS = (1 << 43) - 1
 """The latest time of an event, in the year 2248: recall orders events by time and arrival in one 63-bit number."""
+REACH = 1 << 59
+"""How far apart two stamps may be to be ordered by their size: 278 years, further than any clock of its time is off."""
 DAY_MINUTES = 24 * 60
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ULID_LENGTH = 26
@@ -36,8 +38,11 @@ _DIGITS = bytes(
 
 
 def tick(last: Hlc, now: Millis) -> Hlc:
-    """Return the next stamp of this device: above `last`, and not below the wall clock `now`."""
-    return Hlc(max(last + 1, now << COUNTER_BITS))
+    """Return the next stamp of this device: above `last`, and not below the wall clock `now`.
+
+    A clock beyond 2248 is no clock: what it says would leave no room for later stamps.
+    """
+    return Hlc(max(last + 1, min(now, MAX_EVENT_MILLIS) << COUNTER_BITS))
 
 
 def receive(last: Hlc, remote: Hlc, now: Millis) -> Hlc:
@@ -45,9 +50,17 @@ def receive(last: Hlc, remote: Hlc, now: Millis) -> Hlc:
     return remote if remote > last and millis_of(remote) <= now + MAX_LEAD_MS else last
 
 
-def field_stamp(clock: Hlc, replaced: Hlc) -> Hlc:
-    """Return the stamp of a field write: above the value it replaces. The floor does not move the device clock."""
-    return Hlc(max(clock, replaced + 1))
+def field_stamp(clock: Hlc, *replaced: Hlc) -> Hlc:
+    """Return the stamp of a field write: above the values it replaces. That floor does not move the device clock.
+
+    A value that stands `REACH` ahead or more is no floor: whoever names it comes after it all the same
+    (`ops.supersedes`), and above it there might be no stamp left.
+    """
+    stamp = clock
+    for seen in sorted(replaced):
+        if stamp <= seen < stamp + REACH:
+            stamp = Hlc(seen + 1)
+    return stamp
 
 
 def millis_of(stamp: Hlc) -> Millis:
@@ -58,6 +71,11 @@ def millis_of(stamp: Hlc) -> Millis:
 def latest(ms: Millis) -> Hlc:
     """Return the last stamp of a millisecond."""
     return Hlc(ms << COUNTER_BITS | (1 << COUNTER_BITS) - 1)
+
+
+def shown_time(ms: int, *, least: int = 0) -> Millis:
+    """Return a time that somebody wrote as a reader can show it: not before `least`, and not after 2248."""
+    return Millis(min(max(ms, least), MAX_EVENT_MILLIS))
 
 
 def ulid(ms: Millis, entropy: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from scrubjay_shared import ops
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import Field, OpType
-from scrubjay_shared.ops.schema import CLAIMED, FIELDS
+from scrubjay_shared.ops.schema import CLAIMED, EMPTIED, FIELDS
 from scrubjay_shared.records import Layer, Trust, least
 
 MOST_TRUST = Trust.AGENT
@@ -38,7 +38,7 @@ def confined(data: bytes, *, device: str, seq: int, scope: str) -> bytes | None:
     if kind == OpType.EVENT:
         changed[_EVENT_TRUST] = least(ops.trust_of(body), MOST_TRUST).value
     elif kind == OpType.MEMORY:
-        changed[FIELDS] = _fields(body[FIELDS], scope)
+        changed[FIELDS] = _fields(body[FIELDS], scope, spoke=Field.CONTENT in body.get(EMPTIED, ()))
     elif kind in {OpType.CLAIM, OpType.UNCLAIM}:
         changed[CLAIMED] = _name(body[CLAIMED], scope)
     return data if changed == body else ops.encode_wire((kind, version, op_id, hlc, changed))
@@ -50,9 +50,9 @@ def about(data: bytes, *, device: str, seq: int) -> str:
     return ops.owner_of(op) or ops.entity_of(op)
 
 
-def _fields(said: dict[int, Any], scope: str) -> dict[int, Any]:
+def _fields(said: dict[int, Any], scope: str, *, spoke: bool) -> dict[int, Any]:
     fields = dict(said)
-    if Field.TRUST in fields or Field.CONTENT in fields:
+    if Field.TRUST in fields or Field.CONTENT in fields or spoke:
         # Who says nothing of trust would say the most.
         value = fields.get(Field.TRUST, Trust.USER.value)
         known = Trust(value) if value in Trust._value2member_map_ else Trust.UNTRUSTED

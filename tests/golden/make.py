@@ -346,15 +346,54 @@ def made_merges() -> Made:
         ),
         ("passages that were erased stay erased", [told, op(7, OpType.BLANK, ops.blank_body(source, [(10, 14)]))]),
     ]
+    return {"cases": shown_cases(cases)}
+
+
+def shown_cases(cases: list[tuple[str, list[Op]]]) -> list[Made]:
+    """Return histories with what they show, as JSON."""
+    return [
+        {
+            "name": name,
+            "ops": [[one.device, one.seq, ops.encode(one).hex()] for one in history],
+            "shows": shown(history),
+        }
+        for name, history in cases
+    ]
+
+
+def made_emptied() -> Made:
+    """Return a write whose values were emptied, and histories with such writes, far stamps and clocks that were not set."""
+    memory = IDS[2]
+    born = {Field.CONTENT: "one", Field.CREATED_AT: START}
+    first = op(1, OpType.MEMORY, ops.memory_body(memory, born))
+    stamp = (int(first.hlc), first.device)
+    values = {Field.CONTENT: "two", Field.SALIENCE: 0.5, Field.TOPIC: "Anna"}
+    second = op(2, OpType.MEMORY, ops.caused(ops.memory_body(memory, values, {Field.CONTENT: stamp}), CAUSE))
+    late = op(3, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "three"}, {Field.CONTENT: stamp}), OTHER)
+    seen = {Field.CONTENT: (int(second.hlc), second.device), Field.TOPIC: (int(second.hlc), second.device)}
+    third = op(4, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "four", Field.TOPIC: None}, seen))
+    empty = ops.emptied(second, {Field.TOPIC, Field.CONTENT})
+    far = replace(op(3, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "far"}), OTHER), hlc=Hlc(ops.MAX_HLC))
+    above = {Field.CONTENT: (ops.MAX_HLC, OTHER.hex())}
+    near = op(5, OpType.MEMORY, ops.memory_body(memory, {Field.CONTENT: "near"}, above))
+    twin = op(5, OpType.MEMORY, ops.memory_body(IDS[4], born), OTHER)
+    unset = replace(op(8, OpType.CLAIM, ops.claim_body(IDS[4], "anna"), OTHER), hlc=Hlc(65_536))
+    claim = op(9, OpType.CLAIM, ops.claim_body(memory, "anna"))
     return {
-        "cases": [
-            {
-                "name": name,
-                "ops": [[one.device, one.seq, ops.encode(one).hex()] for one in history],
-                "shows": shown(history),
-            }
-            for name, history in cases
-        ]
+        "device": DEVICE.hex(),
+        "whole": ops.encode(second).hex(),
+        "emptied": ops.encode(empty).hex(),
+        "registers": [int(Field.CONTENT), int(Field.TOPIC)],
+        "cases": shown_cases(
+            [
+                ("an emptied write and what it had seen show no more", [first, empty, third]),
+                ("what it had seen is no conflict without what replaced it", [first, empty]),
+                ("what it had not seen is one", [first, empty, late, third]),
+                ("an edit comes after a stamp that no clock has", [first, far, near]),
+                ("what did not see it stays below", [first, far, late]),
+                ("a claim of a clock that was not set comes last", [first, twin, unset, claim]),
+            ]
+        ),
     }
 
 
@@ -1391,6 +1430,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "ops.json": made_ops,
     "causes.json": made_causes,
     "merge.json": made_merges,
+    "emptied.json": made_emptied,
     "objects.json": made_objects,
     "account.json": made_account,
     "keys.json": made_keys,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scrubjay_shared import clock, ops, records
@@ -19,6 +19,17 @@ ulid_text = functools.lru_cache(maxsize=4096)(clock.ulid_text)
 ops.ulid_text = ulid_text  # a pure function, only remembered, as are those that follow
 ops.ulid_bytes = functools.lru_cache(maxsize=4096)(clock.ulid_bytes)
 ops.content_hash = functools.lru_cache(maxsize=4096)(records.content_hash)
+
+
+GONE = object()
+"""Stands for a value that was emptied."""
+
+CENTURIES = 1 << 59
+"""How far two stamps must be apart for the smaller to be the later one."""
+
+
+UNSET = 1_704_067_200_000 << 16
+"""A stamp before 2024 is of a clock that nobody had set."""
 
 
 class Faults(frozenset[str]):
@@ -54,8 +65,8 @@ def shown(every: Iterable[Op]) -> dict[str, Any]:
     for op in in_order:
         entity, stamp = ulid_text(op.body[1]), (int(op.hlc), op.device)
         if op.type == OpType.MEMORY:
-            for key, value in op.body[2].items():
-                versions[entity, key][stamp] = (value, _seen(op.body, key))
+            for key in [*op.body[2], *op.body.get(5, ())]:
+                versions[entity, key][stamp] = (op.body[2].get(key, GONE), _seen(op.body, key))
         elif op.type == OpType.COUNT and op.body[2] == Counter.ACCESS:
             total = (op.body[3], op.body[4])
             totals[entity][op.device] = max(total, totals[entity].get(op.device, (0, 0)))
@@ -93,10 +104,52 @@ def _seen(body: dict[int, Any], key: int) -> list[Stamp]:
     return [(hlc, device.hex()) for hlc, device in [*wires, *body.get(4, {}).get(key, ())]]
 
 
+def _living(known: dict[Stamp, tuple[Any, list[Stamp]]]) -> list[Stamp]:
+    """Return what of a register nobody replaced knowingly, in the order of stamps: the last one shows.
+
+    What a write without a value had seen is replaced, and so is that write: nobody empties what nobody replaced.
+    """
+    replaced = {stamp for stamp, (value, _) in known.items() if value is GONE}
+    for stamp, (_, given) in known.items():
+        replaced |= {seen for seen in given if _later(stamp, seen)}
+    return sorted(stamp for stamp in known if stamp not in replaced)
+
+
+def as_told(every: list[Op], held: Mapping[tuple[str, int], Op | None]) -> list[Op]:
+    """Return ops in their own words, but as they are `held` where what replaced them is lost with all who had it.
+
+    Whoever emptied such a write had seen that, and nobody knows its words any more.
+    """
+    named = {
+        (ulid_text(op.body[1]), key, seen)
+        for op in every
+        if op.type == OpType.MEMORY
+        for key in op.body[2]
+        for seen in _seen(op.body, key)
+        if _later((int(op.hlc), op.device), seen)
+    }
+    told = []
+    for op in every:
+        now = held[op.device, op.seq]
+        emptied = now.body.get(5, ()) if now is not None and op.type == OpType.MEMORY else ()
+        lost = any((ulid_text(op.body[1]), key, (int(op.hlc), op.device)) not in named for key in emptied)
+        told.append(now if lost and now is not None else op)
+    return told
+
+
+def _later(stamp: Stamp, seen: Stamp) -> bool:
+    """Say whether a write counts as later than one it names: unless the other is centuries ahead, by the stamps."""
+    return stamp > seen if abs(stamp[0] - seen[0]) < CENTURIES else stamp < seen
+
+
 def _winners(
     versions: dict[tuple[str, int], dict[Stamp, tuple[Any, list[Stamp]]]], gone: set[str]
 ) -> dict[tuple[str, int], Any]:
-    return {key: found[max(found)][0] for key, found in versions.items() if key[0] not in gone}
+    return {
+        key: found[living[-1]][0]
+        for key, found in versions.items()
+        if key[0] not in gone and (living := _living(found))
+    }
 
 
 def _conflicts(
@@ -104,24 +157,15 @@ def _conflicts(
 ) -> dict[tuple[str, int], tuple[Stamp, ...]]:
     found = {}
     for key, known in versions.items():
-        if key[0] in gone:
-            continue
-        seen: set[Stamp] = set()
-        left = [max(known)]
-        while left:
-            at = left.pop()
-            if at in known and at not in seen:
-                seen.add(at)
-                left += known[at][1]
-        if still_open := tuple(sorted(set(known) - seen)):
-            found[key] = still_open
+        if key[0] not in gone and (still_open := _living(known)[:-1]):
+            found[key] = tuple(still_open)
     return found
 
 
 def _names(live: list[tuple[Stamp, str, str]]) -> dict[str, str]:
     """Return the holder of each name: the first to claim it; who came later takes the next `~n` that is nobody's."""
     order: dict[str, list[str]] = defaultdict(list)
-    for _, name, entity in sorted(live):
+    for _, name, entity in sorted(live, key=lambda one: (one[0][0] < UNSET, *one)):
         if entity not in order[name]:
             order[name].append(entity)
     names = {name: entities[0] for name, entities in order.items()}
@@ -243,17 +287,13 @@ def _disputed(every: list[Op]) -> set[tuple[str, int, Stamp]]:
     gone = {ulid_text(op.body[1]) for op in every if op.type == OpType.FORGET}
     for op in every:
         if op.type == OpType.MEMORY:
-            for key, value in op.body[2].items():
-                versions[ulid_text(op.body[1]), key][int(op.hlc), op.device] = (value, _seen(op.body, key))
+            for key in [*op.body[2], *op.body.get(5, ())]:
+                said = (op.body[2].get(key, GONE), _seen(op.body, key))
+                versions[ulid_text(op.body[1]), key][int(op.hlc), op.device] = said
     found = set()
     for (entity, key), still_open in _conflicts(versions, gone).items():
         known = versions[entity, key]
-        replaced = {seen for stamp in still_open for seen in known[stamp][1] if seen < stamp}
-        found |= {
-            (entity, key, stamp)
-            for stamp in still_open
-            if stamp not in replaced and known[stamp][0] != known[max(known)][0]
-        }
+        found |= {(entity, key, one) for one in still_open if known[one][0] != known[_living(known)[-1]][0]}
     return found
 
 

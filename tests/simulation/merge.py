@@ -33,6 +33,10 @@ Place = tuple[str, int]
 NAMES = ("a", "b", "a~2", "a~3", "b~2")
 TEXT = "we moved the café to Oslo 🦜 in May"
 EDITED = (Field.CONTENT, Field.TOPIC, Field.SALIENCE)
+EMPTYING = 0.15
+"""How often a step is followed by a device's emptying what was superseded."""
+FAR = 0.05
+"""How often a write of one field stands where no clock stands."""
 SETTLING = 2
 """Rounds within which everything must be everywhere once the faults are off (I14)."""
 
@@ -83,13 +87,16 @@ class Server:
     bodies: dict[Place, Op | None] = field(default_factory=dict)
     heads: dict[str, int] = field(default_factory=dict)
     generation: int = 0
+    pushed: dict[Place, Op | None] = field(default_factory=dict)
+    """What was packed anew, as it first came: an older copy of the server has that."""
 
     def push(self, place: Place, op: Op | None) -> bool:
         """Take the next op of a lane; one that is there already is taken again, one beyond the next is not."""
         lane, seq = place
         if place in self.bodies:
             held = self.bodies[place]
-            require("I8 no lane has two different ops of one number", f"{lane[:8]} {seq}", holds=held == op)
+            same = held == op or (held is not None and op is not None and held.op_id == op.op_id)  # one was emptied
+            require("I8 no lane has two different ops of one number", f"{lane[:8]} {seq}", holds=same)
             return True
         if seq != self.heads.get(lane, 0) + 1:
             return False
@@ -104,6 +111,8 @@ class Server:
             del self.bodies[lane, seq]
             self.heads[lane] = min(self.heads[lane], seq - 1)
         del self.order[kept:]
+        self.bodies |= {place: op for place, op in self.pushed.items() if place in self.bodies}
+        self.pushed.clear()
         self.generation += int(noticed)
 
 
@@ -143,10 +152,12 @@ class Device:
         self.latest_wall = max(self.latest_wall, told)
         return told
 
-    def write(self, now: int, op_type: int, body: dict[int, Any], floor: int, entropy: bytes) -> Op:
-        """Append the next op of this device, as `Transaction._op` does."""
+    def write(
+        self, now: int, op_type: int, body: dict[int, Any], replaced: Iterable[Stamp], entropy: bytes, *, at: int = 0
+    ) -> Op:
+        """Append the next op of this device, as `OpLog.make` does; `at` is the stamp that it gives itself, if it lies."""
         self.clock = clock.tick(self.clock, self.wall(now))
-        stamp = clock.field_stamp(self.clock, Hlc(floor))
+        stamp = Hlc(at) or clock.field_stamp(self.clock, *(Hlc(hlc) for hlc, _ in replaced))
         self.seq += 1
         made = Op(
             device=self.lane,
@@ -185,8 +196,8 @@ class Device:
     def keep(self, found: list[tuple[Place, Op | None]]) -> None:
         """Put ops into the log and fold them."""
         forgotten = []
-        for place, op in found:
-            self.log.setdefault(place, op)
+        for place, came in found:
+            op = self.log.setdefault(place, came) or came  # of one that is there, what is there counts
             if op is not None and not ops.problem(op):
                 folding._apply(self.state, op)  # as `fold` does, but without a copy of the state for each op
                 if op.type == OpType.FORGET:
@@ -199,6 +210,31 @@ class Device:
         for place, op in self.log.items():
             if op is not None and op.type != OpType.FORGET and _about(op, entity):
                 self.log[place] = None
+
+    def empty(self, keep: int) -> list[Place]:
+        """Take the values out of writes that were superseded, as `Superseded` does. Returns where words went."""
+        places, gone = ops.to_empty(self.state, keep), []
+        for place, op in self.log.items() if places else ():
+            if op is None or op.type != OpType.MEMORY:
+                continue
+            keys = places.get((ulid_text(op.body[1]), (int(op.hlc), op.device)))
+            if keys is not None and (new := ops.emptied(op, keys)) is not op:
+                self.log[place] = ops.decode(ops.encode(new), device=op.device, seq=op.seq)
+                folding._apply(self.state, new)
+                gone.append(place)
+        return gone
+
+    def pack(self, server: Server) -> None:
+        """Put what was emptied of the own lane in the place of what the server has, once it has confirmed it.
+
+        As in a round, everything was sent before: what replaced these words is there too.
+        """
+        for seq in range(1, self.acked + 1) if self.acked == self.seq else ():
+            place = (self.lane, seq)
+            op = self.log.get(place)
+            if op is not None and op.type == OpType.MEMORY and server.bodies.get(place) is not None:
+                server.pushed.setdefault(place, server.bodies[place])
+                server.bodies[place] = self.sealed[place] = op
 
     def push(self, server: Server | None, limit: int, *, answered: bool) -> int:
         """Send the next own ops; None is a server that never hears of it. Only an answer moves `acked`.
@@ -275,6 +311,8 @@ class History:
         self.partitioned: dict[int, str] = {}
         self.told: set[Place] = set()
         self.glimpse: tuple[set[Place], State] = (set(), State())
+        self.apart = random.Random(f"apart {seed}")
+        """Draws what was added later, so that a seed plays what it played before, and that beside it."""
 
     def entropy(self) -> bytes:
         return self.rng.getrandbits(80).to_bytes(10, "big")
@@ -307,6 +345,8 @@ class History:
             device = rng.choice([one for one in self.devices if one.alive])
             self.note(step, device.lane[:6], move.__name__)
             move(device)
+            if self.apart.random() < EMPTYING:
+                self.empty(self.apart.choice([one for one in self.devices if one.alive]))
             self.deliver(step)
             if step == half:
                 held = {place for place, op in device.log.items() if op is not None}
@@ -331,9 +371,11 @@ class History:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write(self, device: Device, op_type: int, body: dict[int, Any], floor: int = 0) -> Op:
+    def write(
+        self, device: Device, op_type: int, body: dict[int, Any], replaced: Iterable[Stamp] = (), *, at: int = 0
+    ) -> Op:
         before = device.clock
-        op = device.write(self.now, op_type, body, floor, self.entropy())
+        op = device.write(self.now, op_type, body, replaced, self.entropy(), at=at)
         self.every[device.lane, op.seq] = op
         self.note("wrote", op.seq, op_type, op.hlc, op.body)
         require("I9 a clock only rises", device.lane, holds=device.clock > before)
@@ -360,25 +402,45 @@ class History:
         if (memory_id, int(Field.CREATED_AT)) not in device.state.registers:
             fields = {Field.CONTENT: self.value(Field.CONTENT), Field.CREATED_AT: int(START)} | fields
         bases: dict[Field, Stamp] = {}
+        also: dict[Field, tuple[Stamp, ...]] = {}
+        above: list[Stamp] = []
         for key in fields:
             if versions := device.state.registers.get((memory_id, int(key))):
                 bases[key] = ops.winner(versions)
-        floor = max((hlc for hlc, _ in bases.values()), default=0)
-        op = self.write(device, OpType.MEMORY, ops.memory_body(memory_id, fields, bases), floor)
+                if out := ops.out_of_reach(versions, clock.tick(device.clock, device.wall(self.now))):
+                    also[key] = out
+                above += (bases[key], *ops.unseen(versions))
+        far = at if (at := self.far()) and len(fields) == 1 and not bases else 0
+        op = self.write(device, OpType.MEMORY, ops.memory_body(memory_id, fields, bases, also), above, at=far)
         for key, value in fields.items():
             versions = device.state.registers[memory_id, int(key)]
             top = ops.winner(versions)
             mine = top == (int(op.hlc), device.lane) and versions[top][0] == value
             require("I4 an informed edit wins at once", f"{memory_id} {key.name}", holds=mine)
-            seen = bases.get(key) not in ops.open_conflicts(versions)
+            seen = bases.get(key) not in ops.unseen(versions)
             require("I4 what an edit saw is no conflict", f"{memory_id} {key.name}", holds=seen)
+
+    def far(self) -> int:
+        """Return the stamp of a write whose device lies or has lost its mind; 0 for nearly all."""
+        if self.apart.random() >= FAR:
+            return 0
+        return self.apart.choice((ops.MAX_HLC, ops.MAX_HLC - 1, ops.MAX_HLC >> 1, 1))
+
+    def empty(self, device: Device) -> None:
+        """Empty what was superseded, keeping as much for undo as chance will have it. It shows what it showed."""
+        before = ops.view(device.state)
+        gone = device.empty(self.apart.choice((0, 0, 1, 3)))
+        require("I1 emptying changes nothing", device.lane, holds=ops.view(device.state) == before)
+        if gone and self.apart.random() < 0.5:
+            device.pack(self.server)
+        self.note("emptied", len(gone))
 
     def decide(self, device: Device) -> None:
         """Settle what is in conflict: a write that has seen every version there is."""
         conflicts = {
             at: found
             for at, versions in device.state.registers.items()
-            if at[0] not in device.state.forgotten and (found := ops.open_conflicts(versions))
+            if at[0] not in device.state.forgotten and (found := ops.unseen(versions))
         }
         if conflicts:
             memory_id, key = self.rng.choice(sorted(conflicts))
@@ -386,8 +448,8 @@ class History:
             base, also = ops.winner(versions), conflicts[memory_id, key]
             fields = {Field(key): versions[self.rng.choice(sorted(versions))][0]}
             body = ops.memory_body(memory_id, fields, {Field(key): base}, {Field(key): also})
-            self.write(device, OpType.MEMORY, body, max(hlc for hlc, _ in (base, *also)))
-            still_open = ops.open_conflicts(device.state.registers[memory_id, key])
+            self.write(device, OpType.MEMORY, body, (base, *also))
+            still_open = ops.unseen(device.state.registers[memory_id, key])
             require("I4 what is settled is no conflict", memory_id, holds=not still_open)
 
     def newer(self, device: Device) -> None:
@@ -659,6 +721,7 @@ class History:
             if op.type == OpType.FORGET
             or ((op.device, op.seq) not in erased and not any(_about(op, entity) for entity in gone))
         ]
+        kept = laws.as_told(kept, first.log)
         laws.check_view(kept, first.state, view)
         held, glimpse = self.glimpse
         if held <= {(op.device, op.seq) for op in kept}:

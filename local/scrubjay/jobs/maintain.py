@@ -48,8 +48,10 @@ class Maintain:
         return 1
 
     async def run(self) -> None:
-        """Let an idle model go, merge and shrink the store's file, save the index."""
+        """Let an idle model go, erase what edits replaced, merge and shrink the store's file, save the index."""
         await self._models.unload_idle()
+        while await self._store.write(lambda tx: tx.superseded.sweep()) and not self._stopping.is_set():
+            pass
         await self._store.write(Transaction.tidy)
         if given := await self._store.shrink(self._stopping.is_set):
             log.info("gave back pages=%d", given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,11 @@ from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.changes import Changes
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections import full_text
-from scrubjay.store.projections.memories import OF_MEMORIES
+from scrubjay.store.projections.memories import OF_MEMORIES, PROJECTED_AT_ONCE
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries.op_log import ERASED
 from scrubjay.store.received import Ready, ReadyEvent, Refused, data_of, ready
+from scrubjay.store.superseded import Superseded
 from scrubjay.store.write_context import WriteContext
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import clock, ops
@@ -56,13 +57,14 @@ class Received:
 class OpIngest:
     """The part of a transaction that takes in ops of other devices."""
 
-    def __init__(self, context: WriteContext, log: OpLog, projections: Projections) -> None:
+    def __init__(self, context: WriteContext, log: OpLog, projections: Projections, superseded: Superseded) -> None:
         self._context = context
         self._fetch = context.queries.fetch
         self._run = context.run
         self._run_many = context.run_many
         self._log = log
         self._projections = projections
+        self._superseded = superseded
 
     def receive(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Received:
         """Take in ops of another device, or of this one's own lane: (seq, encoded op, or None for an erased one).
@@ -135,7 +137,7 @@ class OpIngest:
         return numbered
 
     def _keep_erased(self, device: str, seqs: Sequence[int]) -> None:
-        self._log.add([(device, seq, bytes(16), 0, ERASED, "", None, None) for seq in seqs])
+        self._log.add([(device, seq, bytes(16), 0, ERASED, "", None, None, 0) for seq in seqs])
         self._count_received(device, len(seqs))
 
     def _count_received(self, device: str, count: int) -> None:
@@ -212,6 +214,7 @@ class OpIngest:
                     *(device, op.seq, op.op_id, op.hlc, op.type, entities[op.seq]),
                     None if erased_before(op) else data,
                     self._log.cause_number(ops.cause_of(op)),
+                    int(ops.is_hollow(op)),
                 )
                 for op, data in others
             ]
@@ -232,13 +235,38 @@ class OpIngest:
             for op, _ in others
             if op.type in OF_MEMORIES and op.type != OpType.COUNT and entities[op.seq] not in gone
         )
-        conflicts = self._projections.memories.project_again(list(touched))
+        conflicts = self._project([op for op, _ in others if entities[op.seq] in touched], entities, list(touched))
         most = clock.latest(Millis(self._context.now + clock.MAX_LEAD_MS))
         stamps = [*(one[2] for one in events), *(int(op.hlc) for op, _ in others)]
         near = max([stamp for stamp in stamps if stamp <= most], default=0)
         head = self._context.head
         head.hlc = clock.receive(head.hlc, Hlc(near), self._context.now)
         return conflicts, erased
+
+    def _project(self, received: Sequence[Op], entities: Mapping[int, str], ids: Sequence[str]) -> int:
+        """Make the rows of the memories that some ops are about, and empty what is superseded by them or above them.
+
+        Returns how many conflicts opened. Writes that have no value left are read only where they may have superseded
+        what has come: of a memory that was edited a thousand times, an edit that comes reads those that still count.
+        """
+        last = self._context.queries.ops.emptied_at(ids)
+        later = {
+            memory_id: all(
+                not ops.is_hollow(op) and 0 < op.hlc - last.get(memory_id, 0) < clock.REACH
+                for op in received
+                if op.type == OpType.MEMORY and entities[op.seq] == memory_id
+            )
+            for memory_id in last
+        }
+        conflicts = 0
+        for at in range(0, len(ids), PROJECTED_AT_ONCE):
+            some = ids[at : at + PROJECTED_AT_ONCE]
+            queries = self._context.queries.ops
+            logs = queries.whole(one for one in some if later.get(one, True))
+            logs |= queries.of_entities(one for one in some if not later.get(one, True))
+            conflicts += self._projections.memories.project(logs)
+            self._superseded.follow(logs, [op for op in received if entities[op.seq] in logs])
+        return conflicts
 
     def _receive_events(self, device: str, received: Sequence[ReadyEvent]) -> None:
         """Add events to the log, and the rows of those that are new. The ops that redact or forget them are there."""
@@ -265,7 +293,7 @@ class OpIngest:
                 if kept is not None:
                     kept = ops.encode(ops.with_blanks(ops.decode(kept, device=device, seq=seq), spans))
             number = self._log.cause_number(cause)
-            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept, number))
+            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept, number, 0))
             if event_id in known:
                 twins.append((seq, made))
             else:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scrubjay.store import checksums
 from scrubjay.store.causes import Causes
-from scrubjay.store.write_context import START, WriteContext
+from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, field_stamp, millis_of, tick, uuid7
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
 
@@ -23,8 +24,8 @@ class OpLog:
         self._context = context
         self._causes = Causes(context.queries.fetch, context.run)
 
-    def make(self, op_type: OpType, body: dict[int, Any], floor: Hlc = START) -> Op:
-        """Make the next op of this device. `floor` is the greatest stamp among the values it replaces."""
+    def make(self, op_type: OpType, body: dict[int, Any], replaced: Iterable[ops.Stamp] = ()) -> Op:
+        """Make the next op of this device. `replaced` are the stamps of the values that it replaces."""
         head = self._context.head
         head.hlc = now = tick(head.hlc, self._context.now)
         head.seq += 1
@@ -34,13 +35,28 @@ class OpLog:
             # The time of the device clock, not of a stamp that had to be above another one: after a restart the clock
             # is read from here, and a floor must not move it.
             op_id=uuid7(millis_of(now), self._context.entropy(10)),
-            hlc=field_stamp(now, floor),
+            hlc=field_stamp(now, *(Hlc(hlc) for hlc, _ in replaced)),
             type=int(op_type),
             body=body if self._context.cause is None else ops.caused(body, self._context.cause.id),
         )
 
+    @property
+    def next_hlc(self) -> Hlc:
+        """Where the clock of this device would stand if it made an op now."""
+        return tick(self._context.head.hlc, self._context.now)
+
+    def unmake(self, op: Op) -> None:
+        """Give back the place of the op that was made last, and was not appended. The clock keeps what it has risen."""
+        assert op.seq == self._context.head.seq  # noqa: S101 - nothing was made since
+        self._context.head.seq -= 1
+
     def append(self, written: Sequence[Op]) -> None:
-        """Append ops of this device, as `make` made them."""
+        """Append ops of this device, as `make` made them. Raises InvalidError for one that no device would apply."""
+        for op in written:
+            if why := ops.problem(op):
+                raise InvalidError(
+                    f"this change cannot be written: {why}", hint="check this machine's clock; nothing was changed"
+                )
         number = self._cause_here() if written else None
         self.add(
             [
@@ -53,6 +69,7 @@ class OpLog:
                     ops.entity_of(op),
                     ops.encode(op),
                     number,
+                    0,
                 )
                 for op in written
             ]
@@ -67,16 +84,19 @@ class OpLog:
             head.hlc = stamp = tick(head.hlc, now)
             head.seq += 1
             logged.append(
-                (head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None, number)
+                (head.device, head.seq, uuid7(millis_of(stamp), entropy(10)), stamp, _EVENT, event_id, None, number, 0)
             )
         self.add(logged)
         return [row[1] for row in logged]
 
     def add(self, logged: Sequence[tuple[Any, ...]]) -> None:
-        """Add rows of ops: (device, seq, op id, stamp, type, entity, body or None, number of the cause or None)."""
+        """Add rows of ops: (device, seq, op id, stamp, type, entity, body, number of the cause, hollow).
+
+        The body and the cause may be None.
+        """
         self._context.run_many(
-            "insert into op (device, seq, op_id, hlc, type, entity, body, cause, crc)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into op (device, seq, op_id, hlc, type, entity, body, cause, hollow, crc)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [checksums.summed(row) for row in logged],
         )
 

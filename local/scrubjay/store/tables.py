@@ -65,6 +65,7 @@ TABLES = (
     Table(name="handed", role=Role.LOCAL, memory_id="ref"),
     Table(name="meta", role=Role.LOCAL),
     Table(name="parked", role=Role.LOCAL),
+    Table(name="replaced", role=Role.LOCAL, memory_id="entity"),
     Table(name="heard", role=Role.LOCAL),
     Table(name="sync_state", role=Role.REPLICATION),
     Table(name="lane", role=Role.REPLICATION),

@@ -11,6 +11,7 @@ from scrubjay.store.op_ingest import OpIngest
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections import full_text
 from scrubjay.store.projections.projections import Projections
+from scrubjay.store.superseded import Superseded
 from scrubjay.store.write_context import WriteContext
 from scrubjay.store.writes.accesses import Accesses
 from scrubjay.store.writes.events import EventWrites
@@ -41,7 +42,8 @@ class Transaction:
         self.projections = projections = Projections(context)
         log = OpLog(context)
         self.events = EventWrites(context, log, projections.events)
-        self.memories = MemoryWrites(context, log, projections.memories)
+        self.superseded = superseded = Superseded(context)
+        self.memories = MemoryWrites(context, log, projections.memories, superseded)
         self.forget = Forgetting(context, log, projections.erasure, projections.events)
         self.vectors = Vectors(context, projections.queue, projections.contents)
         self.accesses = Accesses(context, log, projections.memories)
@@ -49,7 +51,7 @@ class Transaction:
         self.feedback = FeedbackWrites(context)
         self.instructions = InstructionWrites(context)
         self.jobs = JobHistory(context)
-        self.ingest = OpIngest(context, log, projections)
+        self.ingest = OpIngest(context, log, projections, superseded)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)
         self.teams = TeamWrites(context)

@@ -4,9 +4,9 @@ Theory of operation. Everything that is not derived is the fold of a set of ops.
 and idempotent, so that any two replicas holding the same ops show the same view, whatever order they came in:
 
 * events and grips are grow-only sets by id; of two that two devices made under one id, the smaller one counts;
-* a memory is a set of registers, one a field; a register keeps every version `{(hlc, device): (value, seen)}` and shows
-  the greatest stamp. `seen` are the versions that its writer knew. One that is not an ancestor (through `seen`) of the
-  shown one is an open conflict, never lost;
+* a memory is a set of registers, one a field; a register has versions `{(hlc, device): (value, seen)}`. `seen` are
+  those that its writer knew, and supersedes. Of the others it shows the greatest stamp; the rest are open conflicts,
+  never lost. A superseded version may lose its value (`emptied`), which changes nothing of what shows;
 * the trust of a memory is the least that any write of it said: no later op raises it. One that is trusted less than an
   agent's own words shows in the layer `archive` where its register says `identity` or `active`;
 * the trust of an event is at most what its role allows (`records.TRUST_OF`);
@@ -18,7 +18,8 @@ and idempotent, so that any two replicas holding the same ops show the same view
 The encoding is `[type, version, op_id, hlc, body]` in MessagePack (docs/protocol.md, 5). Types and fields are only ever
 added; an op that `problem` refuses (of an unknown type or version, or not well formed) is kept and folds to nothing.
 
-By module, from the outside in: `views` (what a state shows), `names` (who holds which), `state` (the fold), `encoding`
+By module, from the outside in: `views` (what a state shows), `names` (who holds which), `emptying` (what need not be
+kept), `state` (the fold), `encoding`
 (bytes), `validity` (what can be applied), `readdress` (an op changes hands), `bodies` (made and read), `registers`
 (versions and conflicts), `causes`, `blanks`, `stamps`, `schema` (the numbers). Readers import all of it from here.
 """
@@ -29,6 +30,7 @@ from scrubjay_shared.ops.bodies import (
     claim_body,
     count_body,
     counted,
+    emptied,
     entity_of,
     event_body,
     event_of,
@@ -36,6 +38,8 @@ from scrubjay_shared.ops.bodies import (
     forget_body,
     grip_body,
     grip_of,
+    is_hollow,
+    is_replacing,
     memory_body,
     name_of,
     owner_of,
@@ -47,6 +51,7 @@ from scrubjay_shared.ops.bodies import (
     with_blanks,
 )
 from scrubjay_shared.ops.causes import cause_in, cause_of, caused, is_cause
+from scrubjay_shared.ops.emptying import to_empty
 from scrubjay_shared.ops.encoding import (
     decode,
     encode,
@@ -56,11 +61,24 @@ from scrubjay_shared.ops.encoding import (
     is_repeatable,
     op_of,
     read,
+    says_no_more,
 )
-from scrubjay_shared.ops.names import holders, live_claims
+from scrubjay_shared.ops.names import FIRST_CLAIM, holders, live_claims
 from scrubjay_shared.ops.readdress import adopted, readdressed
-from scrubjay_shared.ops.registers import Version, open_conflicts, to_settle, unseen, winner
-from scrubjay_shared.ops.schema import ABSENT, CAUSE, ENTITY, VERSION, Counter, Field, OpType, Wire
+from scrubjay_shared.ops.registers import Version, heads, out_of_reach, supersedes, to_settle, unseen, winner
+from scrubjay_shared.ops.schema import (
+    ABSENT,
+    CAUSE,
+    EMPTIED,
+    ENTITY,
+    LASTING,
+    VERSION,
+    WORDS,
+    Counter,
+    Field,
+    OpType,
+    Wire,
+)
 from scrubjay_shared.ops.stamps import MAX_HLC, Stamp
 from scrubjay_shared.ops.state import State, apply, first_event, first_grip, fold, merge
 from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, problem, wire_problem
@@ -70,10 +88,14 @@ __all__ = [
     "ABSENT",
     "BLANK_CHARACTER",
     "CAUSE",
+    "EMPTIED",
     "ENTITY",
+    "FIRST_CLAIM",
+    "LASTING",
     "MAX_HLC",
     "MAX_JSON_DEPTH",
     "VERSION",
+    "WORDS",
     "Counter",
     "Field",
     "OpType",
@@ -93,6 +115,7 @@ __all__ = [
     "count_body",
     "counted",
     "decode",
+    "emptied",
     "encode",
     "encode_event",
     "encode_event_body",
@@ -107,21 +130,27 @@ __all__ = [
     "forget_body",
     "grip_body",
     "grip_of",
+    "heads",
     "holders",
     "is_cause",
+    "is_hollow",
     "is_repeatable",
+    "is_replacing",
     "live_claims",
     "memory_body",
     "merge",
     "name_of",
     "op_of",
-    "open_conflicts",
+    "out_of_reach",
     "owner_of",
     "problem",
     "read",
     "readdressed",
+    "says_no_more",
     "spans_of",
     "stamps_of",
+    "supersedes",
+    "to_empty",
     "to_settle",
     "total_of",
     "trust_of",

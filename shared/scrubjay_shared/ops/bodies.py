@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scrubjay_shared.clock import Millis, ulid_bytes, ulid_text
+from scrubjay_shared.clock import Millis, shown_time, ulid_bytes, ulid_text
 from scrubjay_shared.ops.blanks import blanked
 from scrubjay_shared.ops.schema import (
     ALSO,
     BASES,
+    CAUSE,
     CLAIMED,
     COUNTER,
+    EMPTIED,
     ENTITY,
     FIELDS,
     LAST,
@@ -26,6 +28,9 @@ from scrubjay_shared.ops.schema import (
 )
 from scrubjay_shared.ops.stamps import Stamp, wire_of
 from scrubjay_shared.records import TRUST_OF, Event, EventType, Grip, Op, Role, Trust, least
+
+MAX_TOTAL = 1 << 40
+"""The most that one device can have counted: a recall a millisecond for 35 years. Sums of many stay in 63 bits."""
 
 
 def event_body(event: Event) -> dict[int, Any]:
@@ -121,8 +126,34 @@ def entity_of(op: Op) -> str:
 
 
 def fields_of(op: Op) -> tuple[Field, ...]:
-    """Return the registers that an op of type MEMORY writes, as far as this version knows them."""
-    return tuple(Field(key) for key in op.body.get(FIELDS, {}) if key in set(Field))
+    """Return the registers that an op of type MEMORY writes or wrote, as far as this version knows them."""
+    return tuple(Field(key) for key in [*op.body.get(FIELDS, {}), *op.body.get(EMPTIED, ())] if key in set(Field))
+
+
+def emptied(op: Op, keys: Collection[int]) -> Op:
+    """Return an op of type MEMORY without its values for some registers. What it has seen of them stays.
+
+    The same object where it has none of these values. Which came first changes nothing of the bytes.
+    """
+    values = op.body[FIELDS]
+    if not (gone := {int(key) for key in keys if key in values}):
+        return op
+    body = {key: value for key, value in op.body.items() if key != CAUSE}
+    body[FIELDS] = {key: value for key, value in values.items() if key not in gone}
+    body[EMPTIED] = sorted({*body.get(EMPTIED, ()), *gone})
+    if CAUSE in op.body:
+        body[CAUSE] = op.body[CAUSE]
+    return replace(op, body=body)
+
+
+def is_replacing(op: Op) -> bool:
+    """Whether an op is a write to a memory that takes the place of an earlier one."""
+    return op.type == OpType.MEMORY and bool(op.body.get(BASES) or op.body.get(ALSO))
+
+
+def is_hollow(op: Op) -> bool:
+    """Whether an op of type MEMORY has no value left: it says what it superseded, and nothing else."""
+    return op.type == OpType.MEMORY and not op.body.get(FIELDS) and bool(op.body.get(EMPTIED))
 
 
 def owner_of(op: Op) -> str | None:
@@ -144,7 +175,7 @@ def name_of(op: Op) -> str:
 def stamps_of(op: Op) -> list[tuple[str, int | str, int]]:
     """Return what an op gives its stamp to: (entity, field or name, hlc) of each register and each claim."""
     if op.type == OpType.MEMORY:
-        return [(entity_of(op), key, int(op.hlc)) for key in op.body[FIELDS]]
+        return [(entity_of(op), key, int(op.hlc)) for key in [*op.body[FIELDS], *op.body.get(EMPTIED, ())]]
     return [(entity_of(op), op.body[CLAIMED], int(op.hlc))] if op.type == OpType.CLAIM else []
 
 
@@ -155,7 +186,7 @@ def counted(op: Op, total: int) -> Op:
 
 def total_of(op: Op) -> tuple[int, int, Millis]:
     """Return what an op of type COUNT says: (counter, total, when it last rose)."""
-    return op.body[COUNTER], op.body[TOTAL], Millis(op.body[LAST])
+    return op.body[COUNTER], min(max(op.body[TOTAL], 0), MAX_TOTAL), shown_time(op.body[LAST])
 
 
 def spans_of(op: Op) -> list[tuple[int, int]]:
@@ -208,5 +239,5 @@ def grip_made_by(op: Op) -> Grip:
         span_end=body[6],
         excerpt=body[7],
         source=body[8],
-        created_at=Millis(body[9]),
+        created_at=shown_time(body[9]),
     )

@@ -10,7 +10,7 @@ from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops.bodies import event_body, trust_of
 from scrubjay_shared.ops.causes import cause_in
-from scrubjay_shared.ops.schema import CAUSE, VERSION, OpType, Wire
+from scrubjay_shared.ops.schema import CAUSE, FIELDS, VERSION, WORDS, OpType, Wire
 from scrubjay_shared.records import Event, Op
 
 _encoder = msgspec.msgpack.Encoder()
@@ -53,6 +53,20 @@ def op_of(wire: Wire, *, device: str, seq: int) -> Op:
     """Return the op that was read of some bytes."""
     op_type, version, op_id, hlc, body = wire
     return Op(device=device, seq=seq, op_id=op_id, hlc=Hlc(hlc), type=op_type, body=body, version=version)
+
+
+def says_no_more(said: bytes | None, now: bytes | None) -> bool:
+    """Whether what some bytes say of an op holds no words that are gone from what it says now. None: all is gone."""
+    if said is None or said == now:
+        return True
+    if now is None:
+        return False
+    try:
+        before, after = (_decoder.decode(data) for data in (said, now))
+        words = [{key for key in wire[4][FIELDS] if key in WORDS} for wire in (before, after)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
+        return False
+    return bool(before[0] == after[0] == OpType.MEMORY and before[2] == after[2] and words[0] <= words[1])
 
 
 def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:

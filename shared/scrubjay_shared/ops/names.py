@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from scrubjay_shared.clock import Hlc
 from scrubjay_shared.ops.stamps import Stamp
 from scrubjay_shared.ops.state import State
+
+FIRST_CLAIM = Hlc(1_704_067_200_000 << 16)
+"""2024: no device made an op before. An older stamp is of a clock that was not set, and is no reason to hold a name."""
+
+
+def claimed_in_order(claim: tuple[Stamp, str]) -> tuple[bool, Stamp, str]:
+    """Return what claims (stamp, memory) to one name are ordered by: the first holds it.
+
+    Those that a clock stamped which was not set come after all others.
+    """
+    stamp, entity = claim
+    return stamp[0] < FIRST_CLAIM, stamp, entity
 
 
 def live_claims(state: State) -> list[tuple[str, Stamp, str]]:
@@ -24,7 +37,8 @@ def holders(state: State) -> dict[str, tuple[str, str]]:
     live: dict[str, list[tuple[Stamp, str]]] = {}
     for name, stamp, entity in live_claims(state):
         live.setdefault(name, []).append((stamp, entity))
-    in_order = {name: list(dict.fromkeys(entity for _, entity in sorted(claims))) for name, claims in live.items()}
+    claimed = {name: sorted(claims, key=claimed_in_order) for name, claims in live.items()}
+    in_order = {name: list(dict.fromkeys(entity for _, entity in claims)) for name, claims in claimed.items()}
     names = {name: (entities[0], name) for name, entities in in_order.items()}
     for name in sorted(in_order):  # sorted: which `~2` is free must not depend on the order the ops came in
         place = 2

@@ -1,46 +1,55 @@
-"""One register of a memory: which of its versions shows, and which are open conflicts."""
+"""One register of a memory: which of its versions shows, which are open conflicts, and which say nothing any more.
+
+A version is superseded once another one names it as seen and comes after it. That never ends: an op is never unsaid. So
+the value of a superseded version can be emptied at any time, on any device, as long as the op keeps its stamp and what
+it has seen. What shows, and what is in conflict, is the same with it and without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from scrubjay_shared.clock import REACH
 from scrubjay_shared.ops.stamps import Stamp
 
 Version = tuple[Any, tuple[Stamp, ...]]
 """A value of a register, and the stamps of the versions that its writer had seen: first the one it replaced."""
 
 
+def supersedes(stamp: Stamp, seen: Stamp) -> bool:
+    """Say whether a write comes after a version that it names as seen.
+
+    As on a clock face: it does by the greater stamp, and by the lesser where the other is at least `REACH` ahead. So no
+    stamp is so great that an edit could not come after it; and never does each of two writes come after the other.
+    """
+    ahead = stamp[0] - seen[0]
+    return 0 < ahead < REACH or ahead <= -REACH or (ahead == 0 and stamp[1] > seen[1])
+
+
+def heads(versions: Mapping[Stamp, Version]) -> set[Stamp]:
+    """Return the versions that no other supersedes; all of them where each supersedes another, in a circle."""
+    named = {seen for stamp, (_, given) in versions.items() for seen in given if supersedes(stamp, seen)}
+    return set(versions) - named or set(versions)
+
+
 def winner(versions: Mapping[Stamp, Version]) -> Stamp:
-    """Return the stamp of the version that a register shows: the greatest."""
-    return max(versions)
-
-
-def _ancestors(versions: Mapping[Stamp, Version], stamp: Stamp) -> set[Stamp]:
-    """Return a version and all that its writer knew of, directly or through what that one knew."""
-    found: set[Stamp] = set()
-    left = [stamp]
-    while left:
-        at = left.pop()
-        if at in versions and at not in found:
-            found.add(at)
-            left += versions[at][1]
-    return found
-
-
-def open_conflicts(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:
-    """Return the stamps that the shown version never saw: no ancestors of it through what each writer had seen."""
-    return tuple(sorted(set(versions) - _ancestors(versions, winner(versions))))
+    """Return the stamp of the version that a register shows: the greatest that no other supersedes."""
+    return max(heads(versions))
 
 
 def unseen(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:
-    """Return the open conflicts that their own side did not replace knowingly: of ten edits made offline, the last one.
+    """Return the open conflicts: what is not superseded and does not show. Of ten edits made offline, the last one.
 
     A write that has seen these has seen all.
     """
-    still_open = open_conflicts(versions)
-    replaced = {seen for stamp in still_open for seen in versions[stamp][1] if seen < stamp}
-    return tuple(stamp for stamp in still_open if stamp not in replaced)
+    found = heads(versions)
+    return tuple(sorted(found - {max(found)}))
+
+
+def out_of_reach(versions: Mapping[Stamp, Version], clock: int) -> tuple[Stamp, ...]:
+    """Return the open conflicts that a write by a clock cannot stand above: it must name them, or they would show."""
+    return tuple(stamp for stamp in unseen(versions) if stamp[0] - clock >= REACH)
 
 
 def to_settle(versions: Mapping[Stamp, Version]) -> tuple[Stamp, ...]:

@@ -70,6 +70,14 @@ ABSENT: dict[Field, Any] = {
 """What a register says that nobody wrote. A memory without content or time of creation does not show at all."""
 
 
+WORDS = frozenset({Field.CONTENT, Field.TOPIC, Field.METADATA, Field.NAME})
+"""The registers that hold what somebody said: what stood there before is erased wherever it is kept."""
+
+LASTING = frozenset({Field.SCOPE, Field.RESOURCE_ID, Field.TRUST, Field.CREATED_AT})
+"""The registers of which more than the shown version counts: the first says where a memory lives and who made it, the
+least how far it is trusted. None of their values is ever emptied."""
+
+
 class Counter(IntEnum):
     """The counters of a memory."""
 
@@ -79,7 +87,7 @@ class Counter(IntEnum):
 # Keys of bodies, by op type. 0 is always the op's cause, 1 the entity it is about.
 CAUSE = 0
 ENTITY = 1
-FIELDS, BASES, ALSO = 2, 3, 4
+FIELDS, BASES, ALSO, EMPTIED = 2, 3, 4, 5
 OWNER = 2
 CLAIMED = 2
 SEEN = 3

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
+from typing import Any
 
 from scrubjay_shared.clock import ulid_text
-from scrubjay_shared.ops.bodies import event_of, grip_made_by
+from scrubjay_shared.ops.bodies import event_of, grip_made_by, total_of
 from scrubjay_shared.ops.encoding import encode_event
-from scrubjay_shared.ops.registers import Version
-from scrubjay_shared.ops.schema import ALSO, BASES, CLAIMED, COUNTER, ENTITY, FIELDS, LAST, SEEN, SPANS, TOTAL, OpType
+from scrubjay_shared.ops.registers import Version, supersedes
+from scrubjay_shared.ops.schema import ALSO, BASES, CLAIMED, EMPTIED, ENTITY, FIELDS, SEEN, SPANS, OpType
 from scrubjay_shared.ops.stamps import Stamp, stamp_of
 from scrubjay_shared.ops.validity import problem
 from scrubjay_shared.records import Event, Grip, Op
@@ -17,10 +18,15 @@ from scrubjay_shared.records import Event, Grip, Op
 
 @dataclass(slots=True)
 class State:
-    """The fold of a set of ops. Built by `fold` and `merge` only; treat it as a value."""
+    """The fold of a set of ops. Built by `fold` and `merge` only; treat it as a value.
+
+    `registers` has the versions that have a value; `superseded` what writes without one say: that they, and what they
+    had seen, show no more.
+    """
 
     events: dict[str, Event] = field(default_factory=dict)
     registers: dict[tuple[str, int], dict[Stamp, Version]] = field(default_factory=dict)
+    superseded: dict[tuple[str, int], set[Stamp]] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     claims: dict[tuple[str, Stamp], str] = field(default_factory=dict)
     unclaimed: set[tuple[str, Stamp]] = field(default_factory=set)
@@ -48,6 +54,7 @@ def merge(left: State, right: State) -> State:
     merged = State(
         events=dict(left.events),
         registers={key: dict(versions) for key, versions in left.registers.items()},
+        superseded={key: set(stamps) for key, stamps in left.superseded.items()},
         forgotten=left.forgotten | right.forgotten,
         claims={**left.claims, **right.claims},
         unclaimed=left.unclaimed | right.unclaimed,
@@ -61,6 +68,8 @@ def merge(left: State, right: State) -> State:
         merged.grips[grip.id] = first_grip(grip, merged.grips.get(grip.id, grip))
     for key, versions in right.registers.items():
         merged.registers.setdefault(key, {}).update(versions)
+    for key in left.superseded.keys() | right.superseded.keys():
+        _drop(merged, key, left.superseded.get(key, set()) | right.superseded.get(key, set()))
     for counter, total in right.counters.items():
         merged.counters[counter] = max(merged.counters.get(counter, (0, 0)), total)
     for event_id, spans in right.blanks.items():
@@ -75,14 +84,7 @@ def _apply(state: State, op: Op) -> None:
         event = event_of(op)
         state.events[event.id] = first_event(event, state.events.get(event.id, event))
     elif op.type == OpType.MEMORY:
-        entity = ulid_text(body[ENTITY])
-        bases, also = body.get(BASES, {}), body.get(ALSO, {})
-        for key, value in body[FIELDS].items():
-            seen = [bases[key]] if key in bases else []
-            state.registers.setdefault((entity, key), {})[stamp] = (
-                value,
-                tuple(stamp_of(wire) for wire in [*seen, *also.get(key, ())]),
-            )
+        _write(state, body, stamp)
     elif op.type == OpType.FORGET:
         state.forgotten.add(ulid_text(body[ENTITY]))
     elif op.type == OpType.CLAIM:
@@ -90,14 +92,46 @@ def _apply(state: State, op: Op) -> None:
     elif op.type == OpType.UNCLAIM:
         state.unclaimed.update((body[CLAIMED], stamp_of(wire)) for wire in body[SEEN])
     elif op.type == OpType.COUNT:
-        counter = (ulid_text(body[ENTITY]), body[COUNTER], op.device)
-        state.counters[counter] = max(state.counters.get(counter, (0, 0)), (body[TOTAL], body[LAST]))
+        kind, total, last = total_of(op)
+        counter = (ulid_text(body[ENTITY]), kind, op.device)
+        state.counters[counter] = max(state.counters.get(counter, (0, 0)), (total, int(last)))
     elif op.type == OpType.GRIP:
         grip = grip_made_by(op)
         state.grips[grip.id] = first_grip(grip, state.grips.get(grip.id, grip))
     elif op.type == OpType.BLANK:
         spans = state.blanks.setdefault(ulid_text(body[ENTITY]), set())
         spans.update((start, end) for start, end in body[SPANS])
+
+
+def _write(state: State, body: dict[int, Any], stamp: Stamp) -> None:
+    """Add the versions of one write to a memory."""
+    entity = ulid_text(body[ENTITY])
+    bases, also = body.get(BASES, {}), body.get(ALSO, {})
+    for key, value in body[FIELDS].items():
+        state.registers.setdefault((entity, key), {})[stamp] = (value, _seen(bases, also, key))
+        if stamp in state.superseded.get((entity, key), ()):
+            _drop(state, (entity, key), [stamp])
+    for key in body.get(EMPTIED, ()):
+        seen = [one for one in _seen(bases, also, key) if supersedes(stamp, one)]
+        _drop(state, (entity, key), [stamp, *seen])
+
+
+def _seen(bases: Mapping[int, Any], also: Mapping[int, Any], key: int) -> tuple[Stamp, ...]:
+    """Return what the writer of a register had seen of it."""
+    return tuple(stamp_of(wire) for wire in [*([bases[key]] if key in bases else []), *also.get(key, ())])
+
+
+def _drop(state: State, key: tuple[str, int], stamps: Iterable[Stamp]) -> None:
+    """Take superseded versions out of a register, and what they superseded; one without versions nobody has written."""
+    versions, gone = state.registers.get(key, {}), state.superseded.setdefault(key, set())
+    left = list(stamps)
+    while left:
+        stamp = left.pop()
+        gone.add(stamp)
+        if (version := versions.pop(stamp, None)) is not None:
+            left += [seen for seen in version[1] if supersedes(stamp, seen)]
+    if not versions:
+        state.registers.pop(key, None)
 
 
 def first_event(one: Event, other: Event) -> Event:

@@ -12,9 +12,11 @@ from scrubjay_shared.ops.schema import (
     BASES,
     CLAIMED,
     COUNTER,
+    EMPTIED,
     ENTITY,
     FIELDS,
     LAST,
+    LASTING,
     OWNER,
     SEEN,
     SPANS,
@@ -61,7 +63,7 @@ def _id(value: Any) -> bool:
 
 
 def _whole(value: Any) -> bool:
-    return type(value) is int and abs(value) < MAX_HLC
+    return type(value) is int and abs(value) <= MAX_HLC
 
 
 def _stamps(wires: Iterable[Any]) -> bool:
@@ -118,8 +120,14 @@ def _memory_problem(body: dict[int, Any]) -> str:
         and all(type(key) is int and _FITS.get(key, _anything)(value) for key, value in body[FIELDS].items())
         and _stamps(body.get(BASES, {}).values())
         and all(_stamps(wires) for wires in body.get(ALSO, {}).values())
+        and (EMPTIED not in body or _emptied(body[EMPTIED], body[FIELDS]))
     )
     return "" if fine else "it is not well formed"
+
+
+def _emptied(keys: Any, values: dict[int, Any]) -> bool:
+    """Whether these are registers without a value, of those that may lose theirs."""
+    return type(keys) is list and all(type(key) is int and key not in values and key not in LASTING for key in keys)
 
 
 def _grip_problem(body: dict[int, Any]) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.clock import MAX_EVENT_MILLIS, Hlc, Millis, millis_of, shown_time
 from scrubjay_shared.ops.blanks import blanked
-from scrubjay_shared.ops.names import holders, live_claims
-from scrubjay_shared.ops.registers import open_conflicts, winner
+from scrubjay_shared.ops.names import FIRST_CLAIM, holders, live_claims
+from scrubjay_shared.ops.registers import unseen, winner
 from scrubjay_shared.ops.schema import ABSENT, Counter, Field
 from scrubjay_shared.ops.stamps import Stamp
 from scrubjay_shared.ops.state import State
@@ -56,7 +56,7 @@ def view(state: State) -> View:
         if key == Field.TRUST:
             # A trust that only a newer version knows counts as the least: nobody gains by saying nonsense.
             fields[entity][key] = least(*(_known(Trust, value, Trust.UNTRUSTED) for value, _ in versions.values()))
-        if still_open := open_conflicts(versions):
+        if still_open := unseen(versions):
             conflicts[entity, key] = still_open
 
     counts: dict[str, tuple[int, int]] = {}
@@ -74,7 +74,8 @@ def view(state: State) -> View:
             memories[entity] = _memory_of(entity, values, name, latest[entity], counts.get(entity, (0, 0)))
     claimed_at: dict[tuple[str, str], int] = {}
     for name, stamp, entity in live_claims(state):
-        claimed_at[entity, name] = min(claimed_at.get((entity, name), stamp[0]), stamp[0])
+        found = (stamp[0], claimed_at.get((entity, name), stamp[0]))
+        claimed_at[entity, name] = min(found, key=lambda hlc: (hlc < FIRST_CLAIM, hlc))
     return View(
         events={
             event_id: replace(event, text=blanked(event.text, state.blanks.get(event_id, ())))
@@ -83,7 +84,7 @@ def view(state: State) -> View:
         },
         memories=memories,
         aliases={
-            name: Alias(name=name, memory_id=entity, created_at=millis_of(Hlc(claimed_at[entity, claimed])))
+            name: Alias(name=name, memory_id=entity, created_at=shown_time(millis_of(Hlc(claimed_at[entity, claimed]))))
             for name, (entity, claimed) in names.items()
             if entity in memories and memories[entity].name != name
         },
@@ -99,6 +100,11 @@ def view(state: State) -> View:
 def _known(closed: type[T], value: Any, default: T) -> T:
     """Return a value of a closed set; the default for one that a newer version wrote."""
     return closed(value) if value in closed._value2member_map_ else default
+
+
+def _time(said: int | None) -> Millis | None:
+    """Return a time that a register says, or that it says none; as far back as it goes ahead."""
+    return None if said is None else shown_time(said, least=-MAX_EVENT_MILLIS)
 
 
 def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: int, accessed: tuple[int, int]) -> Memory:
@@ -117,14 +123,14 @@ def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: in
         confidence=said[Field.CONFIDENCE],
         topic=said[Field.TOPIC],
         trust=trust,
-        valid_from=said[Field.VALID_FROM],
-        valid_to=said[Field.VALID_TO],
+        valid_from=_time(said[Field.VALID_FROM]),
+        valid_to=_time(said[Field.VALID_TO]),
         superseded_by=said[Field.SUPERSEDED_BY],
-        archived_at=said[Field.ARCHIVED_AT],
+        archived_at=_time(said[Field.ARCHIVED_AT]),
         metadata=dict(said[Field.METADATA]),
         name=name,
-        created_at=Millis(said[Field.CREATED_AT]),
-        updated_at=millis_of(Hlc(latest)),
+        created_at=shown_time(said[Field.CREATED_AT], least=-MAX_EVENT_MILLIS),
+        updated_at=shown_time(millis_of(Hlc(latest))),
         access_count=accessed[0],
         accessed_at=Millis(accessed[1]) if accessed[0] else None,
     )

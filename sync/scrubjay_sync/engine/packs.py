@@ -8,6 +8,7 @@ from functools import partial
 from scrubjay.store.replication_state import Lane, Sealed
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import envelope as wire_envelope
+from scrubjay_shared import ops
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.envelope import ObjectKind, signed_by
 from scrubjay_sync import packing, planning
@@ -193,7 +194,7 @@ async def _follow_owner(context: Context, lane: Lane, rows: Sequence[Sealed], du
         if opened is None:
             continue
         said = dict(opened.entries)
-        clean = [seq for seq in held if seq not in said or said[seq] == now_said.get(seq)]
+        clean = [seq for seq in held if seq not in said or ops.says_no_more(said[seq], now_said.get(seq))]
         if clean == held:
             await context.store.write(partial(_swap, opened, held))
     return found

@@ -132,6 +132,8 @@ class Engine:
     async def _run_once(self, tally: Tally, wait_s: float, news: pull.News | None) -> bool:
         context = self.context
         await _follow_account(context, tally)
+        while await context.store.write(lambda tx: tx.superseded.sweep()):
+            tally.erased = True
         state = await _begin(context)
         if news is not None and news.page.objects and news.follows(state) and not context.server_changed(state):
             await pull.take_in(context, news.page, tally)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from scrubjay.store import rows
 from scrubjay.store.write_context import WriteContext
-from scrubjay_shared.clock import Hlc, millis_of
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc, millis_of, shown_time
 from scrubjay_shared.records import Memory
 
 
@@ -48,8 +49,8 @@ class Names:
         order: dict[str, dict[str, int]] = {}
         for name, hlc, memory_id in self._fetch(
             "select name, hlc, memory_id from claim where name in (select value from json_each(?))"
-            " order by name, hlc, device, memory_id",
-            (wanted,),
+            " order by name, hlc < ?, hlc, device, memory_id",
+            (wanted, ops.FIRST_CLAIM),
         ):
             order.setdefault(name, {}).setdefault(memory_id, hlc)
         visible = memories.keys() | self._context.queries.memories.existing(
@@ -61,7 +62,7 @@ class Names:
             for name, (memory_id, hlc) in zip([claimed, *free], held.items(), strict=True):
                 if memory_id in visible:
                     own = (memory_id, claimed) in canonical
-                    shown.append((name, memory_id, millis_of(Hlc(hlc)), own, claimed))
+                    shown.append((name, memory_id, shown_time(millis_of(Hlc(hlc))), own, claimed))
         self._run_many(
             "insert into name (name, memory_id, created_at, canonical, claimed) values (?, ?, ?, ?, ?)", shown
         )

@@ -38,7 +38,7 @@ class ConflictQueries:
         )
         found: list[Conflict] = []
         for owner in dict.fromkeys(str(row[0]) for row in keys):
-            state = ops.fold(self._log.of_entity(owner))
+            state = ops.fold(self._log.whole([owner])[owner])
             for _, key in (row for row in keys if row[0] == owner):
                 versions = state.registers[owner, key]
                 lost = tuple((stamp, versions[stamp][0]) for stamp in ops.to_settle(versions))

@@ -85,14 +85,34 @@ class OpLogQueries:
 
     def of_entities(self, ids: Iterable[str]) -> dict[str, list[Op]]:
         """Return the ops of some entities that were not erased; an entity without any is absent."""
+        return self._of_entities("op where body is not null", ids)
+
+    def whole(self, ids: Iterable[str]) -> dict[str, list[Op]]:
+        """Return the ops of some entities that say more than what they had seen; an entity without any is absent.
+
+        They show what all ops of an entity show: what others had seen is emptied when these come.
+        """
+        return self._of_entities("op indexed by op_whole where body is not null and hollow = 0", ids)
+
+    def _of_entities(self, source: str, ids: Iterable[str]) -> dict[str, list[Op]]:
         found: dict[str, list[Op]] = {}
         for entity, device, seq, body in self._fetch(
-            "select entity, device, seq, body from op where entity in (select value from json_each(?))"
-            " and body is not null",
+            f"select entity, device, seq, body from {source} and entity in (select value from json_each(?))",
             (rows.array(ids),),
         ):
             found.setdefault(entity, []).append(ops.decode(body, device=device, seq=seq))
         return found
+
+    def emptied_at(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the greatest stamp among the writes to some memories that have no value left; others are absent."""
+        return {
+            str(entity): int(hlc)
+            for entity, hlc in self._fetch(
+                "select entity, max(hlc) from op indexed by op_hollow where hollow = 1"
+                " and entity in (select value from json_each(?)) group by entity",
+                (rows.array(ids),),
+            )
+        }
 
     def history(self, entity: str) -> list[tuple[Op | None, int, str, int]]:
         """Return what the log says of an entity, oldest first: (op, or None when it was erased; type; device; seq)."""
@@ -210,7 +230,7 @@ class OpLogQueries:
 
     def _project_of(self, memory_id: str) -> str | None:
         """Return the project that a memory was first written for."""
-        state = ops.fold(self.of_entity(memory_id))
+        state = ops.fold(self.whole([memory_id]).get(memory_id, ()))
 
         def first(key: Field) -> Any:
             versions = state.registers.get((memory_id, int(key)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections.memories import Memories
+from scrubjay.store.superseded import Superseded
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
-from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.ops import Field, OpType, Stamp
 from scrubjay_shared.records import Grip, Op
@@ -33,10 +33,11 @@ class MemoryWrite:
 class MemoryWrites:
     """What this device writes of memories."""
 
-    def __init__(self, context: WriteContext, log: OpLog, memories: Memories) -> None:
+    def __init__(self, context: WriteContext, log: OpLog, memories: Memories, superseded: Superseded) -> None:
         self._context = context
         self._log = log
         self._memories = memories
+        self._superseded = superseded
 
     def write(self, writes: Sequence[MemoryWrite]) -> None:
         """Write some registers of some memories (making those that are new), anchor them, and claim names for them.
@@ -48,7 +49,7 @@ class MemoryWrites:
             raise NotFoundError(
                 f"memory {min(gone)} was forgotten", hint="scrubjay add makes a new memory of the same words"
             )
-        logs = self._context.queries.ops.of_entities(ids)
+        logs = self._context.queries.ops.whole(ids)
         self._refuse_taken(writes)
         written: list[Op] = []
         for write in writes:
@@ -56,10 +57,7 @@ class MemoryWrites:
             state = ops.fold(log)
             new: list[Op] = []
             if write.fields:
-                bases, also = _seen(state, write)
-                floor = Hlc(max((hlc for hlc, _ in bases.values()), default=0))
-                body = ops.memory_body(write.memory_id, write.fields, bases, also)
-                new.append(self._log.make(OpType.MEMORY, body, floor))
+                new += self._fields(write, state)
             held = {name for name, _, _ in ops.live_claims(state)}
             new += [
                 self._log.make(OpType.CLAIM, ops.claim_body(write.memory_id, name))
@@ -73,7 +71,24 @@ class MemoryWrites:
             log += new
             written += new
         self._log.append(written)
-        self._memories.project({write.memory_id: logs[write.memory_id] for write in writes})
+        logs = {write.memory_id: logs[write.memory_id] for write in writes}
+        self._memories.project(logs)
+        self._superseded.follow(logs, written)
+
+    def _fields(self, write: MemoryWrite, state: ops.State) -> list[Op]:
+        """Return the ops of new values: one, unless no stamp comes after all that it replaces.
+
+        What clocks centuries apart have stamped is then replaced each by an op of its own.
+        """
+        bases, also, above = _seen(state, write, self._log.next_hlc)
+        made = self._log.make(OpType.MEMORY, ops.memory_body(write.memory_id, write.fields, bases, also), above)
+        stamp = (int(made.hlc), made.device)
+        if len(write.fields) == 1 or all(ops.supersedes(stamp, seen) for seen in bases.values()):
+            return [made]
+        self._log.unmake(made)
+        return [
+            op for key, value in write.fields.items() for op in self._fields(replace(write, fields={key: value}), state)
+        ]
 
     def _refuse_taken(self, writes: Sequence[MemoryWrite]) -> None:
         wanted: dict[str, str] = {}
@@ -92,7 +107,7 @@ class MemoryWrites:
 
     def unclaim(self, memory_id: str, name: str) -> None:
         """Take an alias away from a memory. Raises NotFoundError when it has no such alias."""
-        before = self._context.queries.ops.of_entity(memory_id)
+        before = self._context.queries.ops.whole([memory_id]).get(memory_id, [])
         state = ops.fold(before)
         held = self._context.queries.fetch(
             "select canonical, claimed from name where name = ? and memory_id = ?", (name, memory_id)
@@ -112,13 +127,23 @@ class MemoryWrites:
         self._memories.project({memory_id: [*before, op]})
 
 
-def _seen(state: ops.State, write: MemoryWrite) -> tuple[dict[Field, Stamp], dict[Field, tuple[Stamp, ...]]]:
-    """Return the stamps of the values that a write replaces, and of those that it settles beside them."""
+def _seen(state: ops.State, write: MemoryWrite, clock: int) -> tuple[_Bases, _Also, list[Stamp]]:
+    """Return what a write replaces, what it settles beside that, and all that it must stand above to show.
+
+    What stands where no clock does (`clock` is this device's) is settled in any case.
+    """
     bases: dict[Field, Stamp] = {}
     also: dict[Field, tuple[Stamp, ...]] = {}
+    above: list[Stamp] = []
     for key in write.fields:
         if versions := state.registers.get((write.memory_id, int(key))):
             bases[key] = ops.winner(versions)
-            if write.settles and (others := ops.unseen(versions)):
-                also[key] = others
-    return bases, also
+            others = ops.unseen(versions)
+            if settled := others if write.settles else ops.out_of_reach(versions, clock):
+                also[key] = settled
+            above += (bases[key], *others)
+    return bases, also, above
+
+
+_Bases = dict[Field, Stamp]
+_Also = dict[Field, tuple[Stamp, ...]]
