@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from quick_disk import quick_folder
+from scrubjay.policy import DEFAULT
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, millis_of, ulid_text
 from scrubjay_shared.envelope import Envelope
@@ -55,6 +56,8 @@ SMALL: dict[str, int] = {
     "checkpoint_ms": 300_000, "checkpoint_places": 20,
 }  # fmt: skip
 """The engine's limits, so small that a short history meets every one of them."""
+SOON: dict[str, int] = {"after_request_ms": 30_000, "kept_versions": 1}
+"""How soon what an edit replaced is erased."""
 
 NETWORK = {
     "drop": ("drop",),
@@ -885,14 +888,16 @@ async def _join(station: Station, world: World, code: RecoveryCode | None = None
 @contextmanager
 def _small() -> Any:
     """Have the engine's limits small."""
-    before = {name: getattr(SYNC, name) for name in SMALL}
-    for name, value in SMALL.items():
-        object.__setattr__(SYNC, name, value)
+    policies: tuple[tuple[Any, dict[str, int]], ...] = ((SYNC, SMALL), (DEFAULT.undo, SOON))
+    before = [(policy, name, getattr(policy, name)) for policy, values in policies for name in values]
+    for policy, values in policies:
+        for name, value in values.items():
+            object.__setattr__(policy, name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            object.__setattr__(SYNC, name, value)
+        for policy, name, held in before:
+            object.__setattr__(policy, name, held)
 
 
 def run(seed: int, *, tracing: bool = False, faults: frozenset[str] | None = None) -> World:
