@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from scrubjay.accounts import MAIN, Accounts
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.service.application import Application
 from scrubjay.spool import Report
+from scrubjay.transports.http.app import create_app
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role, Scope
@@ -36,7 +39,7 @@ def route(home: Path, *routes: tuple[str, str]) -> None:
     known = Accounts()
     for project, account in routes:
         known = known.with_account(account).with_project(project, account)
-    accounts.save(home / "data", known)
+    accounts.change(home / "data", lambda _: known)
 
 
 @asynccontextmanager
@@ -96,7 +99,7 @@ def test_accounts_are_read_as_they_were_kept(tmp_path_factory: pytest.TempPathFa
     known = Accounts()
     for routed, account in routes.items():
         known = known.with_account(account).with_project(routed, account)
-    accounts.save(folder, known)
+    accounts.change(folder, lambda _: known)
 
     assert accounts.load(folder) == known
 
@@ -128,6 +131,18 @@ def test_a_project_lives_in_one_account() -> None:
     with pytest.raises(NotFoundError):
         known.without_project(WORK, "club")
     assert known.without_project(WORK, "work").of([WORK]) == MAIN
+
+
+def test_two_that_route_at_the_same_time_take_nothing_from_each_other(tmp_path: Path) -> None:
+    accounts.change(tmp_path, lambda known: known.with_account("work"))
+
+    def add(number: int) -> None:
+        accounts.change(tmp_path, lambda known: known.with_project(f"acme/{number}", "work"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(24)))
+
+    assert len(accounts.load(tmp_path).projects["work"]) == 24
 
 
 async def test_a_damaged_record_stores_nothing_rather_than_all_in_one_place(tmp_path: Path) -> None:
@@ -335,3 +350,42 @@ async def test_each_account_s_jobs_learn_from_its_own_events_only(tmp_path: Path
         ]
 
     assert [len(memories) for memories in learned] == [1, 1]  # the same sentence is not one memory of both
+
+
+async def test_a_project_that_main_knows_by_its_path_is_routed_by_its_remote(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    (shop / ".git").mkdir(parents=True)
+    (shop / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    async with opened(tmp_path) as service:
+        await service.call(PERSON, "add", note("marigold seeds, before it was routed", str(shop)))
+    (shop / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/shop.git\n')
+    route(tmp_path, ("github.com/acme", "work"))
+
+    async with opened(tmp_path) as service:
+        agent = await service.handlers.placed(Caller(principal=Principal.AGENT, agent="a", project=str(shop)))
+        await service.call(agent, "add", MemoryDraft(content="zirconium, by the agent"))
+        await service.call(PERSON, "add", note("zirconium, by the person", str(shop)))
+
+    assert (agent.account, agent.project) == ("work", WORK)
+    assert await texts(tmp_path) == ["marigold seeds, before it was routed"]
+    assert await texts(tmp_path, "work") == ["zirconium, by the agent", "zirconium, by the person"]
+
+
+async def test_over_http_the_person_names_an_account_and_an_agent_cannot(tmp_path: Path) -> None:
+    route(tmp_path, (WORK, "work"))
+    async with opened(tmp_path) as service:
+        app = create_app(service, token="t" * 43, agent_token="a" * 43, hook_token="h" * 43, version="1")
+        web = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=web, base_url="http://127.0.0.1:7377") as client:
+
+            async def add(token: str, text: str, **headers: str) -> int:
+                given = {"Authorization": f"Bearer {token * 43}", "Scrubjay-Account": "work", **headers}
+                return (await client.post("/v1/memories", json={"content": text}, headers=given)).status_code
+
+            assert await add("t", "zirconium, by the person") == 201
+            assert await add("a", "marigold, by an agent that names an account") == 201
+            assert await add("a", "zirconium, by an agent at work", **{"Scrubjay-Project": WORK}) == 201
+            assert await add("t", "nowhere", **{"Scrubjay-Account": "wrok"}) == 404
+
+    assert await texts(tmp_path) == ["marigold, by an agent that names an account"]
+    assert await texts(tmp_path, "work") == ["zirconium, by an agent at work", "zirconium, by the person"]

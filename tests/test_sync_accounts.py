@@ -11,15 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay import settings
+from scrubjay import accounts, settings
 from scrubjay.daemon import control
+from scrubjay.model_choice import Origin
 from scrubjay.policy import DaemonPolicy
+from scrubjay.settings import Settings as Chosen
 from scrubjay.transports.client import Agent, discover
 from scrubjay_cloud.settings import Settings
+from scrubjay_shared.errors import InvalidError
+from scrubjay_sync import profile
+from scrubjay_sync.api.rounds import Fault
+from scrubjay_sync.cli import choosing
+from scrubjay_sync.cli.rendering import fault_lines
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys import password
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
+from scrubjay_sync.profile import Profile
 from test_sync_identity_cli import PASSWORD, Home, serving
 
 PATIENCE_S = 90.0
@@ -206,6 +214,62 @@ def test_status_lists_every_account_and_doctor_names_them(both: Trio) -> None:
     assert [(one["name"], one["projects"]) for one in listed] == [("main", []), ("work", ["github.com/acme"])]
     checks = {one["name"] for one in json.loads(laptop.raw("doctor").stdout)["checks"]}
     assert {"sync round", "sync round (work)"} <= checks
+
+
+def test_projects_are_routed_by_folder_address_and_name(tmp_path: Path) -> None:
+    machine, folder = Home(path=tmp_path / "home"), tmp_path / "notes"
+    folder.mkdir()
+    machine.run("sync", "accounts", "add", "work")
+    for named in (str(folder), "git@github.com:Acme/Till.git", "gitlab.com/acme/*"):
+        machine.run("sync", "projects", "add", named, "--account", "work")
+    routed = [str(folder).casefold(), "github.com/acme/till", "gitlab.com/acme"]
+
+    (main, work) = machine.run("sync", "projects")["accounts"]
+    assert (main["projects"], work["projects"], work["username"]) == ([], routed, "")
+    assert machine.run("sync", "projects", "add", "x", fails=True)["code"] == "invalid"  # whose?
+    assert machine.run("sync", "projects", "add", "x", "--account", "wrok", fails=True)["code"] == "not_found"
+    machine.run("sync", "projects", "remove", "gitlab.com/acme")
+    machine.run("add", "the till rounds down", "--project", "github.com/acme/till")
+    assert memories(machine) == []
+    assert memories(machine, "--account", "work") == ["the till rounds down"]
+    machine.run("sync", "accounts", "remove", "work")
+    assert machine.run("list", "--account", "work", fails=True)["code"] == "not_found"
+    assert (of_account(machine, "work") / "memory.db").exists()
+
+
+def test_a_command_says_which_account_it_means_or_asks(tmp_path: Path) -> None:
+    def logged_in(*names: str) -> Chosen:
+        folder = tmp_path / "-".join(names)
+        chosen = settings.load({}, {"SCRUBJAY_HOME": str(folder)})
+        for name in names:
+            accounts.change(chosen.data_dir, lambda known, name=name: known.with_account(name))
+            login = Profile(origin="https://sync.example.org", account=b"a" * 16, username=name, device_name="laptop")
+            profile.save(accounts.folder_of(chosen.data_dir, name), login)
+        return chosen
+
+    def meant(chosen: Chosen, command: str, subcommand: str = "") -> str:
+        return choosing.of_command(chosen, command, subcommand).account
+
+    assert meant(logged_in("main"), "logout") == "main"
+    assert meant(logged_in("work"), "logout") == "work"
+    assert meant(logged_in("main", "work"), "devices", "list") == "main"
+    for command in ("logout", "account"):
+        with pytest.raises(InvalidError, match=r"main .*work"):
+            meant(logged_in("main", "work"), command)
+    with pytest.raises(InvalidError, match=r"club .*work"):
+        meant(logged_in("club", "work"), "devices", "list")
+    assert meant(logged_in("club", "work"), "sync", "status") == "club"
+    named = replace(logged_in("main", "work"), account="work", origins={"account": Origin.FLAG})
+    assert meant(named, "logout") == "work"
+
+
+def test_alarms_name_their_account() -> None:
+    alarm = Fault(code="split", message="the server shows two histories", hint="scrubjay sync verify")
+
+    assert fault_lines([alarm], "main") == ["! the server shows two histories\n  scrubjay sync verify"]
+    assert fault_lines([alarm], "work") == [
+        "! account work: the server shows two histories\n  scrubjay sync verify (with --account work)"
+    ]
 
 
 @pytest.mark.slow

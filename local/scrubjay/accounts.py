@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,9 @@ RECORD_NAME = "accounts.json"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 """A folder's name on every system, and a word on a command line."""
+
+LOCK_S = 10.0
+"""How long a change of the record waits for another one, which takes milliseconds."""
 
 NAMES = "1 to 32 lower-case letters, digits and hyphens, not a hyphen first"
 
@@ -170,7 +173,27 @@ def load(data_dir: Path) -> Accounts:
         ) from error
 
 
-def save(data_dir: Path, accounts: Accounts) -> None:
-    """Keep the accounts of a data folder, whole or not at all. Raises UnavailableError."""
-    written = {"projects": {account: list(projects) for account, projects in sorted(accounts.projects.items())}}
-    private_files.write(record_path(data_dir), json.dumps(written, indent=2).encode())
+def change(data_dir: Path, work: Callable[[Accounts], Accounts]) -> Accounts:
+    """Change the accounts of a data folder, and return them as they are now.
+
+    One process at a time: of two that route a project at once, neither takes the other's route away. Raises what `work`
+    raises, and UnavailableError where another process holds the record for long, or it cannot be written.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # every command loads this module, and few change anything
+
+    path = record_path(data_dir)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=private_files.FOLDER_MODE)
+        with FileLock(path.with_suffix(".lock"), timeout=LOCK_S, mode=private_files.MODE):
+            before = load(data_dir)
+            after = work(before)
+            if after != before:
+                written = {"projects": {name: list(routed) for name, routed in sorted(after.projects.items())}}
+                private_files.write(path, json.dumps(written, indent=2).encode())
+    except Timeout as error:
+        raise UnavailableError(
+            f"another command changes {path} and does not end", hint="try again when it has ended"
+        ) from error
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be written ({error.strerror})", hint="check its folder") from error
+    return after

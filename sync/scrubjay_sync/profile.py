@@ -37,11 +37,6 @@ class Profile:
     recovery_checked: Millis | None = None
     quiet: bool = False
 
-    @property
-    def namespace(self) -> str:
-        """The keychain's name for this account's secrets."""
-        return f"scrubjay/{self.account.hex()}"
-
 
 def path_in(data_dir: Path) -> Path:
     """Return where the profile of a data folder is."""

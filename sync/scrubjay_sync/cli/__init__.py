@@ -71,7 +71,7 @@ def _run(name: str, rest: Sequence[str]) -> int:
         line=line,
         out=Output.of(line),
         prompts=Prompts(lines=getattr(line, "password_stdin", False)),
-        chosen=choosing.of_command(invocation.settings_of(line), name),
+        chosen=choosing.of_command(invocation.settings_of(line), name, getattr(line, "subcommand", "")),
     )
     if not command.out.json and (words := choosing.said(command.chosen)) and name != "login":
         command.out.remark(words)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 TO_BE_NAMED = frozenset({"logout", "account"})
 """Commands that cannot be taken back: where several accounts are logged in, one of them must be named."""
 
+OF_ALL = frozenset({("sync", "status"), ("sync", "accounts"), ("sync", "projects")})
+"""Commands that speak of all accounts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
@@ -46,11 +49,12 @@ def is_named(chosen: Settings) -> bool:
     return "account" in chosen.origins
 
 
-def of_command(chosen: Settings, command: str) -> Settings:
+def of_command(chosen: Settings, command: str, subcommand: str = "") -> Settings:
     """Return the settings for the account that a command means.
 
     The one that is named; else the only one that is logged in; else the main one. Raises InvalidError where several
-    are logged in and the command is one that must be told which, NotFoundError for one that is not there.
+    are logged in, and main is not or the command is one that must be told which; NotFoundError for one that is not
+    there.
     """
     if command == "login":  # what it names may be new
         return chosen
@@ -58,14 +62,14 @@ def of_command(chosen: Settings, command: str) -> Settings:
         accounts.load(chosen.data_dir).require(chosen.account)
         return chosen
     found = [one for one in logins(chosen) if one.profile is not None]
-    if len(found) > 1 and command in TO_BE_NAMED:
+    has_main = any(one.account == MAIN for one in found)
+    if len(found) > 1 and (command in TO_BE_NAMED or not (has_main or (command, subcommand) in OF_ALL)):
         known = ", ".join(f"{one.account} ({one.where})" for one in found)
         raise InvalidError(
             f"several accounts are logged in here: {known}",
             hint=f"say which: scrubjay {command} --account {found[-1].account}",
         )
-    only = found[0].account if len(found) == 1 else MAIN
-    return replace(chosen, account=only)
+    return replace(chosen, account=MAIN if has_main or not found else found[0].account)
 
 
 def said(chosen: Settings) -> str:

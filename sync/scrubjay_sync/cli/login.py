@@ -106,9 +106,8 @@ def run(command: Command) -> None:
             f"this machine is logged in as {known.username or 'a limited device'} at {known.origin}",
             hint="scrubjay logout first; scrubjay login --account NAME begins another account beside it",
         )
-    before = accounts.load(chosen.data_dir)
-    if (after := before.with_account(chosen.account)) is not before:
-        accounts.save(chosen.data_dir, after)
+    if chosen.account not in accounts.load(chosen.data_dir).names:
+        accounts.change(chosen.data_dir, lambda known: known.with_account(chosen.account))
     if not command.out.json:  # a program has read it here, and wants one record on stderr when the login fails
         command.out.remark(f"{BETA}\n{ALL_OF_IT if chosen.account == MAIN else ITS_OWN.format(account=chosen.account)}")
     with connect(command.chosen) as transport:

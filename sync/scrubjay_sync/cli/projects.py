@@ -15,7 +15,7 @@ from scrubjay.accounts import MAIN
 from scrubjay.checkouts import looked_up
 from scrubjay.cli import render
 from scrubjay.cli.arguments import Parser, text
-from scrubjay_shared.errors import ConflictError
+from scrubjay_shared.errors import ConflictError, InvalidError
 from scrubjay_sync import profile
 from scrubjay_sync.cli.arguments import subcommands
 from scrubjay_sync.cli.choosing import is_named, logins
@@ -73,41 +73,49 @@ def configure_accounts(parser: Parser) -> None:
 
 def list_accounts(command: Command) -> None:
     """List the accounts of this home, begin one without a login, or let go of one."""
-    line, data_dir = command.line, command.chosen.data_dir
-    known, words = accounts.load(data_dir), ""
+    line, data_dir, words = command.line, command.chosen.data_dir, ""
     if line.account_command == "add":
-        known = known.with_account(line.name)
+        known = accounts.change(data_dir, lambda before: before.with_account(line.name))
         words = f"the account {line.name} is there; scrubjay sync projects add PROJECT --account {line.name} fills it"
     elif line.account_command == "remove":
         folder = accounts.folder_of(data_dir, line.name)
-        if profile.load(folder) is not None:
+        if line.name != MAIN and profile.load(folder) is not None:
             raise ConflictError(
                 f"the account {line.name} is logged in", hint=f"scrubjay logout --account {line.name} first"
             )
-        known = known.without_account(line.name)
+        known = accounts.change(data_dir, lambda before: before.without_account(line.name))
         words = f"the account {line.name} is let go of; its projects are main's now, and its store is in {folder}"
-    if words:
-        accounts.save(data_dir, known)
+    else:
+        known = accounts.load(data_dir)
     _answer(command, known, words)
+
+
+PROJECT = "a folder, a remote as github.com/acme/shop, or github.com/acme for all of its repositories"
+
+STAYS = "what was stored of it before stays where it is"
 
 
 def route(command: Command) -> None:
     """List what is routed, route a project to an account, or no longer."""
     line, data_dir = command.line, command.chosen.data_dir
-    known = accounts.load(data_dir)
-    account = command.chosen.account
-    if line.project_command == "list":
-        _answer(command, known, "")
+    if line.project_command not in {"add", "remove"}:
+        _answer(command, accounts.load(data_dir), "")
         return
     project = named(line.project)
+    shown = accounts.route_of(project)
+    account = command.chosen.account
     if line.project_command == "add":
-        known = known.with_project(project, account)
-        words = f"{accounts.route_of(project)} lives in the account {account} from now on; {STAYS}"
+        if account == MAIN:
+            raise InvalidError(
+                "which account shall it live in? main has every project that is routed nowhere",
+                hint=f"scrubjay sync projects add {shown} --account NAME; scrubjay sync accounts lists them",
+            )
+        known = accounts.change(data_dir, lambda before: before.with_project(project, account))
+        words = f"{shown} lives in the account {account} from now on; {STAYS}"
     else:
-        account = account if is_named(command.chosen) else known.of([project])
-        known = known.without_project(project, account)
-        words = f"new things of {accounts.route_of(project)} go to the account {known.of([project])}; {STAYS}"
-    accounts.save(data_dir, known)
+        holder = account if is_named(command.chosen) else accounts.load(data_dir).of([project])
+        known = accounts.change(data_dir, lambda before: before.without_project(project, holder))
+        words = f"new things of {shown} go to the account {known.of([project])}; {STAYS}"
     _answer(command, known, words)
 
 
