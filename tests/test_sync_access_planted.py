@@ -371,11 +371,13 @@ async def made_up_checkpoint_recovers(world: World) -> bool:
         sent.append(True)
         raise DeniedError("as far as that", hint="none")
 
-    joining._sent = would_send  # type: ignore[method-assign]
+    original, Joining._sent = Joining._sent, would_send  # type: ignore[method-assign]
     try:
         await joining.recover(world.code)
     except ScrubjayError:
         return bool(sent)
+    finally:
+        Joining._sent = original  # type: ignore[method-assign]
     return True
 
 

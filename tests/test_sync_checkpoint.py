@@ -33,7 +33,7 @@ from scrubjay_sync.policy import IDENTITY
 from sync_devices import GENEROUS, Answer, Device, Network, World, let_in, world_at
 
 pytestmark = pytest.mark.anyio
-OFTEN = 20
+OFTEN = 10
 """Entries between two checkpoints, in tests that cannot make thousands."""
 JSON = {"Content-Type": "application/json"}
 
@@ -42,12 +42,14 @@ JSON = {"Content-Type": "application/json"}
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """A world in which checkpoints are frequent, and the server takes few entries without one."""
     monkeypatch.setattr(drafts, "IDENTITY", replace(IDENTITY, checkpoint_entries=OFTEN))
-    monkeypatch.setattr("sync_devices.GENEROUS", replace(GENEROUS, max_log_entries=3 * OFTEN, checkpoint_gap=5))
+    monkeypatch.setattr(
+        "sync_devices.GENEROUS", replace(GENEROUS, max_log_entries=3 * OFTEN, checkpoint_gap=5, checkpoints=3)
+    )
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(world_at(tmp_path))
 
 
-async def changed(device: Device, count: int, *, at_once: int = 10) -> None:
+async def changed(device: Device, count: int, *, at_once: int = 5) -> None:
     """Have a device change the account so many times: epochs of a searchable scope, which has no keys."""
     scope = bytes.fromhex("5c" * 16)
     if scope not in device.member.state.scopes:
@@ -192,11 +194,11 @@ async def test_an_account_whose_states_the_server_lost_goes_on(world: World) -> 
 
 async def test_the_server_keeps_the_states_of_the_newest_checkpoints_only(world: World) -> None:
     owner = await world.device()
-    await changed(owner, 20 * OFTEN)
+    await changed(owner, 6 * OFTEN)
 
     rows = await world.database.read(lambda tx: tx.rows("select seq from account_state"))
 
-    assert len(rows) == DEFAULT.checkpoints + 1
+    assert len(rows) == 3 + 1
 
 
 async def test_the_check_of_a_database_finds_a_stored_state_that_is_not_the_logs(world: World) -> None:
@@ -410,6 +412,7 @@ async def test_an_account_with_more_than_twenty_thousand_changes_still_revokes(t
 
         await revoked(world, owner, lost)
         late = await world.device()
+        await owner.member.refresh(owner.machine.cloud)
 
         assert owner.member.state.seq > DEFAULT.max_log_entries
         assert owner.member.state.devices[lost.member.device].revoked

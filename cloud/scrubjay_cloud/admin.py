@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from filelock import FileLock
 
 from scrubjay_cloud import database
+from scrubjay_cloud.accounts.quotas import Quota, quota_of, set_quota
 from scrubjay_cloud.accounts.registration import INVITE_BYTES, create_invite
 from scrubjay_cloud.backup import BackedUp, back_up
 from scrubjay_cloud.bodies import open_store
+from scrubjay_cloud.credentials import folded
 from scrubjay_cloud.database import Database, Transaction, sqlite_file
 from scrubjay_cloud.database.sqlite import InlineSqliteDatabase
 from scrubjay_cloud.drill import Drilled, drill
@@ -42,6 +44,8 @@ class User:
     created: int
     last_seen: int
     locked: bool
+    quota: int | None
+    """Bytes that it may hold, where that was set for it; None where the server's default counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +121,35 @@ def _users(tx: Transaction) -> list[User]:
             locked=row[5] != 0,
             devices=int(row[6]),
             last_seen=int(row[7]),
+            quota=row[8],
         )
         for row in tx.rows(
             "select name, id, objects, bytes, created, status,"
             " (select count(*) from device where account = account.id and revoked_at is null),"
-            " (select coalesce(max(last_seen), 0) from device where account = account.id)"
+            " (select coalesce(max(last_seen), 0) from device where account = account.id), quota"
             " from account order by name"
         )
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an operator wants an account's quota to be: so many bytes, or the server's default with None."""
+
+    bytes: int | None
+
+
+async def quota(settings: Settings, ways: Ways, name: str, change: Change | None = None) -> Quota:
+    """Return an account's quota, after changing it where that is asked for. It counts from the next request on.
+
+    Raises NotFoundError for a name that nobody has, InvalidError for one that nobody can have.
+    """
+    folded_name = folded(name, DEFAULT)
+    async with opened(settings, ways, beside=True) as opened_database:
+        if change is None:
+            return await opened_database.read(lambda tx: quota_of(tx, folded_name))
+        now = ways.now()
+        return await opened_database.write(lambda tx: set_quota(tx, folded_name, change.bytes, now))
 
 
 async def backup(settings: Settings, ways: Ways) -> BackedUp:

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -152,17 +153,55 @@ def _users(line: argparse.Namespace, chosen: Settings) -> int:
     def people() -> str:
         if not accounts:
             return "no accounts yet; scrubjay-cloud admin create-invite"
-        rows = [("name", "devices", "objects", "MiB", "since", "last seen")]
+        rows = [("name", "devices", "objects", "MiB", "of", "since", "last seen")]
         for one in accounts:
             name = one.name + (" (locked)" if one.locked else "")
             seen = _day(one.last_seen) if one.last_seen else "never"
             size = f"{one.bytes / 2**20:.1f}"
-            rows.append((name, str(one.devices), str(one.objects), size, _day(one.created), seen))
+            most = f"{(chosen.quota_bytes if one.quota is None else one.quota) / 2**20:.0f}"
+            rows.append((name, str(one.devices), str(one.objects), size, most, _day(one.created), seen))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
     _answer(line, {"users": accounts}, people)
     return 0
+
+
+def _quota(line: argparse.Namespace, chosen: Settings) -> int:
+    change = None
+    if line.default:
+        change = admin.Change(bytes=None)
+    elif line.set is not None:
+        change = admin.Change(bytes=line.set)
+    found = asyncio.run(admin.quota(chosen, _WAYS, line.name, change))
+    allowed = chosen.quota_bytes if found.own_bytes is None else found.own_bytes
+
+    def people() -> str:
+        whose = "the default" if found.own_bytes is None else "set for this account"
+        full = "\n  nothing new is taken: it can still read, pack, forget and delete" if found.bytes > allowed else ""
+        return (
+            f"{found.name} holds {_mib(found.bytes)} in {found.objects} objects of {_mib(allowed)} ({whose});"
+            f" {_mib(found.superseded_bytes)} more wait for their deletion{full}"
+        )
+
+    _answer(line, {**msgspec.to_builtins(found), "quota_bytes": allowed}, people)
+    return 0
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB"
+
+
+def _size(text: str) -> int:
+    """Return the bytes of a size as people write it: 500MB, 2 GiB, 1000000."""
+    found = re.fullmatch(r"([0-9]+) ?([KMGT]i?)?B?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 500MB, 2GiB or a number of bytes")
+    prefix = (found[2] or "").lower()
+    size: int = int(found[1]) * (1024 if prefix.endswith("i") else 1000) ** " kmgt".index(prefix[:1] or " ")
+    if size >= 1 << 62:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than any account can hold")
+    return size
 
 
 def _backup(line: argparse.Namespace, chosen: Settings) -> int:
@@ -262,6 +301,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     command(under, "create-invite", _invite, "make an invitation that registers one account")
     command(under, "users", _users, "list the accounts: names, sizes and times, which is all there is to see")
+    made = command(under, "quota", _quota, "show how much an account holds and may hold, or set it")
+    made.add_argument("name", metavar="NAME", help="the account's user name")
+    either = made.add_mutually_exclusive_group()
+    either.add_argument("--set", type=_size, metavar="SIZE", help="it may hold so much: 500MB, 2GiB, a number of bytes")
+    either.add_argument("--default", action="store_true", help="the default of the server counts for it again")
     command(under, "backup", _backup, "write an independent backup (SQLite), beside the running service or without it")
     made = command(under, "restore", _restore, "bring the database back; the service must be stopped")
     made.add_argument("--from", dest="source", metavar="FILE", help="a backup; without it, the replica is restored")
