@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from scrubjay import redaction
 from scrubjay.ingest import receipt
+from scrubjay.ingest.intake import hidden
+from scrubjay.policy import DEFAULT
 from scrubjay.store import Store, checksums, damage, tables
 from scrubjay.store.preparation import Preparation
 from scrubjay.store.received import ready
@@ -80,6 +82,11 @@ def test_a_secret_among_many_harmless_texts_is_taken_out() -> None:
 
     assert [at for at, one in enumerate(harmless) if not one] == [20, 21]
     assert receipt.received(secret, harmless=False)[4][6] == "my key is ********************"
+
+
+@given(st.from_regex(receipt._PLAIN, fullmatch=True))
+def test_a_key_that_is_one_plain_word_is_what_looking_at_it_leaves(key: str) -> None:
+    assert hidden(key, DEFAULT.redact) == key
 
 
 # --- rows that bring their check sums ---------------------------------------------------------------------------------

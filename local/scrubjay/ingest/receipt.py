@@ -139,6 +139,8 @@ def _of_event(key: int, value: str, body: dict[int, Any]) -> str:
     if key in _IDENTIFIERS:
         return _identifier(value)
     if key == _KEY:
+        if _PLAIN.match(value):
+            return value
         start = f"{body.get(_AGENT)}/{body.get(_SESSION)}/{body.get(_TYPE)}/"
         # As intake makes them: of what is looked at by itself, and a digest or the agent's own id of a call.
         return value if value.startswith(start) and _CALL.match(value, len(start)) else hidden(value, _POLICY)

@@ -222,7 +222,7 @@ def _spans(text: str, policy: RedactPolicy) -> Iterator[Span]:
     yield from cards(text)
 
 
-_TOGETHER = 16  # texts looked through as one: where one in twenty holds a sign, about half of such runs hold none
+_TOGETHER = 8  # texts looked through as one: a run of more holds a sign more often, and is then looked through again
 _SHORT = 2_048  # a text up to here is worth a look whether anything may be found; a longer one nearly always has it
 _SIGNS = (
     # Of these one stands, in lower case, in every text without a long run of characters that any rule below fires on.

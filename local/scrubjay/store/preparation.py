@@ -8,6 +8,7 @@ file, and ends with this process, whose end it sees at its standard input.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -91,6 +92,7 @@ def _exactly(pipe: IO[bytes], count: int) -> bytes:
 
 def main() -> None:
     """Answer until the input ends."""
+    gc.disable()  # what is made here holds no circles, and looking for some took a seventh of the time
     requests = msgspec.msgpack.Decoder(_Request)
     while True:
         try:

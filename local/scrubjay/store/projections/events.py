@@ -64,7 +64,11 @@ class Events:
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
         self._tell(((seq, row) for _, seq, row in live), tokens)
         self._sessions.extend(live, learn=learn)
-        self._contents.mark((row[3], SessionPlace(row[5], seq, row[0]).text) for _, seq, row in live)
+        first: dict[str, tuple[int, int, str]] = {}
+        for _, seq, row in live:
+            place = (row[5], seq, row[0])
+            first[row[3]] = min(first.get(row[3], place), place)
+        self._contents.mark((session_id, SessionPlace(*place).text) for session_id, place in first.items())
         self._memories.cover({row[3] for _, _, row in live})
 
     def _tell(
