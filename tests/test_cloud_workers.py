@@ -40,6 +40,7 @@ def free_ports(count: int) -> int:
 def serve(folder: Path, **environ: str) -> subprocess.Popen[bytes]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SCRUBJAY_", "DATABASE_"))}
     given = kept | {"SCRUBJAY_CLOUD_DATA": str(folder), "SCRUBJAY_CLOUD_WORKERS": str(WORKERS)} | environ
+    given |= {"SCRUBJAY_CLOUD_PEPPER": "p" * 32}
     with (folder / "log").open("wb") as log:
         return subprocess.Popen([sys.executable, "-P", "-m", "scrubjay_cloud.cli", "serve"], env=given, stderr=log)
 

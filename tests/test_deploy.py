@@ -44,7 +44,11 @@ NOT_OURS = {"SCRUBJAY_DOMAIN", "SCRUBJAY_UPSTREAM"}
 """Names that only these files know: the proxy's."""
 
 
-OPERATOR = {"SCRUBJAY_DOMAIN": "sync.example.org", "POSTGRES_PASSWORD": "0123456789abcdef"}
+OPERATOR = {
+    "SCRUBJAY_DOMAIN": "sync.example.org",
+    "POSTGRES_PASSWORD": "0123456789abcdef",
+    "SCRUBJAY_CLOUD_PEPPER": "0f" * 32,
+}
 """What compose files ask of the operator."""
 
 

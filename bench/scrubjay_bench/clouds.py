@@ -98,6 +98,7 @@ def running(
         "SCRUBJAY_CLOUD_REGISTRATION": "open",
         "SCRUBJAY_CLOUD_REPLICA": replica,
         "SCRUBJAY_CLOUD_PROXIES": "127.0.0.0/8",  # so that many addresses can be told apart on one machine
+        "SCRUBJAY_CLOUD_PEPPER": "bench" * 8,
         "DATABASE_URL": postgres,
     }
     module = "scrubjay_bench.clouds" if unlimited else "scrubjay_cloud.cli"

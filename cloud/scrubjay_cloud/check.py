@@ -22,6 +22,7 @@ from scrubjay_cloud import database, litestream
 from scrubjay_cloud.backup import backups
 from scrubjay_cloud.bodies import BodyStore, open_store
 from scrubjay_cloud.database import sqlite_file
+from scrubjay_cloud.pepper import HOW, path_in
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.restore import KEPT
 from scrubjay_cloud.settings import Settings
@@ -108,11 +109,11 @@ def _configuration(settings: Settings) -> Iterator[Line]:
             "set SCRUBJAY_CLOUD_PROXIES to the proxy's network",
         )
     if not settings.pepper:
-        yield warn(
-            "pepper",
-            "no pepper is set: whoever has the database can try passwords on it (they open no memories)",
-            "set SCRUBJAY_CLOUD_PEPPER to 32 random bytes before the first account, and keep it apart",
-        )
+        if settings.secure or settings.database_url:
+            yield fail("pepper", "no pepper is set: the service does not start without one", HOW)
+        else:
+            kept = path_in(settings.data)
+            yield warn("pepper", f"none is set: {kept} is made and used", "for others than yourself: " + HOW)
     if settings.registration == "open":
         yield warn("registration", "anybody may sign up", "set SCRUBJAY_CLOUD_REGISTRATION=invite unless you mean it")
     else:

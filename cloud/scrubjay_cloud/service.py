@@ -81,7 +81,15 @@ class Service:
     @property
     def pepper(self) -> bytes:
         """What password hashes are keyed with: half of it stands outside the database, where the operator set it."""
-        return hmac.digest(self.derived("pepper"), self.settings.pepper.encode(), "sha256")
+        return self._peppered(self.settings.pepper)
+
+    @property
+    def first_pepper(self) -> bytes:
+        """What they were keyed with by a service that was given no pepper, as once could be."""
+        return self._peppered("")
+
+    def _peppered(self, pepper: str) -> bytes:
+        return hmac.digest(self.derived("pepper"), pepper.encode(), "sha256")
 
     async def state(self, account: bytes, head: bytes) -> AccountState:
         """Return the account's state at a head of its log. Raises NotFoundError when the account is gone.

@@ -30,6 +30,7 @@ from scrubjay_cloud.database.sqlite_file import empty_log, leave_log, limit_log
 from scrubjay_cloud.jobs import Jobs
 from scrubjay_cloud.litestream import Condition, Replication, State
 from scrubjay_cloud.metrics import Measured, Metrics
+from scrubjay_cloud.pepper import check_pepper, with_pepper
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.clock import Millis
@@ -71,6 +72,7 @@ def set_up_logging() -> None:
 
 async def serve(settings: Settings) -> None:
     """Serve until a signal comes. Raises what keeps the service from starting, before it listens."""
+    settings = with_pepper(settings, os.urandom)
     async with AsyncExitStack() as stack:
         # Taken first: who cannot have the port need not open the database.
         public = stack.enter_context(_listening(settings.host, settings.port, shared=settings.workers > 1))
@@ -89,6 +91,7 @@ async def serve(settings: Settings) -> None:
             condition=opened.condition,
             body_store=body_store,
         )
+        await check_pepper(opened.database, app.state.service.pepper)
         await jobs.start()
         stack.push_async_callback(jobs.stop)
         servers = (

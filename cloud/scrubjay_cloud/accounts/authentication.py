@@ -28,6 +28,7 @@ from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    CorruptError,
     CredentialsError,
     InvalidError,
 )
@@ -43,8 +44,10 @@ from scrubjay_shared.wire import (
 NETWORK_BYTES = {4: 3, 8: 6}
 """How much of an address says which network it is of, by its length: /24 of IPv4, /48 of IPv6's first 64 bits."""
 
-AUTH_KEY = 1
-"""`auth_method`: a derived key, hashed. Others may come."""
+AUTH_KEY = 2
+"""`auth_method`: a derived key, hashed under the service's pepper. Others may come."""
+AUTH_KEY_FIRST = 1
+"""The same from before every service had a pepper: hashed under it or under none. It is hashed again at a login."""
 TOTP_SECRET_BYTES = range(16, 65)
 _WRONG = "user name, password or code is wrong"
 _WRONG_HINT = "check all of them; an account with a second factor needs its code: scrubjay login --totp"
@@ -57,15 +60,16 @@ class _Secret:
     salt: bytes
     totp: bytes | None
     totp_step: int
+    method: int
 
 
-_SECRET = "select id, auth_hash, auth_salt, totp, totp_step from account"  # noqa: S105 - a statement, no secret
+_SECRET = "select id, auth_hash, auth_salt, totp, totp_step, auth_method from account"  # noqa: S105 - a statement, no secret
 
 
 def _secret(row: Row | None) -> _Secret | None:
     if row is None:
         return None
-    return _Secret(account=row[0], digest=row[1], salt=row[2], totp=row[3], totp_step=row[4])
+    return _Secret(account=row[0], digest=row[1], salt=row[2], totp=row[3], totp_step=row[4], method=row[5])
 
 
 async def prelogin(service: Service, call: Call) -> Answer:
@@ -91,6 +95,8 @@ async def login(service: Service, call: Call) -> Answer:
     step = await _proved(service, stored, given.auth_key, given.code, now)
     if stored is None or step is None:
         raise CredentialsError(_WRONG, hint=_WRONG_HINT)
+    if stored.method == AUTH_KEY_FIRST:
+        await _hash_again(service, stored, given.auth_key)
     token, expires = token_text(service.entropy(32)), now + policy.pending_ms
 
     def admit(tx: Transaction) -> None:
@@ -113,15 +119,48 @@ async def login(service: Service, call: Call) -> Answer:
 
 async def _proved(service: Service, stored: _Secret | None, auth_key: bytes, code: str, now: Millis) -> int | None:
     """Return the time step of the second factor's code, 0 without one; None when key or code is wrong."""
-    digest = await hashed(service, auth_key, stored.salt if stored else bytes(SALT_BYTES))
-    right = hmac.compare_digest(digest, stored.digest if stored else bytes(32))
+    right = await _is_right(service, stored, auth_key)
     secret = None
     if stored is not None and stored.totp is not None:
-        secret = opened_totp(service.pepper, stored.account, stored.totp)
+        secret = _totp(service, stored)
     step = totp_step(secret or bytes(20), code, now, stored.totp_step if stored else 0)
     if stored is None or not right:
         return None
     return 0 if secret is None else step
+
+
+async def _is_right(service: Service, stored: _Secret | None, auth_key: bytes) -> bool:
+    """Say whether a password's key is an account's; without an account, as slowly."""
+    digest = await hashed(service, auth_key, stored.salt if stored else bytes(SALT_BYTES))
+    if stored is None or hmac.compare_digest(digest, stored.digest) or stored.method != AUTH_KEY_FIRST:
+        return stored is not None and hmac.compare_digest(digest, stored.digest)
+    before = await hashed(service, auth_key, stored.salt, service.first_pepper)
+    return hmac.compare_digest(before, stored.digest)
+
+
+def _totp(service: Service, stored: _Secret) -> bytes:
+    assert stored.totp is not None  # noqa: S101 - asked of accounts that have one
+    try:
+        return opened_totp(service.pepper, stored.account, stored.totp)
+    except CorruptError:
+        if stored.method != AUTH_KEY_FIRST:
+            raise
+        return opened_totp(service.first_pepper, stored.account, stored.totp)
+
+
+async def _hash_again(service: Service, stored: _Secret, auth_key: bytes) -> None:
+    """Put an account from before every service had a pepper under this one."""
+    digest = await hashed(service, auth_key, stored.salt)
+    sealed = None
+    if stored.totp is not None:
+        secret = _totp(service, stored)
+        sealed = sealed_totp(service.pepper, stored.account, secret, service.entropy(TOTP_NONCE_BYTES))
+    await service.database.write(
+        lambda tx: tx.execute(
+            "update account set auth_hash = ?, totp = ?, auth_method = ? where id = ? and auth_hash = ?",
+            (digest, sealed, AUTH_KEY, stored.account, stored.digest),
+        )
+    )
 
 
 def _use_step(tx: Transaction, stored: _Secret, step: int) -> None:
@@ -132,10 +171,11 @@ def _use_step(tx: Transaction, stored: _Secret, step: int) -> None:
         raise CredentialsError(_WRONG, hint=_WRONG_HINT)
 
 
-async def hashed(service: Service, auth_key: bytes, salt: bytes) -> bytes:
+async def hashed(service: Service, auth_key: bytes, salt: bytes, pepper: bytes | None = None) -> bytes:
     """Return the hash of a password's key, as it is stored. One at a time: each takes memory and a core."""
+    key = pepper or service.pepper
     async with service.hashing:
-        digest: bytes = await service.offload(lambda: password_hash(auth_key, salt, service.pepper, service.policy))
+        digest: bytes = await service.offload(lambda: password_hash(auth_key, salt, key, service.policy))
     return digest
 
 
@@ -145,7 +185,7 @@ async def confirmed(service: Service, call: Call, auth_key: bytes) -> _Secret:
     account = call.caller.account
     await service.limits.spend("password", account, service.policy.limits.login_name)
     stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
-    if stored is None or not hmac.compare_digest(await hashed(service, auth_key, stored.salt), stored.digest):
+    if stored is None or not await _is_right(service, stored, auth_key):
         raise CredentialsError("the password is wrong", hint="nothing was changed; try again")
     return stored
 
@@ -158,11 +198,15 @@ async def set_password(service: Service, call: Call) -> Answer:
     stored = await confirmed(service, call, given.auth_key)
     salt, now = service.entropy(SALT_BYTES), service.now()
     digest = await hashed(service, given.new_auth_key, salt)
+    sealed = stored.totp
+    if stored.totp is not None and stored.method == AUTH_KEY_FIRST:
+        secret = _totp(service, stored)
+        sealed = sealed_totp(service.pepper, stored.account, secret, service.entropy(TOTP_NONCE_BYTES))
 
     def change(tx: Transaction) -> None:
         tx.execute(
-            "update account set kdf = ?, auth_hash = ?, auth_salt = ? where id = ?",
-            (msgspec.msgpack.encode(given.new_kdf), digest, salt, stored.account),
+            "update account set kdf = ?, auth_hash = ?, auth_salt = ?, totp = ?, auth_method = ? where id = ?",
+            (msgspec.msgpack.encode(given.new_kdf), digest, salt, sealed, AUTH_KEY, stored.account),
         )
         tx.execute("delete from token where account = ? and device is null", (stored.account,))
         audit(tx, stored.account, "password", now)
