@@ -7,6 +7,7 @@ import string
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -19,9 +20,11 @@ from scrubjay.accounts import MAIN, Accounts
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.service.application import Application
 from scrubjay.spool import Report
+from scrubjay.transports.client import Running, require_same_version
 from scrubjay.transports.http.app import create_app
+from scrubjay.version import __version__
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError
+from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role, Scope
 
 pytestmark = pytest.mark.anyio
@@ -389,3 +392,13 @@ async def test_over_http_the_person_names_an_account_and_an_agent_cannot(tmp_pat
 
     assert await texts(tmp_path) == ["marigold, by an agent that names an account"]
     assert await texts(tmp_path, "work") == ["zirconium, by an agent at work", "zirconium, by the person"]
+
+
+def test_a_daemon_of_another_version_is_asked_about_no_account() -> None:
+    record = Running(
+        pid=1, create_time=0, host="127.0.0.1", port=1, socket=None, version="0.0.1", instance="i", started=0
+    )
+
+    require_same_version(replace(record, version=__version__))
+    with pytest.raises(UnavailableError, match="an account is named"):
+        require_same_version(record)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from scrubjay.accounts import MAIN
 from scrubjay.cli import invocation
 from scrubjay.transports import client, local
 from scrubjay.transports.client import path_of
@@ -71,6 +72,8 @@ def connect(chosen: Settings, *, wait_s: float = invocation.WAIT_S) -> Iterator[
             opened: Transport = import_module("scrubjay_sync.local_transport").LocalTransport(chosen)
             return opened
         running.close()
+        if running.running is not None and chosen.account != MAIN:
+            client.require_same_version(running.running)
         invocation.say_version(running.running)
         return DaemonTransport(chosen.data_dir, chosen.account)
 

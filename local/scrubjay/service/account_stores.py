@@ -13,7 +13,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,6 +43,14 @@ class Served(Protocol):
     @property
     def stream(self) -> Callable[[Caller, str, Any], AsyncGenerator[bytes, None]]:
         """Run a stream operation."""
+
+    @property
+    def failure(self) -> ScrubjayError | None:
+        """Why nothing can be stored there any more; None while all is well."""
+
+    @property
+    def warnings(self) -> Sequence[Callable[[], Awaitable[Iterable[str]]]]:
+        """What a person is to be told of what runs there."""
 
     @property
     def project_names(self) -> ProjectNames:
@@ -119,11 +127,16 @@ class AccountStores:
                 log.warning("account not opened name=%s code=%s", name, error.code)
 
     async def warnings(self) -> tuple[str, ...]:
-        """Return what to tell a person of accounts that are not served."""
-        return tuple(
+        """Return what to tell a person of the other accounts: which are not served, and what each has to say itself."""
+        told = [
             f"{name} is not served: {error.message}. {error.hint}".rstrip()
             for name, error in sorted(self._failed.items())
-        )
+        ]
+        for name, opened in sorted(self._opened.items()):
+            if (failure := opened.service.failure) is not None:
+                told.append(f"account {name}: {failure.message}. {failure.hint}".rstrip())
+            told += [f"account {name}: {one}" for source in opened.service.warnings for one in await source()]
+        return tuple(told)
 
     async def close(self) -> None:
         """Close the stores, all at the same time: none waits for another one's server. A second call does nothing."""

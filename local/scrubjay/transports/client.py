@@ -400,6 +400,13 @@ def skew(daemon: str, own: str = __version__) -> tuple[str, str] | None:
     return words, "scrubjay daemon restart starts the newer one"
 
 
+def require_same_version(running: Running) -> None:
+    """Raise UnavailableError for a daemon of another version: it may not know of accounts, and would take main's."""
+    apart = skew(running.version)
+    if apart is not None:
+        raise UnavailableError(f"{apart[0]}, and an account is named", hint=apart[1])
+
+
 def _order(version: str) -> tuple[int, ...]:
     """Return the numbers of a version: enough to tell which of two is the newer."""
     return tuple(int(number) for number in re.findall(r"\d{1,9}", version))

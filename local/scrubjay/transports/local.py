@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from scrubjay import settings
+from scrubjay.accounts import MAIN
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.api.operations import OPERATIONS, Operation
 from scrubjay.transports import client
@@ -325,6 +326,8 @@ def through_daemon(path: Path, chosen: settings.Settings, caller: Caller = PERSO
         agent = client.Agent(name=caller.agent, project=caller.project, session_id=caller.session_id)
     account = chosen.account if agent is None and "account" in chosen.origins else None
     speaker = client.discover(chosen.data_dir, agent=agent, account=account)
+    if speaker is not None and speaker.running is not None and account not in {None, MAIN}:
+        client.require_same_version(speaker.running)
     return None if speaker is None else DaemonTransport(path, speaker)
 
 

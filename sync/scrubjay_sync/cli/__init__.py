@@ -73,7 +73,8 @@ def _run(name: str, rest: Sequence[str]) -> int:
         prompts=Prompts(lines=getattr(line, "password_stdin", False)),
         chosen=choosing.of_command(invocation.settings_of(line), name, getattr(line, "subcommand", "")),
     )
-    if not command.out.json and (words := choosing.said(command.chosen)) and name != "login":
+    of_one = name != "login" and (name, getattr(line, "subcommand", "")) not in choosing.OF_ALL
+    if of_one and not command.out.json and (words := choosing.said(command.chosen)):
         command.out.remark(words)
     code: int | None = _module(name).run(command)
     return code or 0
