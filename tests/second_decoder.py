@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -871,3 +872,193 @@ def hpke_opened(mlkem_seed: bytes, x25519_key: bytes, sealed: bytes, info: bytes
         )
     except InvalidTag as error:
         raise Refused("wrong_key") from error
+
+
+# --- teams (16) -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Team:
+    """A team's log as it adds up."""
+
+    team: bytes = b""
+    seq: int = -1
+    head: bytes = bytes(32)
+    epoch: int = 0
+    commits: dict[int, str] = field(default_factory=dict)
+    members: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    devices: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    due: bool = False
+
+    def shown(self) -> dict[str, Any]:
+        return {
+            "team": self.team.hex(),
+            "epoch": self.epoch,
+            "due": self.due,
+            "commits": [self.commits[one] for one in sorted(self.commits)],
+            "members": {account.hex(): one for account, one in sorted(self.members.items())},
+            "devices": {device.hex(): one for device, one in sorted(self.devices.items())},
+        }
+
+
+def team_extended(log: Team, data: bytes) -> Team:
+    """The team's log after one more entry."""
+    if not 64 < len(data) <= 65_536:
+        raise Refused("malformed", "size")
+    text, signature = data[:-64], data[-64:]
+    found = unpacked(text)
+    if not isinstance(found, list) or len(found) != 5:
+        raise Refused("malformed", "no entry")
+    seq, prev, kind, body, author = found
+    if not all(map(whole, (seq, kind))) or type(prev) is not bytes or not isinstance(body, dict):
+        raise Refused("malformed", "no entry")
+    if seq < 0 or len(prev) != 32 or not all(map(whole, body)) or type(author) is not bytes or len(author) != 16:
+        raise Refused("malformed", "no entry")
+    if seq != log.seq + 1 or prev != log.head or (seq == 0 and kind != 1):
+        raise Refused("broken_chain")
+    new = deepcopy(log)
+    if seq == 0:
+        _need(body, 1, bytes, 16)
+        account, sign_pub, wrap_pub = (_need(body, key, bytes) for key in (2, 3, 4))
+        commit = _need(body, 5, bytes)
+        if [len(one) for one in (account, commit, sign_pub, wrap_pub)] != [16, 32, 32, 1216]:
+            raise Refused("invalid", "length")
+        if author != account:
+            raise Refused("bad_signature", "author")
+        new.team = sha(b"sjs/1/team/id", text)[:16]
+        new.commits[0] = commit.hex()
+        new.members[account] = _team_member(sign_pub, wrap_pub, 3, 0)
+        if not verified(sign_pub, b"sjs/1/team/log" + new.team + text, signature):
+            raise Refused("bad_signature")
+    else:
+        me = log.members.get(author)
+        if me is None or not me["in"]:
+            raise Refused("bad_signature", "author")
+        if not verified(bytes.fromhex(me["sign_pub"]), b"sjs/1/team/log" + log.team + text, signature):
+            raise Refused("bad_signature")
+        if kind in (2, 3, 4) and me["role"] != 3:
+            raise Refused("bad_signature", "not its to say")
+        rules = {
+            2: _team_add, 3: _team_remove, 4: _team_role, 5: _team_leave, 6: _team_rekey, 7: _team_epoch,
+            8: _team_device,
+        }  # fmt: skip
+        if kind in rules:
+            rules[kind](new, body, author, seq)
+    new.seq, new.head = seq, sha(b"sjs/1/team/entry", data)
+    return new
+
+
+def _team_member(sign_pub: bytes, wrap_pub: bytes, role: int, added: int) -> dict[str, Any]:
+    if len(sign_pub) != 32 or len(wrap_pub) != 1216:
+        raise Refused("invalid", "key")
+    wrap = sha(wrap_pub).hex()
+    return {"sign_pub": sign_pub.hex(), "wrap_pub": wrap, "role": role, "added": added, "in": True}
+
+
+def _team_role_of(body: dict[int, Any], key: int) -> int:
+    role: int = _need(body, key, int)
+    if role not in (1, 2, 3):
+        raise Refused("invalid", "role")
+    return role
+
+
+def _team_ends(body: dict[int, Any], key: int) -> dict[bytes, list[Any]]:
+    ends = {}
+    for item in _need(body, key, list):
+        if type(item) is not list or len(item) != 3 or type(item[0]) is not bytes or len(item[0]) != 16:
+            raise Refused("invalid", "ends")
+        device, n, link = item
+        if not whole(n) or not 0 <= n < TOP or type(link) is not bytes or len(link) != 32:
+            raise Refused("invalid", "ends")
+        ends[device] = [n, link.hex()]
+    return ends
+
+
+_NONE = [0, bytes(32).hex()]
+
+
+def _team_next(log: Team, body: dict[int, Any], key: int) -> None:
+    epoch, commit = _need(body, key, int), _need(body, key + 1, bytes, 32)
+    if epoch != log.epoch + 1:
+        raise Refused("invalid", "epoch")
+    log.epoch, log.due = epoch, False
+    log.commits[epoch] = commit.hex()
+
+
+def _team_out(log: Team, account: bytes, ends: dict[bytes, list[Any]]) -> None:
+    log.members[account]["in"] = False
+    for device, one in log.devices.items():
+        if one["account"] == account.hex() and one["in"]:
+            one["in"], one["end"] = False, one["end"] or ends.get(device, _NONE)
+
+
+def _is_in(log: Team, account: bytes) -> bool:
+    return account in log.members and bool(log.members[account]["in"])
+
+
+def _team_ruled(log: Team) -> bool:
+    return any(one["in"] and one["role"] == 3 for one in log.members.values())
+
+
+def _team_add(log: Team, body: dict[int, Any], _author: bytes, seq: int) -> None:
+    account = _need(body, 1, bytes, 16)
+    if _is_in(log, account):
+        raise Refused("invalid", "in")
+    sign_pub, wrap_pub = _need(body, 2, bytes), _need(body, 3, bytes)
+    log.members[account] = _team_member(sign_pub, wrap_pub, _team_role_of(body, 4), seq)
+
+
+def _team_remove(log: Team, body: dict[int, Any], author: bytes, _seq: int) -> None:
+    account = _need(body, 1, bytes, 16)
+    if account == author or not _is_in(log, account):
+        raise Refused("invalid", "not in")
+    _team_out(log, account, _team_ends(body, 2))
+    _team_next(log, body, 3)
+
+
+def _team_role(log: Team, body: dict[int, Any], _author: bytes, _seq: int) -> None:
+    account, role, ends = _need(body, 1, bytes, 16), _team_role_of(body, 2), _team_ends(body, 3)
+    if not _is_in(log, account):
+        raise Refused("invalid", "not in")
+    log.members[account]["role"] = role
+    if not _team_ruled(log):
+        raise Refused("invalid", "no admin")
+    for device, one in log.devices.items():
+        if one["account"] == account.hex() and one["in"]:
+            one["end"] = None if role > 1 else one["end"] or ends.get(device, _NONE)
+
+
+def _team_leave(log: Team, body: dict[int, Any], author: bytes, _seq: int) -> None:
+    _team_out(log, author, _team_ends(body, 1))
+    if any(one["in"] for one in log.members.values()) and not _team_ruled(log):
+        raise Refused("invalid", "the last admin")
+    log.due = True
+
+
+def _team_rekey(log: Team, body: dict[int, Any], author: bytes, _seq: int) -> None:
+    me, sign_pub, wrap_pub = log.members[author], _need(body, 1, bytes), _need(body, 2, bytes)
+    log.members[author] = _team_member(sign_pub, wrap_pub, me["role"], me["added"])
+    for device, end in _team_ends(body, 3).items():
+        one = log.devices.get(device)
+        if one is None or one["account"] != author.hex():
+            raise Refused("invalid", "another's device")
+        one["in"], one["end"] = False, one["end"] or end
+    _team_next(log, body, 4)
+
+
+def _team_epoch(log: Team, body: dict[int, Any], _author: bytes, _seq: int) -> None:
+    _team_next(log, body, 1)
+
+
+def _team_device(log: Team, body: dict[int, Any], author: bytes, _seq: int) -> None:
+    device, sign_pub, proof = _need(body, 1, bytes, 16), _need(body, 2, bytes), _need(body, 3, bytes)
+    known = log.devices.get(device)
+    if len(sign_pub) != 32:
+        raise Refused("invalid", "key")
+    if known and (known["in"] or known["account"] != author.hex() or known["sign_pub"] != sign_pub.hex()):
+        raise Refused("invalid", "in")
+    if not verified(sign_pub, b"sjs/1/team/device" + log.team + author + device, proof):
+        raise Refused("bad_signature", "proof")
+    writes = log.members[author]["role"] > 1
+    end = None if writes else known["end"] if known else _NONE
+    log.devices[device] = {"account": author.hex(), "sign_pub": sign_pub.hex(), "end": end, "in": True}

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay_shared import account, envelope, ops, parts, sealing, segment, wire
+from scrubjay_shared import account, envelope, ops, parts, sealing, segment, teams, wire
 from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -55,9 +55,9 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED = (
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS = (
     make.committed(f"{name}.json")
-    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge", "emptied")
+    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge", "emptied", "teams")
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
@@ -416,6 +416,32 @@ def test_both_decoders_replay_the_log_to_the_same_states(vectors: dict[str, Any]
 
         assert one["hash"] == states[-1].head.hex() == log.head.hex()
         assert one["after"] == make.state_of(states[-1]) == log.shown()
+
+
+def test_both_decoders_replay_a_teams_log_to_the_same_states() -> None:
+    state, log = None, second.Team()
+    for one in TEAMS["entries"]:
+        state = teams.extended(state, [bytes.fromhex(one["bytes"])])
+        log = second.team_extended(log, bytes.fromhex(one["bytes"]))
+
+        assert state is not None
+        assert one["hash"] == state.head.hex() == log.head.hex()
+        assert one["after"] == make.team_state_of(state) == log.shown()
+
+
+@pytest.mark.parametrize("one", TEAMS["refused"], ids=lambda one: one["name"])
+def test_both_decoders_refuse_what_a_teams_log_may_not_say(one: dict[str, Any]) -> None:
+    standing = [bytes.fromhex(entry["bytes"]) for entry in TEAMS["entries"][: one["after"]]]
+    log = second.Team()
+    for entry in standing:
+        log = second.team_extended(log, entry)
+
+    with pytest.raises(ScrubjayError) as ours:
+        teams.extended(teams.extended(None, standing), [bytes.fromhex(one["bytes"])])
+    with pytest.raises(second.Refused) as theirs:
+        second.team_extended(log, bytes.fromhex(one["bytes"]))
+
+    assert one["error"] == ours.value.code == theirs.value.code
 
 
 def test_a_log_replays_alike_at_any_later_time() -> None:

@@ -19,7 +19,7 @@ import mutators
 from mutators import any_of, as_tree, msgpack, mutated, scrambled
 
 from scrubjay.store import rows
-from scrubjay_shared import account, envelope, ops, sealing, segment, wire
+from scrubjay_shared import account, envelope, ops, sealing, segment, teams, wire
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Header, ObjectKind, Suite
 from scrubjay_shared.errors import ScrubjayError
@@ -433,6 +433,45 @@ def _take_state(data: bytes) -> str:
     return str(code or taken or "taken")
 
 
+# --- teams ------------------------------------------------------------------------------------------------------------
+
+_TEAM_LOG = [bytes.fromhex(one["bytes"]) for one in make.committed("teams.json")["entries"]]
+_TEAM_STATES: list[Any] = [None]
+_SECOND_TEAMS: list[Any] = [second.Team()]
+for _entry in _TEAM_LOG:
+    _TEAM_STATES.append(teams.extended(_TEAM_STATES[-1], [_entry]))
+    _SECOND_TEAMS.append(second.team_extended(_SECOND_TEAMS[-1], _entry))
+_TEAM_TREES = [as_tree(second.unpacked(one[:-64])) for one in _TEAM_LOG]
+_PEOPLE = {account_id: sign for account_id, (_, _, sign) in make.PEOPLE.values()}
+
+
+def _draw_teams(rng: Random) -> bytes:
+    place = rng.randrange(len(_TEAM_LOG))
+    if rng.random() < 0.15:
+        return bytes([place]) + scrambled(_TEAM_LOG[place], rng)
+    tree = list(rng.choice(_TEAM_TREES))
+    if place:
+        tree[0], tree[1] = place, _TEAM_STATES[place].head
+    author = rng.choice(list(_PEOPLE))
+    tree[4] = author
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+        at = rng.choice((2, 3, 3, 3, 3, 4, rng.randrange(5)))
+        tree[at] = mutated(tree[at], rng)
+    text = msgpack(tree)
+    if rng.random() < 0.05:
+        text = scrambled(text, rng)
+    team = _TEAM_STATES[place].team if place else teams.team_id(text)
+    sign = rng.choice((_PEOPLE[author], _PEOPLE[author], _PEOPLE[author], make.RENEWED[2]))
+    return bytes([place]) + text + sign(b"sjs/1/team/log" + team + text)
+
+
+def _take_teams(data: bytes) -> str:
+    place, data = data[0] % len(_TEAM_LOG), data[1:]
+    ours = _first(lambda: make.team_state_of(teams.extended(_TEAM_STATES[place], [data])))
+    theirs = _second(lambda: second.team_extended(_SECOND_TEAMS[place], data).shown())
+    return _agreed(ours, theirs)
+
+
 DECODERS: dict[str, Decoder] = {
     "objects": Decoder(_draw_objects, _take_objects),
     "payloads": Decoder(_draw_payload, _take_payload),
@@ -441,5 +480,6 @@ DECODERS: dict[str, Decoder] = {
     "state": Decoder(_draw_state, _take_state),
     "ops": Decoder(_draw_ops, _take_ops),
     "json": Decoder(_draw_json, _take_json),
+    "teams": Decoder(_draw_teams, _take_teams),
     "keyring": Decoder(_draw_keyring, _take_keyring),
 }

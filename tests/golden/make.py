@@ -21,10 +21,11 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from scrubjay_shared import account, clock, envelope, ops, sealing, segment, wire
+from scrubjay_shared import account, clock, envelope, ops, sealing, segment, teams, wire
 from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
+from scrubjay_shared.errors import ScrubjayError
 from scrubjay_shared.ops import Counter, Field, OpType
 from scrubjay_shared.parts import Part
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role, Trust
@@ -1424,6 +1425,164 @@ def wrapped(wrap: wire.Wrap) -> Made:
     return {"target": wrap.target.hex(), "kind": wrap.kind, "version": wrap.version, "sealed": wrap.sealed.hex()}
 
 
+# --- teams ------------------------------------------------------------------------------------------------------------
+
+PEOPLE = {name: (fixed(f"{name}'s account", 16), signing(f"{name} in teams")) for name in ("ann", "bob", "eve")}
+TEAM_DEVICES = {name: (fixed(f"{name}'s device", 16), signing(f"{name}'s device")) for name in PEOPLE}
+RENEWED = signing("bob in teams, renewed")
+
+
+def team_commit(epoch: int) -> bytes:
+    """Return the commitment of an epoch's key."""
+    return teams.epoch_commit(epoch, fixed(f"team key {epoch}", 32))
+
+
+class TeamLog:
+    """A team's log in the making."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.states: list[teams.TeamState] = []
+        self.described: list[Made] = []
+
+    def next(self, who: str, kind: int, body: dict[int, Any], sign: Callable[[bytes], bytes] | None = None) -> bytes:
+        """Return an entry that follows, without appending it."""
+        account_id, (_, public, own) = PEOPLE[who]
+        if not self.states:
+            return teams.genesis(
+                account_id,
+                nonce=fixed("team", 16),
+                sign_pub=public,
+                wrap_pub=WRAP_PUB[0],
+                commit=team_commit(0),
+                sign=sign or own,
+            )
+        last = self.states[-1]
+        return teams.entry(
+            last.team,
+            seq=last.seq + 1,
+            prev=last.head,
+            type=kind,  # type: ignore[arg-type]
+            body=body,
+            author=account_id,
+            sign=sign or own,
+        )
+
+    def add(self, name: str, data: bytes) -> None:
+        """Append an entry."""
+        after = teams.extended(self.states[-1] if self.states else None, [data])
+        assert after is not None
+        self.states.append(after)
+        self.entries.append(data)
+        self.described.append(
+            {"name": name, "bytes": data.hex(), "hash": after.head.hex(), "after": team_state_of(after)}
+        )
+
+
+def team_state_of(state: teams.TeamState) -> Made:
+    """Return what a team's log adds up to, as JSON."""
+    return {
+        "team": state.team.hex(),
+        "epoch": state.epoch,
+        "due": state.key_due,
+        "commits": [state.commits[one].hex() for one in sorted(state.commits)],
+        "members": {
+            one.account.hex(): {
+                "sign_pub": one.sign_pub.hex(),
+                "wrap_pub": hashlib.sha256(one.wrap_pub).hexdigest(),
+                "role": int(one.role),
+                "added": one.added,
+                "in": one.in_force,
+            }
+            for one in sorted(state.members.values(), key=lambda one: one.account)
+        },
+        "devices": {
+            one.id.hex(): {
+                "account": one.account.hex(),
+                "sign_pub": one.sign_pub.hex(),
+                "end": None if one.end is None else [one.end[0], one.end[1].hex()],
+                "in": one.in_force,
+            }
+            for one in sorted(state.devices.values(), key=lambda one: one.id)
+        },
+    }
+
+
+def team_member(who: str, role: int) -> dict[int, Any]:
+    """Return the body that lets somebody in."""
+    place = list(PEOPLE).index(who)
+    return {1: PEOPLE[who][0], 2: PEOPLE[who][1][1], 3: WRAP_PUB[place], 4: role}
+
+
+def team_device(log: TeamLog, who: str, *, device: str = "", sign: str = "") -> dict[int, Any]:
+    """Return the body by which somebody names their device."""
+    device_id, (_, public, _) = TEAM_DEVICES[device or who]
+    proof = TEAM_DEVICES[sign or device or who][1][2](
+        teams.device_proof(log.states[-1].team, PEOPLE[who][0], device_id)
+    )
+    return {1: device_id, 2: public, 3: proof}
+
+
+def made_teams() -> Made:
+    """Return a team's log with every entry type and the state after each, and entries to refuse after some of them."""
+    log, refused = TeamLog(), list[Made]()
+    ids = {name: one[0] for name, one in PEOPLE.items()}
+    devices = {name: one[0] for name, one in TEAM_DEVICES.items()}
+    end = [[devices["bob"], 7, fixed("bob's end", 32)]]
+
+    def refuse(name: str, data: bytes, code: str) -> None:
+        found = ""
+        try:
+            teams.extended(log.states[-1] if log.states else None, [data])
+        except ScrubjayError as error:
+            found = error.code
+        if found != code:
+            raise AssertionError(f"{name}: {found or 'taken'}, not {code}")
+        refused.append({"name": name, "after": len(log.entries), "bytes": data.hex(), "error": code})
+
+    evil = signing("nobody")[2]
+    refuse("a genesis that another key signed", log.next("ann", 1, {}, evil), "bad_signature")
+    log.add("genesis", log.next("ann", 1, {}))
+    refuse("a stranger lets themselves in", log.next("eve", 2, team_member("eve", 3)), "bad_signature")
+    refuse("the server lets somebody in", log.next("ann", 2, team_member("eve", 3), evil), "bad_signature")
+    refuse("a role that is not known", log.next("ann", 2, team_member("bob", 4)), "invalid")
+    log.add("a writer comes in", log.next("ann", 2, team_member("bob", 2)))
+    refuse("somebody comes in twice", log.next("ann", 2, team_member("bob", 3)), "invalid")
+    refuse("a writer lets somebody in", log.next("bob", 2, team_member("eve", 1)), "bad_signature")
+    refuse("a writer becomes an admin", log.next("bob", 4, {1: ids["bob"], 2: 3, 3: []}), "bad_signature")
+    log.add("a reader comes in", log.next("ann", 2, team_member("eve", 1)))
+    refuse(
+        "a device that did not sign for it", log.next("bob", 8, team_device(log, "bob", sign="ann")), "bad_signature"
+    )
+    log.add("a device of a writer", log.next("bob", 8, team_device(log, "bob")))
+    refuse("another's device", log.next("eve", 8, team_device(log, "eve", device="bob")), "invalid")
+    log.add("a device of a reader", log.next("eve", 8, team_device(log, "eve")))
+    refuse("an epoch too far", log.next("bob", 7, {1: 2, 2: team_commit(2)}), "invalid")
+    log.add("an epoch", log.next("bob", 7, {1: 1, 2: team_commit(1)}))
+    log.add("a writer becomes a reader", log.next("ann", 4, {1: ids["bob"], 2: 1, 3: end}))
+    log.add("and a writer again", log.next("ann", 4, {1: ids["bob"], 2: 2, 3: []}))
+    refuse("the last admin becomes a writer", log.next("ann", 4, {1: ids["ann"], 2: 2, 3: []}), "invalid")
+    refuse("the last admin leaves", log.next("ann", 5, {1: []}), "invalid")
+    rekey = {1: RENEWED[1], 2: WRAP_PUB[3], 3: end, 4: 2, 5: team_commit(2)}
+    refuse("keys that shut out another's device", log.next("eve", 6, rekey), "invalid")
+    log.add("new keys, and a device shut out", log.next("bob", 6, rekey))
+    refuse("the keys from before", log.next("bob", 5, {1: []}), "bad_signature")
+    log.add("an entry of a later version", log.next("eve", 99, {1: b"later"}))
+    gone = {1: ids["eve"], 2: [], 3: 3, 4: team_commit(3)}
+    refuse("somebody taken out without a new key", log.next("ann", 3, {1: ids["eve"], 2: []}), "invalid")
+    refuse("an admin takes themselves out", log.next("ann", 3, gone | {1: ids["ann"]}), "invalid")
+    before = log.next("ann", 3, gone)
+    log.add("a reader is taken out", before)
+    refuse("the same entry again", before, "broken_chain")
+    refuse("who was taken out says something", log.next("eve", 7, {1: 4, 2: team_commit(4)}), "bad_signature")
+    log.add("a writer leaves", log.next("bob", 5, {1: []}, RENEWED[2]))
+    log.add("the key that is due", log.next("ann", 7, {1: 4, 2: team_commit(4)}))
+    log.add("who left comes in again", log.next("ann", 2, team_member("bob", 3)))
+    log.add("with the device of before", log.next("bob", 8, team_device(log, "bob")))
+    log.add("another admin leaves", log.next("ann", 5, {1: []}))
+    return {"entries": log.described, "refused": refused}
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 FILES: dict[str, Callable[[], Made]] = {
@@ -1436,6 +1595,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "keys.json": made_keys,
     "instances.json": made_instances,
     "checkpoint.json": made_checkpoints,
+    "teams.json": made_teams,
 }
 
 

@@ -163,7 +163,10 @@ class TeamContext:
             me = found.state.member(self.account)
             identity = None if me is None else identity_of(self.identities, me)
             if identity is None:
-                raise DeniedError(f"you are not in team {found.name}, or this device does not have your keys in it")
+                raise DeniedError(
+                    f"you are not in team {found.name}, or this device does not have your keys in it",
+                    hint="scrubjay teams list shows who is in",
+                )
             change = draft(found, identity)
             if not change.entries:
                 return found
