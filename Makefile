@@ -16,10 +16,11 @@ demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
 
 # Two machines, one account, on loopback: log in, pair, part, edit, meet again. ARGS=7 repeats the run of that seed.
-# Then one home with two accounts at two servers, and a second machine of each.
+# Then one home with two accounts at two servers, and a second machine of each; then a team of three people.
 demo-sync: $(STAMP)
 	$(BIN)/python -m scrubjay_bench.two_machines $(ARGS)
 	$(BIN)/python -m scrubjay_bench.two_accounts
+	$(BIN)/python -m scrubjay_bench.team_of_three
 
 test: $(STAMP) $(MODELS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

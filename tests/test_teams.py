@@ -190,7 +190,7 @@ async def test_a_device_that_is_shut_out_of_its_account_is_shut_out_of_the_team(
     await bob.sync()
     old = teams_of(stolen).identities
 
-    ends = await account_devices.ends_of(bob.store, stolen.member.device)
+    ends = await account_devices.ends_of(bob.store, bob.member.state, stolen.member.device)
     await account_devices.revoke(
         bob.member, bob.machine.cloud, stolen.member.device, ends=ends, entropy=bob.machine.entropy
     )
