@@ -7,10 +7,12 @@ DEPLOY := .venv-deploy
 CONFORMANCE := .venv-conformance
 SUITE := @modelcontextprotocol/conformance
 MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/model.onnx
+# The pooler that some tests put before PostgreSQL: built where Debian's packages and a compiler are.
+POOLER := $(if $(and $(shell command -v apt-get),$(shell command -v cc)),.pgbouncer/pgbouncer)
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 
-.PHONY: demo demo-sync test test-slow agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
+.PHONY: demo demo-sync test test-slow pgbouncer agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -22,11 +24,17 @@ demo-sync: $(STAMP)
 	$(BIN)/python -m scrubjay_bench.two_accounts
 	$(BIN)/python -m scrubjay_bench.team_of_three
 
-test: $(STAMP) $(MODELS)
+test: $(STAMP) $(MODELS) $(POOLER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-slow: $(STAMP) $(MODELS)
+test-slow: $(STAMP) $(MODELS) $(POOLER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+# A minute, once. Where it cannot be built the tests that need it are skipped, and say so.
+pgbouncer: .pgbouncer/pgbouncer
+
+.pgbouncer/pgbouncer: tests/build_pgbouncer.sh
+	tests/build_pgbouncer.sh .pgbouncer || echo "pgbouncer was not built: tests/test_cloud_pooled.py is skipped" >&2
 
 # The five real agents (1.2 GB from npm, no install scripts), offline against a stub model; writes a part of docs/agents.md.
 agents-live: $(STAMP) $(MODELS) .agents-live/.stamp
@@ -141,4 +149,4 @@ lock: $(STAMP)
 	  --output-file deploy/helm.lock
 
 clean:
-	rm -rf $(VENV) $(DEPLOY) $(CONFORMANCE) .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEPLOY) $(CONFORMANCE) .pgbouncer .agents-live .models .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

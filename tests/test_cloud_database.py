@@ -151,6 +151,24 @@ async def test_a_read_sees_one_state_of_the_database(database: Database) -> None
     assert len(await database.read(held("z"))) == 1
 
 
+async def test_statements_that_were_prepared_before_a_change_of_the_schema_are_run_again(postgres: str) -> None:
+    database = await port.open(postgres, now=Clock(), entropy=os.urandom)
+    await database.write(lambda tx: tx.execute("create table plan (a bigint not null)"))
+    await database.write(lambda tx: tx.execute("insert into plan (a) values (?)", (1,)))
+
+    def all_of_it(tx: Transaction) -> list[Any]:
+        return tx.rows("select * from plan where a = ?", (1,))
+
+    for _ in range(40):  # in turn by whatever connections the pool has
+        assert await database.read(all_of_it) == [(1,)]
+    prepared = await database.read(lambda tx: tx.rows("select name from pg_prepared_statements"))
+    await database.write(lambda tx: tx.execute("alter table plan add column b bigint not null default 2"))
+
+    assert [await database.read(all_of_it) for _ in range(3)] == [[(1, 2)]] * 3
+    assert prepared
+    await database.close()
+
+
 async def test_a_read_cannot_write(database: Database) -> None:
     with pytest.raises(Exception, match=r"read|refused|write"):
         await database.read(put("w1", "x"))

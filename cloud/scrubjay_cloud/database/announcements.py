@@ -72,12 +72,6 @@ def notify(payload: str, connection: psycopg.Connection[Any]) -> None:
     connection.execute("select set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)", (CHANNEL, payload))
 
 
-def is_pooled(connection: psycopg.Connection[Any]) -> bool:
-    """Say whether a pooler stands between: what it calls the session is not the process that answers."""
-    row = connection.execute("select pg_backend_pid()").fetchone()
-    return row is None or row[0] != connection.info.backend_pid
-
-
 async def _is_pooled(connection: psycopg.AsyncConnection[Any]) -> bool:
     row = await (await connection.execute("select pg_backend_pid()")).fetchone()
     return row is None or row[0] != connection.info.backend_pid

@@ -1,16 +1,17 @@
 """PostgreSQL behind the port: a pool of connections, each used by one thread at a time. Knows no table.
 
-Nothing of the pool needs a session: no prepared statements, no LISTEN, no session locks, so that a pooler in
-transaction mode may stand in between. What listens has a connection of its own.
+Nothing of the pool needs a session: no LISTEN, no session locks, and statements are prepared only where each session
+is our own or the pooler keeps track of them; so a pooler in transaction mode may stand in between. What listens has a
+connection of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from scrubjay_cloud.database.announcements import PostgresChannel, notify
 from scrubjay_cloud.database.migrations import applied, latest, steps
+from scrubjay_cloud.database.pooler import Way, way
 from scrubjay_cloud.database.port import Channel, Params, Row, Transaction
 from scrubjay_cloud.policy import DEFAULT
 from scrubjay_shared.clock import Millis
@@ -37,6 +39,10 @@ STATEMENT_TIMEOUT_MS = 60_000  # nothing here takes seconds; a stuck statement m
 PGVECTOR_VERSION = (0, 8)  # the first that goes on looking when a filter has left too few
 BATCHES = 2  # of a kind at once: one is made while the server works at the other
 RETRIES = 3  # a broken deadlock or a failed-over connection: the same work again
+_SET_HERE = (
+    f"select set_config('statement_timeout', '{STATEMENT_TIMEOUT_MS}', true),"
+    " set_config('synchronous_commit', 'on', true)"
+)
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -173,8 +179,10 @@ class PostgresDatabase:
         *,
         searches: bool,
         listen: str,
+        way: Way,
     ) -> None:
-        """`listen` is PostgreSQL's own address, without a pooler in between."""
+        """`listen` is PostgreSQL's own address, without a pooler in between; `way` is that of the pool."""
+        self._way = way
         self.meta = meta
         self._channel = PostgresChannel(listen, self._announce)
         self.searches = searches
@@ -193,7 +201,7 @@ class PostgresDatabase:
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one snapshot."""
         self._refuse_closed()
-        return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=True)))
+        return await self._in_thread(lambda: self._attempt(partial(_transact, self._way, work=work, snapshot=True)))
 
     async def lookup(self, sql: str, params: Params = ()) -> Row | None:
         """Run it outside of any transaction, and with others: one way to the server and back instead of three."""
@@ -205,7 +213,9 @@ class PostgresDatabase:
         """Run `work` in a transaction; again when PostgreSQL broke it off, or when another that shares it failed."""
         self._refuse_closed()
         if account is None:
-            return await self._in_thread(lambda: self._attempt(partial(_transact, work=work, snapshot=False)))
+            return await self._in_thread(
+                lambda: self._attempt(partial(_transact, self._way, work=work, snapshot=False))
+            )
         result: T = await self._writes.done(work, account)
         return result
 
@@ -225,7 +235,9 @@ class PostgresDatabase:
         def all_of_them(tx: Transaction) -> list[Any]:
             return list(run(tx, items))
 
-        return await self._in_thread(lambda: self._attempt(partial(_transact, work=all_of_them, snapshot=False)))
+        return await self._in_thread(
+            lambda: self._attempt(partial(_transact, self._way, work=all_of_them, snapshot=False))
+        )
 
     async def _looked_up(self, lookups: list[tuple[str, Params]]) -> list[Row | None]:
         return await self._in_thread(lambda: self._attempt(partial(_rows, lookups)))
@@ -234,7 +246,9 @@ class PostgresDatabase:
         def all_of_them(tx: Transaction) -> list[Any]:
             return [work(tx) for work in works]
 
-        return await self._in_thread(lambda: self._attempt(partial(_transact, work=all_of_them, snapshot=False)))
+        return await self._in_thread(
+            lambda: self._attempt(partial(_transact, self._way, work=all_of_them, snapshot=False))
+        )
 
     async def copy_to(self, target: Path) -> None:
         """Raise InvalidError: PostgreSQL has its own tools."""
@@ -271,7 +285,7 @@ class PostgresDatabase:
         left = RETRIES
         while True:
             try:
-                with self._pool.connection() as connection:
+                with self._pool.connection() as connection, _planned(connection):
                     return attempt(connection)
             except _NotBegunError as error:
                 if not left:
@@ -280,6 +294,9 @@ class PostgresDatabase:
             except _AGAIN as error:
                 if not left:
                     raise _ours(error) from error
+            except _PlanChangedError as error:
+                if not left:
+                    raise _ours(error.refused) from error
             except (psycopg.Error, PoolTimeout) as error:
                 raise _ours(error) from error
             left -= 1
@@ -293,7 +310,25 @@ class _NotBegunError(Exception):
         self.lost = lost
 
 
-def _transact(connection: psycopg.Connection[Row], work: Callable[[Transaction], T], *, snapshot: bool) -> T:
+class _PlanChangedError(Exception):
+    """A statement was prepared before another instance changed the schema."""
+
+    def __init__(self, refused: psycopg.Error) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+@contextmanager
+def _planned(connection: psycopg.Connection[Row]) -> Iterator[None]:
+    """Let go of a connection whose prepared statements fit the schema no more; nothing was done then."""
+    try:
+        yield
+    except errors.FeatureNotSupported as error:
+        connection.close()
+        raise _PlanChangedError(error) from error
+
+
+def _transact(way: Way, connection: psycopg.Connection[Row], work: Callable[[Transaction], T], *, snapshot: bool) -> T:
     level = IsolationLevel.REPEATABLE_READ if snapshot else IsolationLevel.READ_COMMITTED
     if connection.isolation_level is not level:
         connection.isolation_level = level
@@ -303,6 +338,8 @@ def _transact(connection: psycopg.Connection[Row], work: Callable[[Transaction],
             stack.enter_context(connection.transaction())
         except psycopg.OperationalError as error:
             raise _NotBegunError(error) from error
+        if way.pooled:  # what was set for the session was set for another one
+            connection.execute(_SET_HERE)
         return work(PostgresTransaction(stack.enter_context(connection.cursor(binary=True))))
 
 
@@ -335,7 +372,6 @@ def _open(
 ) -> PostgresDatabase:
     options: dict[str, Any] = {
         "autocommit": True,  # a transaction is begun where one is wanted
-        "prepare_threshold": None,
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "scrubjay-cloud",
     }
@@ -343,8 +379,11 @@ def _open(
         # Not by the pool, which goes on trying until its time is over: who starts wants to know at once.
         with psycopg.connect(address, **options) as connection:
             _configured(connection)
-            meta = _transact(connection, lambda tx: _migrate(tx, seeded, now), snapshot=False)
-            searches = _searches(connection)
+            found = way(connection)
+            if not found.prepares:
+                connection.prepare_threshold = options["prepare_threshold"] = None
+            meta = _transact(found, connection, lambda tx: _migrate(tx, seeded, now), snapshot=False)
+            searches = _searches(found, connection)
     except _NotBegunError as error:
         raise _ours(error.lost) from error
     except psycopg.Error as error:
@@ -358,7 +397,7 @@ def _open(
         kwargs=options,
         configure=_configured,
     )
-    return PostgresDatabase(pool, meta, searches=searches, listen=listen)
+    return PostgresDatabase(pool, meta, searches=searches, listen=listen, way=found)
 
 
 def _configured(connection: psycopg.Connection[Any]) -> None:
@@ -386,10 +425,10 @@ def _migrate(tx: Transaction, seeded: Callable[[], dict[str, str]], now: Callabl
     return dict(tx.rows("select k, v from meta"))
 
 
-def _searches(connection: psycopg.Connection[Row]) -> bool:
+def _searches(way: Way, connection: psycopg.Connection[Row]) -> bool:
     """Say whether vectors can be kept as pgvector's, and see to it where that only has to be said."""
     try:
-        return _transact(connection, _take_vectors, snapshot=False)
+        return _transact(way, connection, _take_vectors, snapshot=False)
     except errors.InsufficientPrivilege:
         log.warning("pgvector is there and not in this database: searchable scopes are refused")
         return False
