@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from dataclasses import replace
@@ -399,6 +400,14 @@ def test_settings_say_what_is_missing_and_show_no_secret() -> None:
     for wrong in ("bodies", "https://bodies", "s3://", "s3://B/x", "s3://bodies//x"):
         with pytest.raises(InvalidError, match="SCRUBJAY_CLOUD_BODIES"):
             load(environ=environ | {"SCRUBJAY_CLOUD_BODIES": wrong})
+
+
+def test_without_the_extra_it_says_what_to_install(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "scrubjay_cloud.bodies.s3")
+    monkeypatch.setitem(sys.modules, "obstore", None)
+
+    with pytest.raises(InvalidError, match="cloud-s3"):
+        open_store(bucket.settings)
 
 
 def test_check_writes_reads_and_deletes_a_probe(bucket: Bucket, postgres: str) -> None:

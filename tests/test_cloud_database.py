@@ -476,7 +476,7 @@ async def filled(world: World) -> None:
     await world.database.write(lambda tx: create_invite(tx, random=bytes(15), now=world.now(), policy=CHEAP))
 
 
-AGED = ("token", "enroll", "invite", "bucket", "audit")
+AGED = ("token", "enroll", "challenge", "invite", "bucket", "audit")
 
 
 async def test_everything_that_ages_goes_in_the_end(cloud_store: str | Path) -> None:
@@ -531,7 +531,7 @@ async def test_an_account_keeps_so_many_audit_rows_and_no_more(cloud_store: str 
 async def test_no_table_is_without_a_bound(cloud_store: str | Path) -> None:
     """Each table is bounded by age (swept), by a limit of an account, or by the number of accounts, and says which."""
     bounds = {
-        "age": {"token", "enroll", "invite", "bucket", "audit", "loose_body"},
+        "age": {"token", "enroll", "challenge", "invite", "bucket", "audit", "loose_body"},
         "an account's limits": {"account_log", "account_state", "device", "wrap", "lane", "object", "blob"},
         "accounts": {"account"},
         "the operator": {"meta", "migration", "lease"},

@@ -270,7 +270,7 @@ async def signed_up(
     With `searchable` they write to a scope that the server may read.
     """
     made, entries = _account(service.origin, devices, searchable=searchable)
-    address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    address = address_of(number)
     async with connected(service) as line:
         record = wire.Register(
             username=f"user{number}",
@@ -281,11 +281,17 @@ async def signed_up(
         await line.json("POST", "/v1/register", record, address=address)
         for one in made:
             for _ in range(tokens):
-                one.tokens.append(await _token(line, service, one, address))
+                one.tokens.append(await token(line, service, one, address))
     return made
 
 
-async def _token(line: Line, service: Service, author: Author, address: str) -> str:
+def address_of(number: int) -> str:
+    """Return the address of an account's devices."""
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+async def token(line: Line, service: Service, author: Author, address: str) -> str:
+    """Return a new token of a device: a challenge, and its answer."""
     answer = await line.json("GET", f"/v1/auth/challenge?device={author.device.hex()}", address=address)
     asked = msgspec.json.decode(answer, type=wire.Challenge)
     message = wire.auth_message(author.account, author.device, asked.nonce, service.origin)

@@ -41,6 +41,10 @@ BACKUP_AT, DRILL_AT, DRILL_OK, DRILL_MS = "backup_at", "drill_at", "drill_ok", "
 """Keys of `meta`: when a backup was last made, when a drill last held, and how the last one went."""
 
 
+ACCOUNTS, STORED_BYTES = "accounts", "stored_bytes"
+"""Keys of `meta`: what was counted last, by whichever instance had the job."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One job: how often it is due, how often each instance looks whether it is, and what it does.
@@ -80,6 +84,7 @@ class Jobs:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         short = min(operations.sweep_s, operations.look_s)
         self.jobs: dict[str, Job] = {"sweep": Job(period_s=operations.sweep_s, look_s=short, run=self._sweep)}
+        self.jobs["count"] = Job(period_s=operations.count_s, look_s=min(short, operations.count_s), run=self._count)
         self.jobs["search"] = Job(period_s=operations.search_s, look_s=short, run=self._search)
         if body_store is not None:
             self.jobs["bodies"] = Job(period_s=operations.bodies_s, look_s=short, run=self._collect)
@@ -180,6 +185,17 @@ class Jobs:
             await caught_up(self._database, account, scope, policy=self._policy.search, offload=asyncio.to_thread)
         return {"scopes": len(late), "indexes": await indexed(self._database, self._policy.search)}
 
+    async def _count(self) -> Mapping[str, object]:
+        accounts, stored = await self._database.read(_counted)
+
+        def noted(tx: Transaction) -> None:
+            note(tx, ACCOUNTS, accounts)
+            note(tx, STORED_BYTES, stored)
+
+        await self._database.write(noted)
+        await self.measure()
+        return {"accounts": accounts, "bytes": stored}
+
     async def _shrink(self) -> Mapping[str, object]:
         await self._database.shrink(self._operations.shrink_pages)
         return {"pages_most": self._operations.shrink_pages}
@@ -254,9 +270,14 @@ def note_drill(tx: Transaction, drilled: list[Drilled], now: Millis) -> None:
         note(tx, DRILL_AT, now)
 
 
+def _counted(tx: Transaction) -> tuple[int, int]:
+    """Return how many accounts there are, and their bytes. Reads every account's row: a job of one instance."""
+    row = tx.row("select count(*), coalesce(sum(bytes), 0) from account") or (0, 0)
+    return int(row[0]), int(row[1])
+
+
 def _sizes(tx: Transaction, now: Millis) -> Sizes:
     meta: dict[str, str] = dict(tx.rows("select k, v from meta"))
-    accounts = tx.row("select count(*), coalesce(sum(bytes), 0) from account") or (0, 0)
     used = 0
     if tx.dialect == "postgres":
         row = tx.row("select pg_database_size(current_database())")
@@ -264,8 +285,8 @@ def _sizes(tx: Transaction, now: Millis) -> Sizes:
     return Sizes(
         database_bytes=used,
         free_bytes=None,
-        accounts=int(accounts[0]),
-        stored_bytes=int(accounts[1]),
+        accounts=_number(meta, ACCOUNTS) or 0,
+        stored_bytes=_number(meta, STORED_BYTES) or 0,
         loose_bodies=waiting(tx, now),
         generation=int(meta["generation"]),
         backup_at=_number(meta, BACKUP_AT),

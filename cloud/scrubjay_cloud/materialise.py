@@ -106,11 +106,12 @@ async def step(
 
 async def behind(database: Database) -> list[tuple[bytes, bytes]]:
     """Return the (account, scope) of which lanes are read no further than a crash, or older code, left them."""
+    # From the searchable scopes, of which there are few, to their lanes: not through the lanes of all accounts.
     work = (
-        "select distinct l.account, l.scope from lane l"
-        " where exists (select 1 from mem_lane m where m.account = l.account and m.scope = l.scope)"
+        "select s.account, s.scope from (select distinct account, scope from mem_lane) as s"
+        " where exists (select 1 from lane l where l.account = s.account and l.scope = s.scope"
         " and not exists (select 1 from mem_lane m where m.account = l.account and m.scope = l.scope"
-        " and m.device = l.device and m.n = l.n and m.version = ?)"
+        " and m.device = l.device and m.n = l.n and m.version = ?))"
     )
     rows = await database.read(lambda tx: tx.rows(work, (VERSION,)))
     return [(account, scope) for account, scope in rows]

@@ -135,6 +135,7 @@ class CloudPolicy:
     keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before
     audit_ms: int = 90 * DAY_MS
     audit_rows: int = 10_000  # per account, whatever their age
+    audit_recent_ms: int = DAY_MS  # a sweep counts the rows of accounts that got some since: it runs every hour
     bucket_ms: int = DAY_MS  # an untouched bucket is full again after an hour
     sweep_rows: int = 5_000  # deleted in one transaction: others wait no longer for it than for a large push
 
@@ -197,6 +198,7 @@ class OperationsPolicy:
     look_s: float = 300.0  # how often a daily job asks whether its day is over: a service that restarts misses none
     lease_s: float = 3600.0  # a job that has not ended by then is taken for dead
     measure_s: float = 15.0  # sizes for the metrics: one scrape
+    count_s: float = 300.0  # all accounts are counted: a second of one core for a million, of one instance for all
 
     # Independent backups.
     keep_daily: int = 7

@@ -63,15 +63,24 @@ def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
         "challenges": by_age("challenge", "hash", "expires", now),
         "invites": by_age("invite", "hash", "expires", now),
         "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),
-        "audits": lambda tx: _audits(tx, now - policy.audit_ms, policy.audit_rows, rows),
+        "audits": lambda tx: _audits(tx, now, policy),
         "keyrings": lambda tx: _keyrings(tx, now - policy.keyring_ms, rows),
         "objects": lambda tx: _superseded(tx, now - policy.superseded_ms, rows),
     }
 
 
-def _audits(tx: Transaction, before: int, most: int, rows: int) -> int:
-    gone = tx.execute("delete from audit where id in (select id from audit where at <= ? limit ?)", (before, rows))
-    for (account,) in tx.rows("select account from audit group by account having count(*) > ?", (most,)):
+def _audits(tx: Transaction, now: Millis, policy: CloudPolicy) -> int:
+    """Delete what is old, and of accounts that something happened to lately what is over their number of rows."""
+    gone = tx.execute(
+        "delete from audit where (account, id) in (select account, id from audit where at <= ? limit ?)",
+        (now - policy.audit_ms, policy.sweep_rows),
+    )
+    most = policy.audit_rows
+    for (account,) in tx.rows(
+        "select account from (select distinct account from audit where at > ?) as lately"
+        " where (select count(*) from audit where account = lately.account) > ?",
+        (now - policy.audit_recent_ms, most),
+    ):
         gone += tx.execute(
             "delete from audit where account = ? and id <= (select id from audit where account = ? order by id desc"
             " limit 1 offset ?)",

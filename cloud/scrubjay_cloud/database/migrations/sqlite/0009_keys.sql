@@ -1,0 +1,1 @@
+-- Nothing to do here: on PostgreSQL this step puts the account into keys, for engines that spread rows by it.
