@@ -35,6 +35,7 @@ from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     ROOT_WRAP,
     Caps,
+    Challenge,
     CheckSignUp,
     DeleteAccount,
     Deleted,
@@ -55,6 +56,7 @@ from scrubjay_shared.wire import (
     Usage,
     Wrap,
     Wraps,
+    code_login_message,
 )
 
 pytestmark = pytest.mark.anyio
@@ -385,6 +387,53 @@ async def test_who_guesses_from_one_network_keeps_nobody_out_of_their_account(cl
 
         assert attacked == ["credentials"] * 10 + ["too_many"] * 20
         assert await login("198.51.100.7", device.account.auth_key) == "ok"
+
+
+async def test_who_has_the_recovery_code_is_kept_out_by_nobody(cloud_store: str | Path) -> None:
+    """The attack: wrong logins from the owner's own address, for as long as it likes."""
+    policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1)
+    async with opened(cloud_store, policy=policy) as world:
+        device = await signed_up(world.client, now=world.now)
+        account = device.account
+        for _ in range(6):
+            with pytest.raises(RefusedError):
+                await replace(account, auth_key=b"w" * 32).login(world.client)
+
+        async def signed(code: Key, *, key: bytes = account.auth_key) -> Login:
+            nonce = (await world.client.call("GET", "/v1/auth/challenge", answer=Challenge, device="00" * 16)).nonce
+            message = code_login_message(nonce, account.name, key, account.origin)
+            return Login(
+                username=account.name, auth_key=key, nonce=nonce, origin=account.origin, proof=code.sign(message)
+            )
+
+        login = "/v1/login"
+        plain = Login(username=account.name, auth_key=account.auth_key)
+        assert await refused(world.client.call("POST", login, plain)) == (429, "too_many")
+        assert await refused(world.client.call("POST", login, await signed(Key(account.entropy)))) == (429, "too_many")
+        given = await signed(account.rsk)
+        assert (await world.client.call("POST", login, given, answer=Pending)).account == account.id
+        assert await refused(world.client.call("POST", login, given)) == (401, "unauthenticated")  # a second answer
+        wrong = await signed(account.rsk, key=b"w" * 32)
+        assert await refused(world.client.call("POST", login, wrong)) == (401, "credentials")
+        moved = replace(await signed(account.rsk), username="somebody-else")
+        assert await refused(world.client.call("POST", login, moved)) == (429, "too_many")
+
+
+async def test_what_proves_nothing_costs_no_write(cloud_store: str | Path) -> None:
+    async with opened(cloud_store, policy=CloudPolicy(hash_memory_kib=64, hash_iterations=1)) as world:
+        device = await signed_up(world.client, now=world.now)
+        tables = ("bucket", "challenge", "audit", "token", "enroll", "invite")
+        before = [await world.rows(f"select * from {table}") for table in tables]
+        bare = Client(world.client.http)
+        request = replace(await device.token_request(), signature=b"s" * 64)
+        await bare.call("GET", "/v1/prelogin", username="ann")
+        await bare.call("GET", "/v1/caps")
+        assert await refused(bare.call("POST", "/v1/auth/token", request)) == (401, "unauthenticated")
+        assert await refused(bare.call("POST", "/v1/login", Login(username="bob", auth_key=b"w" * 32)))
+        assert await refused(bare.call("GET", "/v1/heads", token="x"))
+        given = device.account.registration()
+        assert await refused(bare.call("POST", "/v1/register/check", CheckSignUp(username=given.username)))
+        assert [await world.rows(f"select * from {table}") for table in tables] == before
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
 from scrubjay_cloud.challenges import answer_once
-from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, nonce, token_hash, token_text
+from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, is_signed, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.decoding import hex_id
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
@@ -212,7 +209,7 @@ def _enrolment(row: Row) -> Enrolment:
 
 async def challenge(service: Service, call: Call) -> Answer:
     """Give a nonce to sign. Whether there is such a device, the answer does not tell."""
-    await service.limits.spend("challenge", call.address, service.policy.limits.challenge)
+    service.limits.spend_here("challenge", call.address, service.policy.limits.challenge)
     now = service.now()
     made = nonce(service.derived("nonce"), call.query["device"], now, service.entropy(NONCE_RANDOM_BYTES))
     return Answer(record=Challenge(nonce=made, expires=now + service.policy.challenge_ms))
@@ -222,7 +219,7 @@ async def token(service: Service, call: Call) -> Answer:
     """Exchange a signed nonce for a token of one hour."""
     given: TokenRequest = call.body
     policy, now = service.policy, service.now()
-    await service.limits.spend("token", call.address, policy.limits.token)
+    service.limits.spend_here("token", call.address, policy.limits.token)
     if len(given.account) != ID_BYTES or len(given.device) != ID_BYTES or len(given.origin) > MAX_ORIGIN:
         raise InvalidError("account and device ids must have 16 bytes", hint="update scrubjay")
     check_nonce(service.derived("nonce"), given.device, given.nonce, now, policy.challenge_ms)
@@ -236,7 +233,7 @@ async def token(service: Service, call: Call) -> Answer:
 
     row = await service.database.read(look)
     message = auth_message(given.account, given.device, given.nonce, given.origin)
-    if row is None or not _signed(row[0], given.signature, message):
+    if row is None or not is_signed(row[0], given.signature, message):
         raise UnauthenticatedError(
             "the server does not know this device, or its signature is wrong",
             hint="scrubjay logout --force, then scrubjay login; memories stay",
@@ -268,14 +265,6 @@ async def token(service: Service, call: Call) -> Answer:
 
     await service.database.write(store)
     return Answer(record=Token(token=made, expires=expires))
-
-
-def _signed(key: bytes, signature: bytes, message: bytes) -> bool:
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
 
 
 # --- wraps ------------------------------------------------------------------------------------------------------------

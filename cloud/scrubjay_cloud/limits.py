@@ -1,8 +1,10 @@
 """How often one may ask: token buckets in the database, spent from memory, so that all instances share a limit.
 
 A process draws some tokens at a time (`Bucket.draw`) and spends those without asking again. What it has drawn and not
-spent when it ends is lost, which only ever makes the limit a little tighter. Addresses and names are kept as keyed
-hashes.
+spent when it ends is lost, which only ever makes the limit a little tighter.
+
+Who has proved nothing yet costs no write: those buckets are in memory, one set a process (`spend_here`), so that
+several processes let through as many times more. Addresses and names are kept as keyed hashes.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Limits:
         self._now = now
         self._key = key
         self._drawn: OrderedDict[tuple[str, bytes], float] = OrderedDict()
+        self._here: OrderedDict[bytes, tuple[float, Millis]] = OrderedDict()
 
     async def spend(self, name: str, whose: bytes, bucket: Bucket, amount: float = 1) -> None:
         """Take tokens, or raise TooManyError with the seconds after which there will be enough."""
@@ -40,19 +43,34 @@ class Limits:
             have += self._drawn.pop(key, 0.0)
             if got < 0:
                 self._keep(key, have)
-                raise TooManyError(
-                    "too many requests of this kind in a short time",
-                    hint="wait as long as the header Retry-After says",
-                    retry_after=-got,
-                )
+                raise _too_many(-got)
             have += got
         self._keep(key, have - amount)
+
+    def spend_here(self, name: str, whose: bytes, bucket: Bucket) -> None:
+        """Take a token of a bucket that this process alone keeps. Raises TooManyError as `spend` does."""
+        key, now = hmac.digest(self._key, name.encode() + b"/" + whose, "sha256")[:16], self._now()
+        tokens, at = self._here.pop(key, (bucket.burst, now))
+        tokens = min(bucket.burst, tokens + max(0, now - at) / 1000 * bucket.rate)
+        self._here[key] = (max(tokens - 1, 0.0) if tokens >= 1 else tokens, now)
+        while len(self._here) > KEYS_IN_MEMORY:
+            self._here.popitem(last=False)
+        if tokens < 1:
+            raise _too_many((1 - tokens) / bucket.rate)
 
     def _keep(self, key: tuple[str, bytes], tokens: float) -> None:
         if tokens > 0:
             self._drawn[key] = tokens
             while len(self._drawn) > KEYS_IN_MEMORY:
                 self._drawn.popitem(last=False)
+
+
+def _too_many(seconds: float) -> TooManyError:
+    return TooManyError(
+        "too many requests of this kind in a short time",
+        hint="wait as long as the header Retry-After says",
+        retry_after=seconds,
+    )
 
 
 def _draw(tx: Transaction, key: str, bucket: Bucket, missing: float, now: Millis) -> float:

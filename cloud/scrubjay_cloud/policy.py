@@ -27,12 +27,13 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPolicy:
-    """How often one may ask. Per address where nobody is known yet, per account afterwards."""
+    """How often one may ask. Per address and process where nobody is known yet, per account afterwards."""
 
     login_address: Bucket = Bucket(burst=5, rate=5 / 60)  # per address: a person mistypes, a guesser does not stop at 5
     # Per name, known or not, and network: 240 guesses a day. Not per name alone, or anybody could keep its owner out.
     login_name: Bucket = Bucket(burst=10, rate=10 / 3600)
     login_names: Bucket = Bucket(burst=200, rate=200 / 3600)  # per name from everywhere: guesses by 20 networks at once
+    login_proof: Bucket = Bucket(burst=30, rate=30 / 60)  # per address, signed by a recovery code or said to be: 0.1 ms
     prelogin: Bucket = Bucket(burst=30, rate=30 / 60)  # per address: one precedes every login
     register: Bucket = Bucket(burst=5, rate=5 / 3600)  # per address: an account costs 43 ms of CPU and storage
     challenge: Bucket = Bucket(burst=120, rate=2, draw=20)  # per address: an office of devices behind one

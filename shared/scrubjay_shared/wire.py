@@ -8,6 +8,7 @@ ignored, so that both sides may grow.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -129,11 +130,18 @@ class CheckSignUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """POST /v1/login: proves the password. `code` is the TOTP code, where the account has one."""
+    """POST /v1/login: proves the password. `code` is the TOTP code, where the account has one.
+
+    `proof` is the recovery code's signature over `code_login_message`, with a challenge's `nonce` and the `origin`
+    asked: who has it is not kept out by what others have tried.
+    """
 
     username: str
     auth_key: bytes
     code: str = ""
+    nonce: bytes = b""
+    origin: str = ""
+    proof: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,6 +448,12 @@ def read(data: bytes, kind: type[Body]) -> Body:
         raise MalformedError(
             f"the body is not a valid {kind.__name__}: it is nested too deeply", hint=_OTHER_VERSION
         ) from error
+
+
+def code_login_message(nonce: bytes, username: str, auth_key: bytes, origin: str) -> bytes:
+    """Return what a recovery code signs to log in: a challenge for `RECOVERY_TARGET`, whose login, at which server."""
+    who = hashlib.sha256(username.encode()).digest() + hashlib.sha256(auth_key).digest()
+    return b"sjs/1/rec/login" + nonce + who + origin.encode()
 
 
 def auth_message(account: bytes, device: bytes, nonce: bytes, origin: str) -> bytes:

@@ -9,13 +9,16 @@ import msgspec
 
 from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.admission import PENDING_TOKEN
+from scrubjay_cloud.challenges import answer_once
 from scrubjay_cloud.credentials import (
     SALT_BYTES,
     TOTP_NONCE_BYTES,
     check_auth_key,
     check_kdf,
+    check_nonce,
     fake_kdf,
     folded,
+    is_signed,
     opened_totp,
     password_hash,
     sealed_totp,
@@ -33,12 +36,14 @@ from scrubjay_shared.errors import (
     InvalidError,
 )
 from scrubjay_shared.wire import (
+    RECOVERY_TARGET,
     Kdf,
     Login,
     Pending,
     Prelogin,
     SetPassword,
     SetTotp,
+    code_login_message,
 )
 
 NETWORK_BYTES = {4: 3, 8: 6}
@@ -74,7 +79,7 @@ def _secret(row: Row | None) -> _Secret | None:
 
 async def prelogin(service: Service, call: Call) -> Answer:
     """Say how a name derives its key; a name nobody has gets parameters that look like anyone's."""
-    await service.limits.spend("prelogin", call.address, service.policy.limits.prelogin)
+    service.limits.spend_here("prelogin", call.address, service.policy.limits.prelogin)
     name = folded(call.query["username"], service.policy)
     row = await service.database.read(lambda tx: tx.row("select kdf from account where name = ?", (name,)))
     fake = fake_kdf(service.derived("salt"), name)
@@ -85,12 +90,14 @@ async def login(service: Service, call: Call) -> Answer:
     """Exchange a password's key for a pending token. Every failure costs and says the same."""
     given: Login = call.body
     policy, now = service.policy, service.now()
-    await service.limits.spend("login", call.address, policy.limits.login_address)
-    name = folded(given.username, policy)
     check_auth_key(given.auth_key)
-    network = call.address[: NETWORK_BYTES[len(call.address)]] if len(call.address) in NETWORK_BYTES else b""
-    await service.limits.spend("login-name", name.encode() + b"/" + network, policy.limits.login_name)
-    await service.limits.spend("login-names", name.encode(), policy.limits.login_names)
+    if not await _has_code(service, call, given):
+        service.limits.spend_here("login", call.address, policy.limits.login_address)
+        name = folded(given.username, policy)
+        network = call.address[: NETWORK_BYTES[len(call.address)]] if len(call.address) in NETWORK_BYTES else b""
+        service.limits.spend_here("login-name", name.encode() + b"/" + network, policy.limits.login_name)
+        service.limits.spend_here("login-names", name.encode(), policy.limits.login_names)
+    name = folded(given.username, policy)
     stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
     step = await _proved(service, stored, given.auth_key, given.code, now)
     if stored is None or step is None:
@@ -115,6 +122,31 @@ async def login(service: Service, call: Call) -> Answer:
 
     await service.database.write(admit)
     return Answer(record=Pending(account=stored.account, token=token, expires=expires))
+
+
+async def _has_code(service: Service, call: Call, given: Login) -> bool:
+    """Say whether a login is signed with the account's recovery code: then nobody else's attempts keep it out.
+
+    Costs a signature check, and is counted by address before, by account after. Raises as answering a challenge does.
+    """
+    policy, now = service.policy, service.now()
+    if not given.proof:
+        return False
+    service.limits.spend_here("login-proof", call.address, policy.limits.login_proof)
+    check_nonce(service.derived("nonce"), RECOVERY_TARGET, given.nonce, now, policy.challenge_ms)
+    name = folded(given.username, policy)
+    row = await service.database.read(lambda tx: tx.row("select id, log_head from account where name = ?", (name,)))
+    if row is None:
+        return False
+    state = await service.state(row[0], row[1])
+    origin = service.settings.origin or given.origin
+    message = code_login_message(given.nonce, given.username, given.auth_key, origin)
+    if origin not in state.origins or not is_signed(state.rsk, given.proof, message):
+        return False
+    await service.limits.spend("login-code", state.account, policy.limits.login_name)
+    expires = Millis(now + policy.challenge_ms)
+    await service.database.write(lambda tx: answer_once(tx, given.nonce, expires))
+    return True
 
 
 async def _proved(service: Service, stored: _Secret | None, auth_key: bytes, code: str, now: Millis) -> int | None:

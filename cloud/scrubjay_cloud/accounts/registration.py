@@ -51,7 +51,7 @@ async def check_sign_up(service: Service, call: Call) -> Answer:
     Tells no more than `register`, and no faster: it has the same limit, and a name is told about to the invited only.
     """
     given: CheckSignUp = call.body
-    await service.limits.spend("register-check", call.address, service.policy.limits.register)
+    service.limits.spend_here("register-check", call.address, service.policy.limits.register)
     name, invite = folded(given.username, service.policy), _invite_of(service, given.invite)
 
     def look(tx: Transaction) -> None:
@@ -68,7 +68,7 @@ async def register(service: Service, call: Call) -> Answer:
     """Make an account of a name, a key, and a log that begins at its genesis."""
     given: Register = call.body
     policy = service.policy
-    await service.limits.spend("register", call.address, policy.limits.register)
+    service.limits.spend_here("register", call.address, policy.limits.register)
     name = folded(given.username, policy)
     check_auth_key(given.auth_key)
     check_kdf(given.kdf, policy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, EntryType
@@ -27,6 +27,7 @@ from scrubjay_shared.wire import (
     PairingAnswer,
     PairingReveal,
     Pending,
+    code_login_message,
 )
 from scrubjay_sync.account.account_devices import rename_device
 from scrubjay_sync.account.device_secrets import Secrets
@@ -50,15 +51,27 @@ from scrubjay_sync.words import PairingWords, pairing_words
 
 
 async def log_in(
-    machine: Machine, *, username: str, auth_key: bytes, name: str, code: str = "", bring_all: bool = False
+    machine: Machine,
+    *,
+    username: str,
+    auth_key: bytes,
+    name: str,
+    code: str = "",
+    recovery: RecoveryCode | None = None,
+    bring_all: bool = False,
 ) -> Joining:
     """Prove the password and ask to be let in. `code` is the TOTP code, where the account has one.
+
+    `recovery` signs the login, so that whoever guesses at the account's password keeps its owner out of nothing.
 
     Raises CredentialsError for whatever does not fit, ConflictError when the machine is logged in already,
     AnotherAccountError as `sign_up` does.
     """
     await require_logged_out(machine)
-    pending = await machine.cloud.account.login(Login(username=username, auth_key=auth_key, code=code))
+    asked = Login(username=username, auth_key=auth_key, code=code)
+    if recovery is not None:
+        asked = await _signed_login(machine, asked, recovery)
+    pending = await machine.cloud.account.login(asked)
     await require_same_account(machine, pending.account, bring_all=bring_all)
     entries, states = await fetch_since_checkpoint(machine.cloud, machine.now(), pending=pending.token)
     _check_account(states, pending, machine.cloud.origin)
@@ -75,6 +88,12 @@ async def log_in(
     )
     await joining.ask()
     return joining
+
+
+async def _signed_login(machine: Machine, asked: Login, recovery: RecoveryCode) -> Login:
+    nonce, origin = (await machine.cloud.account.challenge(RECOVERY_TARGET)).nonce, machine.cloud.origin
+    message = code_login_message(nonce, asked.username, asked.auth_key, origin)
+    return replace(asked, nonce=nonce, origin=origin, proof=recovery.sign(message))
 
 
 def _check_account(states: Sequence[AccountState], pending: Pending, origin: str) -> None:

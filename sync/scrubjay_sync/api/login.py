@@ -65,6 +65,7 @@ class LogInRequest:
     kdf: Kdf
     device_name: str
     code: str = field(default="", repr=False)
+    recovery: str = field(default="", repr=False)
     bring_all: bool = False
 
 

@@ -217,18 +217,21 @@ def _invited(command: Command, transport: Transport, username: str, before: KdfR
 def _logs_in(command: Command, transport: Transport, username: str, before: KdfResponse) -> None:
     line, prompts = command.line, command.prompts
     password = prompts.secret("password")
+    totp = prompts.secret("code of the authenticator app").strip() if line.totp else ""
+    code = prompts.secret("recovery code") if line.recovery or line.void_from is not None else ""
+    if code:
+        RecoveryCode.parse(code)  # a typing error is told before anything is sent
     asked = LogInRequest(
         origin=before.origin,
         username=username,
         auth_key=auth_key(password, before.kdf, before.origin),
         kdf=before.kdf,
         device_name=_named(command),
-        code=prompts.secret("code of the authenticator app").strip() if line.totp else "",
+        code=totp,
+        recovery=code,
     )
     joining = _bringing(command, lambda all_: transport.call("log_in", replace(asked, bring_all=all_)))
-    if line.recovery or line.void_from is not None:
-        code = prompts.secret("recovery code")
-        RecoveryCode.parse(code)  # a typing error is told before anything is sent
+    if code:
         answer = transport.call("recover", RecoverRequest(code=code, void_from=line.void_from))
         say_done(command, answer, "logged in with the recovery code")
     else:

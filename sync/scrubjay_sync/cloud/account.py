@@ -28,6 +28,12 @@ class AccountRoutes:
         """Make a new account."""
         await self._connection.send("POST", "/v1/register", body=account, auth=None)
 
+    async def challenge(self, device: bytes) -> wire.Challenge:
+        """Return a nonce to sign, once and soon; 16 zeros for the recovery code."""
+        return await self._connection.json(
+            "GET", "/v1/auth/challenge", wire.Challenge, auth=None, params={"device": device.hex()}
+        )
+
     async def login(self, login: wire.Login) -> wire.Pending:
         """Prove a password; the token that comes back may enrol a device and read the account log."""
         return await self._connection.json("POST", "/v1/login", wire.Pending, body=login, auth=None)

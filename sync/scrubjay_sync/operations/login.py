@@ -101,6 +101,7 @@ async def log_in(client: SyncClient, request: LogInRequest) -> JoiningResponse:
             auth_key=request.auth_key,
             name=request.device_name,
             code=request.code,
+            recovery=RecoveryCode.parse(request.recovery) if request.recovery else None,
             bring_all=request.bring_all,
         )
     except BaseException:
