@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
-from scrubjay_shared.errors import DeniedError
+from scrubjay_cloud import database
+from scrubjay_cloud.accounts.contents import delete_account
+from scrubjay_cloud.app import create_app
+from scrubjay_cloud.database.port import Transaction
+from scrubjay_cloud.migrate import migrate
+from scrubjay_shared.envelope import parse
+from scrubjay_shared.errors import DeniedError, UnavailableError
 from scrubjay_shared.teams import TeamRole
 from scrubjay_sync.account import account_devices
 from scrubjay_sync.teams import membership
 from scrubjay_sync.teams.words import card_words
-from sync_devices import World
+from sync_devices import GENEROUS, World
 from team_world import People, alarms, founded, joined, shown, team_note, teams_of, told
 
 pytestmark = pytest.mark.anyio
@@ -232,3 +240,85 @@ async def test_nobody_comes_into_a_team_without_the_words_of_who_let_them_in(peo
         await membership.join(teams_of(bob), "core", words, ())
 
     assert bob.member.scopes.teams == {}
+
+
+@pytest.mark.slow
+async def test_what_was_sealed_before_a_new_key_is_sealed_again_and_comes_once(people: People) -> None:
+    ann, bob, eve = await people.person("ann"), await people.person("bob"), await people.person("eve")
+    team = await founded(ann)
+    await joined(ann, team, bob, "bob")
+    await joined(ann, team, eve, "eve")
+    await bob.sync()
+
+    async def no_push(request: Any, answer: Any) -> Any:
+        if request.url.path.endswith(f"{team.hex()}/push"):
+            raise httpx2.ConnectError("away")
+        return await answer()
+
+    await team_note(bob, "written before")
+    bob.network.fault = no_push
+    with pytest.raises(UnavailableError):
+        await bob.sync()
+    await bob.reopen()  # a crash: what is sealed is in the file
+    bob.network.fault = None
+    await membership.remove(teams_of(ann), team, eve.member.account)
+    await bob.sync()
+    await bob.sync()
+    await ann.sync()
+
+    rows = await people.world.database.read(
+        lambda tx: tx.rows("select body from team_object where team = ? order by n", (team,))
+    )
+    assert [parse(body).header.epoch for (body,) in rows] == [1]
+    assert set(await shown(ann)) == {"written before"}
+    assert await alarms(bob) == []
+
+
+@pytest.mark.slow
+async def test_an_account_that_is_deleted_leaves_nothing_behind_and_ends_the_teams_of_nobody(people: People) -> None:
+    ann, bob = await people.person("ann"), await people.person("bob")
+    team = await founded(ann)
+    await joined(ann, team, bob, "bob")
+    alone = (await membership.create(teams_of(bob), "alone", ())).team
+
+    await people.world.database.write(lambda tx: delete_account(tx, bob.member.account))
+
+    def left(tx: Transaction) -> list[tuple[str, int]]:
+        counts = []
+        for table in ("team_card", "team_wrap", "team_member"):
+            (count,) = tx.row(f"select count(*) from {table} where account = ?", (bob.member.account,)) or (0,)
+            counts.append((table, count))
+        return [*counts, *(("team", len(row[0])) for row in tx.rows("select id from team where id = ?", (alone,)))]
+
+    assert await people.world.database.read(left) == [("team_card", 0), ("team_wrap", 0), ("team_member", 0)]
+    assert (await teams_of(ann).follow(team)).state.member(bob.member.account) is not None
+    await membership.remove(teams_of(ann), team, bob.member.account)
+    assert [one.account for one in (await teams_of(ann).follow(team)).state.active()] == [ann.member.account]
+
+
+@pytest.mark.slow
+async def test_teams_on_postgresql_and_moved_there(people: People, postgres: str) -> None:
+    ann, bob = await people.person("ann"), await people.person("bob")
+    team = await founded(ann)
+    await joined(ann, team, bob, "bob")
+    await team_note(ann, "written before the move")
+    await ann.sync()
+
+    world = people.world
+    moved = await database.open(postgres, now=world.now, entropy=world.random.randbytes)
+    world.stack.push_async_callback(moved.close)
+    await migrate(world.database, moved)
+    world.transport = httpx2.ASGITransport(
+        app=create_app(moved, world.settings, now=world.now, entropy=world.random.randbytes, policy=GENEROUS)
+    )
+    await team_note(bob, "written after it")
+    await bob.sync()
+    await ann.sync()
+    await membership.set_role(teams_of(ann), team, bob.member.account, TeamRole.READER)
+    await bob.sync()
+    await membership.remove(teams_of(ann), team, bob.member.account)
+    await bob.sync()
+
+    assert set(await shown(ann)) == set(await shown(bob)) == {"written before the move", "written after it"}
+    assert bob.member.scopes.teams == {}
+    assert await alarms(ann) == await alarms(bob) == []
