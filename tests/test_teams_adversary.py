@@ -304,3 +304,36 @@ async def test_the_server_sees_no_word_of_a_team(people: People) -> None:
 
     for word in (b"acorns", b"corvids", b"proj_team", b"October"):
         assert word not in held
+
+
+async def survives_wrong_key(people: People) -> None:
+    ann, bob, eve = await people.person("ann"), await people.person("bob"), await people.person("eve")
+    team = await founded(ann)
+    await joined(ann, team, bob, "bob")
+    await joined(ann, team, eve, "eve", TeamRole.READER)
+
+    def garbage(found: Any, _: Any) -> membership.Draft:
+        epoch, key = found.state.epoch + 1, b"g" * 32
+        body = {1: epoch, 2: teams.epoch_commit(epoch, key)}
+        own = found.state.members[eve.member.account]
+        wraps = [wrapped(team, one, epoch, key if one == own else b"x" * 32) for one in found.state.active()]
+        return membership.Draft(entries=[(TeamEntryType.EPOCH, body)], wraps=wraps)
+
+    await teams_of(eve).append(team, garbage)
+    await team_note(ann, "held up")
+    await ann.sync()
+    assert await alarms(ann) == ["bad_signature"]
+    assert (
+        await people.world.database.read(lambda tx: tx.rows("select n from team_object where team = ?", (team,))) == []
+    )
+
+    await membership.remove(teams_of(ann), team, eve.member.account)
+    await ann.sync()
+    await bob.sync()
+
+    assert set(await shown(bob)) == {"held up"}
+
+
+@pytest.mark.slow
+async def test_who_gives_others_a_wrong_key_is_named_and_can_be_taken_out(people: People) -> None:
+    await survives_wrong_key(people)

@@ -22,6 +22,7 @@ from scrubjay_cloud.settings import Settings
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError, UnavailableError
+from scrubjay_shared.teams import TeamState
 
 T = TypeVar("T")
 
@@ -67,6 +68,7 @@ class Service:
     """Where the bodies of large sealed objects stand, None for the database."""
     ready: bool = True
     _states: OrderedDict[bytes, AccountState] = field(default_factory=OrderedDict)
+    _teams: OrderedDict[bytes, TeamState] = field(default_factory=OrderedDict)
 
     def stop(self) -> None:
         """Begin to stop: not ready any more, and whoever waits for news is answered at once."""
@@ -108,6 +110,18 @@ class Service:
             await self.database.write(lambda tx: keep_state(tx, state))
         self.keep(state)
         return state
+
+    def team(self, team: bytes, head: bytes) -> TeamState | None:
+        """Return a team's state at a head of its log, None where it must be replayed."""
+        known = self._teams.get(team)
+        return known if known is not None and known.head == head else None
+
+    def keep_team(self, state: TeamState) -> None:
+        """Remember a team's state."""
+        self._teams[state.team] = state
+        self._teams.move_to_end(state.team)
+        while len(self._teams) > self.policy.states:
+            self._teams.popitem(last=False)
 
     def keep(self, state: AccountState) -> None:
         """Remember a state."""

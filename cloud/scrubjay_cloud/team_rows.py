@@ -14,6 +14,26 @@ def no_team() -> NotFoundError:
     return NotFoundError("you are in no such team", hint="scrubjay teams list shows those that you are in")
 
 
+def head_for(tx: Transaction, team: bytes, account: bytes) -> bytes:
+    """Return where a team's log ends, for a member or a former one. Raises NotFoundError."""
+    row = tx.row(
+        "select t.head from team t join team_member m on m.team = t.id where t.id = ? and m.account = ?",
+        (team, account),
+    )
+    if row is None:
+        raise no_team()
+    head: bytes = row[0]
+    return head
+
+
+def whole_log(tx: Transaction, team: bytes) -> list[bytes]:
+    """Return a team's log. Raises NotFoundError when the team is gone."""
+    rows = tx.rows("select entry from team_log where team = ? order by seq", (team,))
+    if not rows:
+        raise no_team()
+    return [row[0] for row in rows]
+
+
 def log_of(tx: Transaction, team: bytes, account: bytes, start: int = 0) -> tuple[list[bytes], int, bytes]:
     """Return a team's log from an entry on as a member may read it, and where that ends; a former one to their end.
 

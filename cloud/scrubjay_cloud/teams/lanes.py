@@ -11,7 +11,7 @@ from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.validate import DUP, FORK, MAX_N, OK
 from scrubjay_cloud.paging import fitting
 from scrubjay_cloud.service import Service
-from scrubjay_cloud.team_rows import log_of, no_team
+from scrubjay_cloud.team_rows import head_for, no_team, whole_log
 from scrubjay_shared import teams
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, ObjectKind, Suite, lane_root, signed_by, split
@@ -56,8 +56,8 @@ async def push(service: Service, call: Call) -> Answer:
     if not objects:
         raise InvalidError("the request holds no object", hint="send at least one")
     for _ in range(ATTEMPTS):
-        entries, _, head = await service.database.read(partial(log_of, team=team, account=caller.account))
-        state = await service.offload(partial(teams.replay, entries))
+        head = await service.database.read(partial(head_for, team=team, account=caller.account))
+        state = service.team(team, head) or await _replayed(service, team)
         refusals = await service.offload(
             partial(_refusals, objects, state=state, account=caller.account, device=device)
         )
@@ -66,7 +66,7 @@ async def push(service: Service, call: Call) -> Answer:
             device=device,
             objects=objects,
             refusals=refusals,
-            head=head,
+            head=state.head,
             quota=service.settings.quota_bytes,
             now=service.now(),
         )
@@ -77,6 +77,14 @@ async def push(service: Service, call: Call) -> Answer:
                     service.notifier.wake(member.account)
             return Answer(record=answer, headers=caller.warnings)
     raise UnavailableError("the team is being changed", hint="try again in a moment")
+
+
+async def _replayed(service: Service, team: bytes) -> TeamState:
+    """Return a team's state, of all of its log."""
+    entries = await service.database.read(partial(whole_log, team=team))
+    state: TeamState = await service.offload(partial(teams.replay, entries))
+    service.keep_team(state)
+    return state
 
 
 def _refusals(objects: Sequence[Envelope], *, state: TeamState, account: bytes, device: bytes) -> tuple[str, ...]:

@@ -69,7 +69,9 @@ def _genesis(new: TeamEntry) -> TeamState:
         raise BadSignatureError("the team was not made by its first member", hint=_VERIFY)
     team = team_id(new.text)
     _verify(sign_pub, new.signature, signed_message(team, new.text), new)
-    return TeamState(team=team, seq=0, head=new.hash, epoch=0, commits={0: commit}, members={account: founder})
+    return TeamState(
+        team=team, seq=0, head=new.hash, epoch=0, commits={0: commit}, members={account: founder}, key_author=account
+    )
 
 
 def _after(last: TeamState, new: TeamEntry) -> TeamState:
@@ -103,7 +105,7 @@ def _member_remove(last: TeamState, new: TeamEntry, author: TeamMember) -> TeamS
     gone = last.member(account)
     if gone is None or account == author.account:
         raise InvalidError("an admin takes out somebody else who is in the team", hint=_AGAIN)
-    return _epoch(_without(last, gone, _ends(new.body, 2)), new.body, 3)
+    return _epoch(_without(last, gone, _ends(new.body, 2)), new.body, 3, author)
 
 
 def _role_set(last: TeamState, new: TeamEntry, _: TeamMember) -> TeamState:
@@ -141,11 +143,11 @@ def _rekey(last: TeamState, new: TeamEntry, author: TeamMember) -> TeamState:
             raise InvalidError("a member shuts out a device that is not theirs", hint=NEWER)
         devices[device] = replace(known, end=known.end or end, in_force=False)
     after = replace(last, members={**last.members, author.account: changed}, devices=devices)
-    return _epoch(after, new.body, 4)
+    return _epoch(after, new.body, 4, author)
 
 
-def _epoch_add(last: TeamState, new: TeamEntry, _: TeamMember) -> TeamState:
-    return _epoch(last, new.body, 1)
+def _epoch_add(last: TeamState, new: TeamEntry, author: TeamMember) -> TeamState:
+    return _epoch(last, new.body, 1, author)
 
 
 def _device_add(last: TeamState, new: TeamEntry, author: TeamMember) -> TeamState:
@@ -179,13 +181,14 @@ def _without(last: TeamState, gone: TeamMember, ends: dict[bytes, tuple[int, byt
     return replace(last, members={**last.members, gone.account: replace(gone, in_force=False)}, devices=devices)
 
 
-def _epoch(last: TeamState, body: dict[int, Any], key: int) -> TeamState:
+def _epoch(last: TeamState, body: dict[int, Any], key: int, author: TeamMember) -> TeamState:
     """Return the team with a new key; `body` has its number and, under the next field, its commitment."""
     epoch, commit = int_of(body, key), bytes_of(body, key + 1)
     check_length(commit, 32)
     if epoch != last.epoch + 1:
         raise InvalidError(f"the team's next epoch is {last.epoch + 1}, and the entry says {epoch}", hint=_AGAIN)
-    return replace(last, epoch=epoch, commits={**last.commits, epoch: commit}, key_due=False)
+    commits = {**last.commits, epoch: commit}
+    return replace(last, epoch=epoch, commits=commits, key_due=False, key_author=author.account)
 
 
 def _member(account: bytes, sign_pub: bytes, wrap_pub: bytes, role: TeamRole, added: int) -> TeamMember:

@@ -63,6 +63,8 @@ class TeamState:
     members: Mapping[bytes, TeamMember] = field(default_factory=dict)
     devices: Mapping[bytes, TeamDevice] = field(default_factory=dict)
     key_due: bool = False
+    key_author: bytes = bytes(16)
+    """The account of who made the newest epoch."""
 
     def active(self) -> tuple[TeamMember, ...]:
         """Return the members in force, in the order they came in."""

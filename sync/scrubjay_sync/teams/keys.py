@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from scrubjay_shared import teams
-from scrubjay_shared.errors import BadSignatureError, WrongKeyError
+from scrubjay_shared.errors import WrongKeyError
 from scrubjay_shared.teams import TeamMember, TeamState
 from scrubjay_shared.teams.records import TeamWrap
 from scrubjay_sync.keys.keypairs import KEY_BYTES, MLKEM_SEED_BYTES, Entropy, WrapKeys, derived, public_of, signer
@@ -79,13 +79,14 @@ def wrapped(team: bytes, member: TeamMember, epoch: int, key: bytes) -> TeamWrap
 
 def opened(
     state: TeamState, account: bytes, found: tuple[Identity, ...], wraps: tuple[TeamWrap, ...]
-) -> Mapping[int, bytes]:
-    """Return the keys in some wraps, by epoch: those of epochs that the log knows, checked against what it says.
+) -> tuple[Mapping[int, bytes], frozenset[int]]:
+    """Return the keys in some wraps, by epoch, and the epochs whose wrap holds another key than the log commits to.
 
-    Raises BadSignatureError when a wrap holds another key than the log's commitment is of: whoever knows a public key
-    can seal to it, and only the log's author knows the key. One that none of our identities opens is left out.
+    Whoever knows a public key can seal to it; only the commitment says that it is the epoch's key. A wrap that none of
+    our identities opens is left out, like one of an epoch that the log does not know.
     """
     keys: dict[int, bytes] = {}
+    wrong: set[int] = set()
     for wrap in wraps:
         commit = state.commits.get(wrap.epoch)
         if commit is None or wrap.account != account:
@@ -96,11 +97,9 @@ def opened(
                 key = identity.wrap.opened(wrap.sealed, info)
             except WrongKeyError:
                 continue
-            if teams.epoch_commit(wrap.epoch, key) != commit:
-                raise BadSignatureError(
-                    f"the key of epoch {wrap.epoch} of team {state.team.hex()[:8]} is not the one that its log names",
-                    hint="whoever made that epoch, or the server, gave you another key: tell the team's admin",
-                )
-            keys[wrap.epoch] = key
+            if teams.epoch_commit(wrap.epoch, key) == commit:
+                keys[wrap.epoch] = key
+            else:
+                wrong.add(wrap.epoch)
             break
-    return keys
+    return keys, frozenset(wrong)

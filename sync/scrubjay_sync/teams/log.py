@@ -11,6 +11,8 @@ from scrubjay.store import Store
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import teams
 from scrubjay_shared.errors import (
+    BadSignatureError,
+    CorruptError,
     DeniedError,
     LogConflictError,
     NotFoundError,
@@ -104,9 +106,14 @@ class TeamContext:
     async def follow(self, team: bytes) -> PinnedTeam:
         """Return a team as its log says it is by now, with every key that is sealed to this person.
 
-        Raises RolledBackError and SplitError when the server shows another log than before, and what replaying and
-        opening keys raise.
+        Raises RolledBackError and SplitError when the server shows another log than before, WithheldError and
+        BadSignatureError when this person was not given the newest key, and what replaying raises.
         """
+        found = await self._follow_log(team)
+        await self._open_keys(found)
+        return found
+
+    async def _follow_log(self, team: bytes) -> PinnedTeam:
         found = await self.pinned(team)
         if found is None:
             entries = await self.fetch(team, 0)
@@ -122,7 +129,6 @@ class TeamContext:
             if entries[0] != found.last:
                 raise SplitError(f"the server shows another log of team {found.name} than before", hint=VERIFY)
             await self._extend(found, entries[1:])
-        await self._open_keys(found)
         return found
 
     async def fetch(self, team: bytes, start: int) -> list[bytes]:
@@ -156,10 +162,15 @@ class TeamContext:
     async def append(self, team: bytes, draft: Callable[[PinnedTeam, Identity], Draft]) -> PinnedTeam:
         """Change a team. `draft` is called again with the newer state when another member was quicker.
 
+        Who lacks the newest key may do that too: else whoever makes a key and gives others a wrong one would stay.
         Raises DeniedError when this person is not in it, and what the log refuses, before anything is sent.
         """
         for _ in range(IDENTITY.append_tries):
-            found = await self.follow(team)
+            found = await self._follow_log(team)
+            try:
+                await self._open_keys(found)
+            except CorruptError as error:
+                await self.alarm(error, team.hex())
             me = found.state.member(self.account)
             identity = None if me is None else identity_of(self.identities, me)
             if identity is None:
@@ -232,17 +243,29 @@ class TeamContext:
         found.state, found.last = after, entries[-1]
 
     async def _open_keys(self, found: PinnedTeam) -> None:
-        """Open the keys that this device lacks. Raises WithheldError when the newest is not among them."""
+        """Open the keys that this device lacks.
+
+        Raises BadSignatureError when what was sealed to us as the newest key is another one than the log names,
+        WithheldError when nothing was. Keys of before that are missing hold up only what is sealed under them.
+        """
         state = found.state
         if state.member(self.account) is None or state.commits.keys() <= found.keys.keys():
             return
         wraps = (await self.cloud.teams.wraps(found.team)).wraps
-        found.keys = opened(state, self.account, self.identities, wraps)
-        if state.epoch not in found.keys:
-            raise WithheldError(
-                f"the newest key of team {found.name} was kept from this device",
-                hint="scrubjay teams list shows who is in; an admin takes you out and in again",
+        found.keys, wrong = opened(state, self.account, self.identities, wraps)
+        if state.epoch in found.keys:
+            return
+        maker = self.people.get(state.key_author) or f"account {state.key_author.hex()[:8]}"
+        hint = (
+            f"the newest key is by {maker}, who or the server has done this; an admin who takes somebody out makes a"
+            " new key for all others"
+        )
+        if state.epoch in wrong:
+            raise BadSignatureError(
+                f"the newest key of team {found.name} is not the one that its log names: nothing is written there",
+                hint=hint,
             )
+        raise WithheldError(f"the newest key of team {found.name} was kept from this device", hint=hint)
 
 
 def keyring_draft(ring: Keyring | None) -> AccountDraft:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from scrubjay_shared import teams
 from scrubjay_shared.account import AccountState
-from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, NotFoundError
+from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, NotFoundError, WithheldError
 from scrubjay_shared.teams import TeamEntryType, TeamMember, TeamRole, TeamState
 from scrubjay_shared.teams.entries import ends_body
 from scrubjay_shared.teams.records import PutTeamCard, TeamAppend, TeamCard, TeamWrap
@@ -71,6 +71,11 @@ async def invite(
     def draft(found: PinnedTeam, _: Identity) -> Draft:
         if found.state.member(card.account) is not None:
             raise ConflictError(f"{username} is in team {found.name} already", hint="scrubjay teams role changes roles")
+        if found.state.epoch not in found.keys:
+            raise WithheldError(
+                f"this device lacks the newest key of team {found.name}, which whoever comes in needs",
+                hint="scrubjay sync status says why",
+            )
         body = {1: card.account, 2: card.sign_pub, 3: card.wrap_pub, 4: int(role)}
         wraps = [wrapped(team, member, epoch, key) for epoch, key in sorted(found.keys.items())]
         return Draft(entries=[(TeamEntryType.MEMBER_ADD, body)], wraps=wraps)
