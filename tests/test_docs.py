@@ -138,3 +138,20 @@ def test_no_source_or_document_refers_to_a_section_of_a_document_that_is_not_the
 
     assert {(where, name) for where, name in sections | named if name not in present} == set()
     assert [where for where, name in sections if name != "protocol.md"] == []
+
+
+_TEST = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+
+
+def test_every_attack_that_is_listed_has_a_test_and_every_test_is_there() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith(("| attack", "| **"))]
+    named = [_TEST.findall(row) for row in rows]
+
+    assert rows
+    assert [row for row, tests in zip(rows, named, strict=True) if not tests] == []
+    assert [
+        f"{file}::{name}"
+        for file, name in {each for tests in named for each in tests}
+        if not re.search(rf"^(async )?def {name}\b", (ROOT / "tests" / file).read_text(encoding="utf-8"), re.MULTILINE)
+    ] == []
