@@ -275,6 +275,19 @@ async def test_a_session_that_looks_into_another_folder_stays_in_its_account(tmp
     assert await texts(tmp_path) == ["marigold"]
 
 
+async def test_a_session_that_began_at_home_is_at_home_again_when_it_leaves_a_project_of_work(tmp_path: Path) -> None:
+    shop, garden = tmp_path / "shop", tmp_path / "garden"
+    for folder in (shop, garden):
+        folder.mkdir()
+    route(tmp_path, (str(shop), "work"))
+    async with opened(tmp_path) as service:
+        for text, cwd in (("marigold", garden), ("zirconium", shop), ("marigold again", garden)):
+            await service.call(HOST, "hook", api.HookRequest(host="claude-code", data=prompt(text, "s", cwd)))
+
+    assert await texts(tmp_path, "work") == ["zirconium"]
+    assert await texts(tmp_path) == ["marigold", "marigold again"]
+
+
 async def test_an_import_takes_the_account_s_own_projects_only(tmp_path: Path) -> None:
     shop, garden = tmp_path / "shop", tmp_path / "garden"
     for folder in (shop, garden):
@@ -303,15 +316,51 @@ async def test_an_import_takes_the_account_s_own_projects_only(tmp_path: Path) -
     assert await texts(tmp_path, "work") == ["the zirconium till"]
 
 
+def report(home: Path, text: str, folder: Path, session: str = "") -> None:
+    """Let a hook have run while no daemon was there."""
+    payload = json.loads(prompt(text, session or f"of-{text}", folder))
+    spool.write(
+        home / "data",
+        Report(host="claude-code", event="UserPromptSubmit", sent=Millis(1), project="", payload=payload),
+    )
+
+
+def broken(home: Path, account: str) -> None:
+    store = home / "data" / "accounts" / account / "memory.db"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(b"no database at all" * 100)
+
+
+async def test_a_broken_store_of_one_account_holds_up_no_report_of_a_session_of_another(tmp_path: Path) -> None:
+    shop, garden = tmp_path / "shop", tmp_path / "garden"
+    for folder in (shop, garden):
+        folder.mkdir()
+    report(tmp_path, "marigold", garden, "at-home")
+    async with opened(tmp_path) as service:
+        await service.call(PERSON, "run_job", api.JobRequest(name="spool"))
+    route(tmp_path, (str(shop), "work"))
+    broken(tmp_path, "work")
+    report(tmp_path, "zirconium", shop)
+    report(tmp_path, "marigold again", garden, "at-home")
+    report(tmp_path, "whose is it?", garden, "of nobody yet")
+
+    async with opened(tmp_path) as service:
+        await service.call(PERSON, "run_job", api.JobRequest(name="spool"))
+        mixed = api.IngestRequest(events=(said("zirconium", str(shop)), said("marigold in a batch", PRIVATE)))
+        with pytest.raises(CorruptError):
+            await service.call(PERSON, "ingest", mixed)
+
+    assert len(spool.waiting(tmp_path / "data")) == 2  # kept until the store is mended: nothing of it goes elsewhere
+    assert await texts(tmp_path) == ["marigold", "marigold again", "marigold in a batch"]
+
+
 async def test_a_report_that_waited_in_the_spool_goes_to_its_account(tmp_path: Path) -> None:
     shop, garden = tmp_path / "shop", tmp_path / "garden"
     for folder in (shop, garden):
         folder.mkdir()
     route(tmp_path, (str(shop), "work"))
-    for text, folder in (("zirconium", shop), ("marigold", garden)):
-        payload = json.loads(prompt(text, f"of-{text}", folder))
-        report = Report(host="claude-code", event="UserPromptSubmit", sent=Millis(1), project="", payload=payload)
-        spool.write(tmp_path / "data", report)
+    report(tmp_path, "zirconium", shop)
+    report(tmp_path, "marigold", garden)
 
     async with opened(tmp_path) as service:
         await service.call(PERSON, "run_job", api.JobRequest(name="spool"))
@@ -323,9 +372,7 @@ async def test_a_report_that_waited_in_the_spool_goes_to_its_account(tmp_path: P
 
 async def test_a_store_that_cannot_be_opened_takes_nothing_and_leaves_the_others_alone(tmp_path: Path) -> None:
     route(tmp_path, (WORK, "work"))
-    broken = tmp_path / "data" / "accounts" / "work" / "memory.db"
-    broken.parent.mkdir(parents=True)
-    broken.write_bytes(b"no database at all" * 100)
+    broken(tmp_path, "work")
 
     async with opened(tmp_path) as service:
         assert service.accounts is not None

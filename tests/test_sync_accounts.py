@@ -232,6 +232,7 @@ def test_projects_are_routed_by_folder_address_and_name(tmp_path: Path) -> None:
     machine.run("add", "the till rounds down", "--project", "github.com/acme/till")
     assert memories(machine) == []
     assert memories(machine, "--account", "work") == ["the till rounds down"]
+    assert "others here: work" in machine.raw("recall", "which till", "--text").stderr
     machine.run("sync", "accounts", "remove", "work")
     assert machine.run("list", "--account", "work", fails=True)["code"] == "not_found"
     assert (of_account(machine, "work") / "memory.db").exists()

@@ -86,6 +86,14 @@ def say_account(chosen: settings.Settings) -> None:
         say(f"this folder belongs to the account {account}: with --account {account} a command means that one")
 
 
+def other_accounts(line: Namespace) -> tuple[str, ...]:
+    """Return the accounts of the home that this command did not mean; none where its project decides."""
+    chosen = settings_of(line)
+    if getattr(line, "project", None) is not None:
+        return ()
+    return tuple(name for name in accounts.load(chosen.data_dir).names if name != chosen.account)
+
+
 def embedded(opened: local.Transport) -> None:
     """Embed what this command wrote, where no daemon does it: else it would never be found by its meaning."""
     if opened.through == "process":

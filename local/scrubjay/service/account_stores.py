@@ -194,20 +194,25 @@ class AccountStores:
             return None
         return (await self._open(account or MAIN)).service.stream(replace(caller, account=account), name, request)
 
-    async def elsewhere(self, folder: str | None, session_id: str | None) -> Served | None:
+    async def elsewhere(
+        self, folder: str | None, session_id: str | None, *, began_here: Callable[[str], Awaitable[bool]]
+    ) -> Served | None:
         """Return the application of the account in which a host's report belongs, None for this very store.
 
-        That is the account of the folder; where the folder is routed nowhere, the account that has something of the
-        session already: a session that works in a project stays in its account when it looks into other folders.
+        That is the account of the folder; where the folder is routed nowhere, the one in which the session began: a
+        session that works in a project stays in its account when it looks into other folders. Raises what opening a
+        store raises that may have the session: then nobody knows yet where the report belongs.
         """
         if self._own != MAIN or not self.known.projects:
             return None
         account = MAIN if folder is None else await self.account_of(folder)
         if account != MAIN:
             return (await self._open(account)).service
-        for name in self.known.projects if session_id else ():
+        if session_id is None or await began_here(session_id):
+            return None
+        for name in self.known.projects:
             there = (await self._open(name)).service
-            if session_id and await there.has_session(session_id):
+            if await there.has_session(session_id):
                 return there
         return None
 
@@ -247,11 +252,16 @@ class AccountStores:
                 known[draft.project] = await self.account_of(draft.project)
             places.setdefault(known[draft.project], []).append(place)
         answers: dict[str, api.IngestResponse] = {}
+        failed: ScrubjayError | None = None
         for account, chosen in places.items():
             part = replace(request, events=tuple(request.events[place] for place in chosen))
-            answers[account] = await (
-                here(caller, part) if account == self._own else self._handed_on(account, caller, "ingest", part)
-            )
+            work = here(caller, part) if account == self._own else self._handed_on(account, caller, "ingest", part)
+            try:
+                answers[account] = await work
+            except ScrubjayError as error:  # the other accounts' parts are stored; sent again, they are duplicates
+                failed = failed or error
+        if failed is not None:
+            raise failed
         return next(iter(answers.values())) if len(answers) == 1 else _joined(places, answers)
 
     async def _handed_on(self, account: str, caller: Caller, name: str, request: Any) -> Any:

@@ -33,7 +33,7 @@ from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
 from scrubjay.store import Store
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.errors import CorruptError, InvalidError, NotFoundError, TooLargeError, UnavailableError
 from scrubjay_shared.records import EventDraft
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,11 @@ class Hooks:
             return None
         captured = await off_loop(size, partial(_normalised, report))
         session = next((draft.session_id for draft in captured.drafts), None)
-        return await accounts.elsewhere(captured.cwd or report.project or None, session)
+
+        async def began_here(session_id: str) -> bool:
+            return await self._store.read(lambda q: q.events.has_session(session_id))
+
+        return await accounts.elsewhere(captured.cwd or report.project or None, session, began_here=began_here)
 
     async def _ready(self, captured: Captured, report: Report, *, size: int) -> Understood:
         drafts = await self._placed(captured)
@@ -249,6 +253,12 @@ class Hooks:
             except InvalidError as error:
                 log.warning("spool: put aside name=%s code=%s", path.name, error.code)
                 await asyncio.to_thread(spool.refuse, path)
+            except (
+                UnavailableError,
+                CorruptError,
+                NotFoundError,
+            ) as error:  # another account's store
+                log.warning("spool: left for later name=%s code=%s", path.name, error.code)
             except FileNotFoundError:
                 log.info("spool: gone before it was read name=%s", path.name)
             else:

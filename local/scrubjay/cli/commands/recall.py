@@ -86,6 +86,8 @@ def run(line: Namespace) -> None:
     out.answer(answer, lambda: hits.recall(answer, why=line.why, unknown=line.all))
     if not out.json:
         out.remark(hits.recalled(answer))
+        if not answer.known and (others := invocation.other_accounts(line)):
+            out.remark(f"this asked one account; others here: {', '.join(others)} (--account NAME)")
 
 
 def fields(line: Namespace, query: str) -> dict[str, Any]:
