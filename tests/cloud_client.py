@@ -179,7 +179,7 @@ class Account:
         found.id, found.home, found.auth_key = entropy(16), entropy(16), entropy(32)
         found.ask, found.rsk = Key(entropy), Key(entropy)
         body = accountlog.genesis_body(
-            found.id, ask=found.ask.public, rsk=found.rsk.public, recovery_pub=entropy(1216), origin=origin
+            found.id, ask=found.ask.public, rsk=found.rsk.public, recovery_pub=b"r" * 1216, origin=origin
         )
         found.say(EntryType.GENESIS, body)
         found.scope_keys[found.home] = entropy(32)

@@ -775,7 +775,7 @@ async def test_a_token_alone_replaces_no_wrap(world: World) -> None:
     await device.client.call("PUT", path, wrap)
     other = await refused(device.client.call("PUT", path, replace(wrap, sealed=b"two")))
     elsewhere = await refused(device.client.call("PUT", f"/v1/wraps/{'00' * 16}", wrap))
-    device.account.say(EntryType.DEVICE_REKEY, {1: device.id, 2: b"n" * 1216})
+    device.account.say(EntryType.DEVICE_REKEY, {1: device.id, 2: b"r" * 1216})
     await device.append(device.account.entries[-1], wraps=[replace(wrap, sealed=b"two")])
 
     assert other == (409, "conflict")

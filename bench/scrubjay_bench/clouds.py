@@ -226,7 +226,7 @@ def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list
         (
             EntryType.GENESIS,
             accountlog.genesis_body(
-                account, ask=owner.public, rsk=recovery.public, recovery_pub=os.urandom(1216), origin=origin
+                account, ask=owner.public, rsk=recovery.public, recovery_pub=b"r" * 1216, origin=origin
             ),
         ),
     ]
@@ -239,7 +239,7 @@ def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list
         for _ in range(count)
     ]
     bodies += [
-        (EntryType.DEVICE_ADD, accountlog.device_body(one.device, sign_pub=one.key.public, wrap_pub=os.urandom(1216)))
+        (EntryType.DEVICE_ADD, accountlog.device_body(one.device, sign_pub=one.key.public, wrap_pub=b"w" * 1216))
         for one in made
     ]
     bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=Suite.SEALED, home=True)))

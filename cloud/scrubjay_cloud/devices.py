@@ -15,6 +15,7 @@ from scrubjay_cloud.decoding import hex_id
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
 from scrubjay_cloud.refusals import device_refused, device_revoked
 from scrubjay_cloud.service import Service
+from scrubjay_shared.account import is_wrap_pub
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
@@ -43,7 +44,6 @@ from scrubjay_shared.wire import (
 ID_BYTES = 16
 SIGN_PUB_BYTES = 32
 HASH_BYTES = 32
-MAX_WRAP_PUB_BYTES = 4 * 1024  # an X-Wing public key has 1,216 bytes
 MAX_ORIGIN = 256  # characters
 
 _ENROLMENT = (
@@ -61,7 +61,7 @@ async def enroll(service: Service, call: Call) -> Answer:
     if (
         len(given.device) != ID_BYTES
         or len(given.sign_pub) != SIGN_PUB_BYTES
-        or not 1 <= len(given.wrap_pub) <= MAX_WRAP_PUB_BYTES
+        or not is_wrap_pub(given.wrap_pub)
         or len(given.commitment) != HASH_BYTES
     ):
         raise InvalidError(

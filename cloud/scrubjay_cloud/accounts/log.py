@@ -117,11 +117,15 @@ async def checked_states(
     if before is not None:
         account, undone = before.account, {seq for seq in accountlog.undone_from(given.entries) if seq < before.seq}
         earlier = await service.database.read(lambda tx: states_after(tx, account, undone))
-    states: list[AccountState] = await service.offload(
-        lambda: accountlog.extended(
+
+    def extended() -> list[AccountState]:
+        after = accountlog.extended(
             () if before is None else (before,), given.entries, now, fresh=True, earlier=earlier
         )
-    )
+        accountlog.check_wrap_keys(given.entries)
+        return after
+
+    states: list[AccountState] = await service.offload(extended)
     state, policy = states[-1], service.policy
     if len(state.active()) > policy.max_devices:
         raise InvalidError(

@@ -44,6 +44,7 @@ from scrubjay_shared.account.replay import (
     undone_from,
 )
 from scrubjay_shared.account.state import AccountState, Device, LaneEnd, ScopeState, are_related, instance_of
+from scrubjay_shared.account.wrap_keys import check_wrap_keys, is_wrap_pub
 
 __all__ = [
     "CODE_AUTHOR",
@@ -59,6 +60,7 @@ __all__ = [
     "Signer",
     "after_checkpoint",
     "are_related",
+    "check_wrap_keys",
     "checkpoint_body",
     "device_body",
     "each_state",
@@ -66,6 +68,7 @@ __all__ = [
     "extended",
     "genesis_body",
     "instance_of",
+    "is_wrap_pub",
     "read",
     "recovery_body",
     "replay",

@@ -22,14 +22,13 @@ from scrubjay_shared.account.entries import (
 )
 from scrubjay_shared.account.fields import bytes_of, check_length, flag_of, id_of, int_of, lane_end_of, list_of, text_of
 from scrubjay_shared.account.state import AccountState, Device, ScopeState, are_related
+from scrubjay_shared.account.wrap_keys import WRAP_PUB_BYTES
 from scrubjay_shared.clock import MAX_LEAD_MS, Millis
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import BadSignatureError, BrokenChainError, InvalidError, MalformedError, RevokedError
 
 RECOVERY_DELAY_MS = 7 * 24 * 3600 * 1000
 """How long a change of the recovery code that the old one did not sign waits, so that the old one can void it."""
-WRAP_PUB_BYTES = 1216
-"""ML-KEM-768, then X25519."""
 _AGAIN = "the account may have changed meanwhile: run the command again"
 _REPEAT = "another device changed the account meanwhile: run the command again"
 _DATED = frozenset({EntryType.RECOVERY_ROTATE, EntryType.RECOVERY_CONFIRM})

@@ -85,6 +85,7 @@ def assemble(
             author=account_log.CODE_AUTHOR if by_code else device,
             cosign=code.sign if code is not None and by_code else sign,
         )
+        account_log.check_wrap_keys([made])
         after = account_log.extended(after, [made], now, earlier=earlier)
         entries.append(made)
 
@@ -130,6 +131,8 @@ def wraps_after(
     changed = rotated or before is None or before.keyring != after.keyring
     wraps = []
     for device in after.active():
+        if not account_log.is_wrap_pub(device.wrap_pub):
+            continue  # it cannot open anything; the others need their keys all the same
         known = None if before is None else before.devices.get(device.id)
         stale = known is None or known.revoked or known.wrap_pub != device.wrap_pub
         if device.full and (stale or rotated):

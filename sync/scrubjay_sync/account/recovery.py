@@ -70,8 +70,8 @@ async def confirm_recovery(member: Member, cloud: Cloud, *, now: Callable[[], Mi
     Returns whether there was one. Any full device does it with its next round after the seven days.
     """
     waiting = member.state.waiting_recovery
-    if member.limited or waiting is None or now() < waiting[2]:
-        return False
+    if member.limited or waiting is None or now() < waiting[2] or not account_log.is_wrap_pub(waiting[1]):
+        return False  # a code that nothing can be encrypted for would leave the account without one
 
     def draft(state: AccountState, ring: Keyring) -> Draft:
         if state.waiting_recovery != waiting:
