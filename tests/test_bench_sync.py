@@ -16,8 +16,9 @@ from scrubjay.store import Store
 from scrubjay_bench import bootstrap, cli, cloud_rates, clouds, longpolls, sealing, visible
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
-from scrubjay_shared import ops
+from scrubjay_shared import account, ops
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import NotFoundError
 from scrubjay_shared.records import EventType
 
@@ -61,6 +62,17 @@ def test_ops_are_events_that_another_device_would_take_in() -> None:
     assert [ops.problem(op) for op in made] == [""] * 5
     assert {ops.event_of(op).type for op in made} == {EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE}
     assert len({op.op_id for op in made}) == 5
+
+
+@pytest.mark.parametrize("searchable", [False, True])
+def test_a_log_that_benchmarks_sign_up_with_adds_up(searchable: bool) -> None:  # noqa: FBT001
+    [author], entries = clouds.authors(1, searchable=searchable)
+
+    state = account.replay(entries)
+
+    assert state.scopes[author.scope].suite == author.suite
+    assert [one.suite for one in state.scopes.values()].count(Suite.SEALED) == 1
+    assert len(state.scopes) == 1 + searchable
 
 
 def test_packing_live_segments_keeps_every_op_in_its_place() -> None:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 import s3_server
-from cloud_client import Clock, Device, RefusedError, World, opened, second_device, signed_up
+from cloud_client import Account, Client, Clock, Device, RefusedError, World, opened, second_device, signed_up
+from cloud_drill import Deployment, client_of
 from quick_disk import quick_folder
 from s3_server import Bucket, S3Server
 from scrubjay_cloud import check
@@ -422,6 +423,47 @@ def test_check_writes_reads_and_deletes_a_probe(bucket: Bucket, postgres: str) -
     assert other.level is check.Level.FAIL
     assert "store" in other.words
     assert s3_server.ACCESS["bodies_secret_access_key"] not in fine.words + other.words
+
+
+@pytest.mark.slow
+async def test_the_program_itself_uses_the_store_and_does_not_start_without_it(
+    bucket: Bucket, postgres: str, tmp_path: Path
+) -> None:
+    secret = s3_server.ACCESS["bodies_secret_access_key"]
+    plain = {"DATABASE_URL": postgres, "SCRUBJAY_CLOUD_PEPPER": "p" * 32}
+    store = {
+        "SCRUBJAY_CLOUD_BODIES": bucket.settings.bodies,
+        "SCRUBJAY_CLOUD_BODIES_ENDPOINT": bucket.endpoint,
+        "SCRUBJAY_CLOUD_BODIES_ACCESS_KEY_ID": s3_server.ACCESS["bodies_access_key_id"],
+        "SCRUBJAY_CLOUD_BODIES_SECRET_ACCESS_KEY": secret,
+    }
+    deployment = Deployment(root=tmp_path, more=plain | store)
+    large = policy_bytes()
+    with deployment.serving():
+        async with client_of(deployment) as client:
+            account = Account.make("ann", origin=deployment.origin)
+            device = account.device(Client(client.http))
+            await account.register(client)
+            await device.authenticate()
+            sent_objects = [device.quick(large), device.quick(large - 1_000)]
+            assert await device.statuses(*sent_objects) == ["ok", "ok"]
+            assert [one.data for one in await device.drain()] == [one.data for one in sent_objects]
+            found = deployment.metrics()
+
+    assert len(bucket.keys()) == 1
+    assert found['scrubjay_body_store_seconds_count{operation="put",result="done"}'] == 1
+    assert found['scrubjay_body_store_bytes_total{operation="get"}'] == len(sent_objects[0].data)
+    restored = deployment.json("admin", "restore")
+    assert restored["verified"]["objects"] == 2
+    assert restored["verified"]["findings"] == []
+    assert secret not in deployment.log() + deployment.run("check").stdout
+    without = Deployment(root=tmp_path, more=plain).run("serve")
+    assert (without.returncode, "none is set" in without.stderr) == (2, True)
+
+
+def policy_bytes() -> int:
+    """The least body that goes to the store, by the product's own policy."""
+    return CloudPolicy().bodies.least_bytes
 
 
 # --- the law ----------------------------------------------------------------------------------------------------------

@@ -214,9 +214,9 @@ class Author:
         return Signer(sign=self.key.sign, entropy=os.urandom)
 
 
-def authors(count: int) -> tuple[list[Author], list[bytes]]:
+def authors(count: int, *, searchable: bool = False) -> tuple[list[Author], list[bytes]]:
     """Return the devices of a new account, and its log. The server does not know of it yet."""
-    return _account("http://127.0.0.1", count)
+    return _account("http://127.0.0.1", count, searchable=searchable)
 
 
 def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list[Author], list[bytes]]:
@@ -230,10 +230,9 @@ def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list
             ),
         ),
     ]
-    suite = Suite.SEALED
+    home, suite = scope, Suite.SEALED
     if searchable:
         scope, suite = os.urandom(16), Suite.OPEN
-        bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=suite, space="bench@1/64")))
     made = [
         Author(account=account, scope=scope, suite=suite, device=os.urandom(16), secret=secret, key=Key())
         for _ in range(count)
@@ -242,7 +241,9 @@ def _account(origin: str, count: int, *, searchable: bool = False) -> tuple[list
         (EntryType.DEVICE_ADD, accountlog.device_body(one.device, sign_pub=one.key.public, wrap_pub=b"w" * 1216))
         for one in made
     ]
-    bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=Suite.SEALED, home=True)))
+    bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(home, suite=Suite.SEALED, home=True)))
+    if searchable:  # after its device, which signs for it
+        bodies.append((EntryType.SCOPE_CREATE, accountlog.scope_body(scope, suite=suite, space="bench@1/64")))
     entries: list[bytes] = []
     for kind, body in bodies:
         prev = accountlog.read(entries[-1]).hash if entries else bytes(32)
