@@ -214,6 +214,7 @@ async def test_a_device_that_is_shut_out_of_its_account_is_shut_out_of_the_team(
     assert set(await shown(bob)) == set(await shown(ann)) == {"before", "after"}
 
 
+@pytest.mark.slow
 async def test_words_of_another_card_let_nobody_in(people: People) -> None:
     ann, bob, eve = await people.person("ann"), await people.person("bob"), await people.person("eve")
     team = await founded(ann)

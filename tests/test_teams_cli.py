@@ -59,6 +59,8 @@ def test_a_team_from_its_making_to_leaving_it(server: str, home: Callable[[str],
     assert [one["role"] for one in came["teams"][0]["members"]] == ["admin", "writer"]
     assert [one["name"] for one in ann.run("teams")["teams"][0]["members"]] == ["", "bob"]
 
+    assert ann.run("teams")["teams"][0]["words"] == bob.run("teams")["teams"][0]["words"]
+
     told = [one["message"] for one in ann.run("sync", "status")["faults"]]
     assert any("team core: bob came in as writer, by you" in one for one in told)
     assert any("came in" in message for message, _ in notices.waiting(next(ann.path.rglob("memory.db"))))

@@ -23,7 +23,10 @@ class TeamMemberLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamLine:
-    """A team as this device has it; before its first round it has no members yet."""
+    """A team as this device has it; before its first round it has no members yet.
+
+    `words` stand for its log: members who have seen the same changes show the same six.
+    """
 
     id: str
     name: str
@@ -31,6 +34,7 @@ class TeamLine:
     epoch: int
     projects: tuple[str, ...]
     members: tuple[TeamMemberLine, ...]
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,6 +143,7 @@ def _lines(teams: tuple[TeamLine, ...]) -> list[str]:
         for one in team.members:
             who = "you" if one.you else one.name or "-"
             lines.append(render.words.clean(f"  {who}  {one.account[:8]}  {one.role}"))
+        lines.append(f"  its changes up to now, in words: {' '.join(team.words) or '-'}")
     return lines
 
 

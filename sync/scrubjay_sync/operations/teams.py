@@ -24,7 +24,7 @@ from scrubjay_sync.operations.client import Session, SyncClient
 from scrubjay_sync.teams import membership
 from scrubjay_sync.teams.changes import role_name
 from scrubjay_sync.teams.log import TeamContext
-from scrubjay_sync.teams.words import COUNT, card_words
+from scrubjay_sync.teams.words import COUNT, card_words, log_words
 
 _ROLES = {role_name(role): role for role in TeamRole}
 
@@ -46,6 +46,7 @@ async def list_teams(client: SyncClient, _: Nothing) -> TeamsResponse:
                 epoch=0 if state is None else state.epoch,
                 projects=tuple(kept.projects),
                 members=() if state is None else _members(context, state),
+                words=() if state is None else log_words(team, state.head),
             )
         )
     return TeamsResponse(who=client.who(session), teams=tuple(lines))

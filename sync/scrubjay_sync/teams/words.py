@@ -30,5 +30,10 @@ def join_words(team: bytes, head: bytes, member: TeamMember) -> tuple[str, ...]:
     return _words(b"sjs/1/team/join" + team + head + member.account + member.sign_pub + member.wrap_pub)
 
 
+def log_words(team: bytes, head: bytes) -> tuple[str, ...]:
+    """Return the words of a team's log up to an entry: members who have seen the same show the same."""
+    return words_of(hashlib.sha256(b"sjs/1/team/head" + team + head).digest())
+
+
 def _words(message: bytes) -> tuple[str, ...]:
     return words_of(hashlib.sha256(message).digest(), COUNT)
