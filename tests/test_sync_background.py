@@ -228,18 +228,19 @@ async def test_closing_sends_what_was_just_written(world: World) -> None:
 async def test_a_revoked_device_stops_asking_and_keeps_its_memories(world: World) -> None:
     one, two = await world.device(), await world.device()
     await world.settle()
+    await two.note("mine")
+    await account_devices.revoke(
+        one.member,
+        one.machine.cloud,
+        two.machine.device,
+        ends=await account_devices.ends_of(one.store, one.member.state, two.machine.device),
+        entropy=world.random.randbytes,
+    )
+
     async with watching(two) as running:
-        await two.note("mine")
-        await account_devices.revoke(
-            one.member,
-            one.machine.cloud,
-            two.machine.device,
-            ends=await account_devices.ends_of(one.store, one.member.state, two.machine.device),
-            entropy=world.random.randbytes,
-        )
 
         async def ended() -> bool:
-            return running.rounds.ended is not None
+            return running.rounds.ended is not None and bool(await running.scheduler.history(JOB, 1))
 
         await until(ended)
         assert isinstance(running.rounds.ended, RevokedError)
@@ -386,6 +387,36 @@ async def test_a_change_of_the_account_ends_the_waiting_with_a_round(
             return len(await two.changes()) > before
 
         await until(told)
+
+
+async def test_a_server_that_asks_not_to_wait_is_left_alone_and_what_is_written_goes_all_the_same(world: World) -> None:
+    one = await world.device()
+    await world.settle()
+    waits = 0
+
+    async def full(request: httpx2.Request, answer: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        nonlocal waits
+        if request.url.params.get("wait", "0") == "0":
+            return await answer()
+        waits += 1
+        problem = b'{"type":"","title":"","status":429,"detail":"","code":"too_many","hint":"","request_id":""}'
+        return httpx2.Response(429, headers={"Retry-After": "25"}, content=problem)
+
+    one.network.fault = full
+    async with watching(one):
+
+        async def refused() -> bool:
+            return waits > 0
+
+        async def sent() -> bool:
+            return (await one.engine.status()).pending_ops == 0
+
+        await until(refused)
+        for number in range(3):
+            await one.note(f"said {number}")
+            await until(sent)
+
+    assert waits == 1
 
 
 async def test_without_a_login_the_job_is_not_listed(world: World) -> None:

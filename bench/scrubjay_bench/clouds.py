@@ -333,6 +333,12 @@ class Line:
             raise UnavailableError(f"the service answered {status}", hint=body.decode(errors="replace")[:300])
         return body, headers
 
+    async def listen(self, request: bytes) -> None:
+        """Send a request whose answer has no end, and read it until that comes all the same."""
+        self._writer.write(request)
+        while await self._reader.read(65_536):
+            pass
+
     async def json(self, method: str, path: str, record: Any = None, *, address: str = "") -> bytes:
         """Send a record as a caller from `address`."""
         body = b"" if record is None else msgspec.json.encode(record)

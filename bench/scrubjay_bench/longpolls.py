@@ -1,4 +1,4 @@
-"""What the service weighs while a thousand devices wait for news of their accounts."""
+"""What the service weighs while a thousand devices wait for news of their accounts: by long-polls, by event streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import resource
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 from scrubjay_bench import clouds, daemons
@@ -27,7 +27,7 @@ SPARE_FILES = 256
 
 
 def measure(plan: Plan) -> list[Figure]:
-    """Measure all of it; three minutes."""
+    """Measure all of it; five minutes."""
     return measured(plan, accounts=ACCOUNTS, tokens=TOKENS, window_s=WINDOW_SECONDS)
 
 
@@ -46,7 +46,16 @@ def measured(plan: Plan, *, accounts: int, tokens: int, window_s: float) -> list
             time.sleep(SETTLE_SECONDS)
             for _ in range(plan.rounds):
                 asyncio.run(_window(rounds, "longpolls.rest", service, rest_s))
-            asyncio.run(_waited(rounds, plan.rounds, service, everyone, window_s))
+            waited = _waited(
+                rounds, service, everyone, name="longpolls", wait=_poll, count=plan.rounds, window_s=window_s
+            )
+            asyncio.run(waited)
+        with clouds.running(folder) as service:  # another: polls keep their places until they would have ended
+            time.sleep(SETTLE_SECONDS)
+            waited = _waited(
+                rounds, service, everyone, name="streams", wait=_stream, count=plan.rounds, window_s=window_s
+            )
+            asyncio.run(waited)
     seconds = int(window_s)
     return [
         rounds.figure("longpolls.memory", f"resident memory of the service, {count:,} long-polls of {accounts} accounts"
@@ -54,6 +63,11 @@ def measured(plan: Plan, *, accounts: int, tokens: int, window_s: float) -> list
         rounds.figure("longpolls.cpu", f"its processor time, each poll asked again after {WAIT_S} s", "% of a core",
                       samples=seconds),
         rounds.figure("longpolls.each", "resident memory that one waiting poll adds", "kB", samples=count),
+        rounds.figure("streams.memory", f"resident memory, {count:,} event streams instead", "MB", samples=1,
+                      goal=GOAL_MB),
+        rounds.figure("streams.cpu", "its processor time: a comment on each every 15 s", "% of a core",
+                      samples=seconds),
+        rounds.figure("streams.each", "resident memory that one stream adds", "kB", samples=count),
         rounds.figure("longpolls.rest.memory", "resident memory before, nobody there yet", "MB", samples=1),
         rounds.figure("longpolls.rest.cpu", "its processor time before", "% of a core", samples=int(rest_s)),
         rounds.figure("longpolls.signups.memory", f"resident memory of one that {accounts} accounts have just signed"
@@ -67,22 +81,32 @@ async def _signed_up(service: Service, accounts: int, tokens: int) -> list[str]:
     return [token for author in made for token in author.tokens]
 
 
-async def _waited(rounds: Rounds, count: int, service: Service, everyone: Sequence[str], window_s: float) -> None:
+async def _waited(
+    rounds: Rounds,
+    service: Service,
+    everyone: Sequence[str],
+    *,
+    name: str,
+    wait: Callable[[Line, str], Awaitable[None]],
+    count: int,
+    window_s: float,
+) -> None:
     async with AsyncExitStack() as stack:
         lines = [await stack.enter_async_context(clouds.connected(service)) for _ in everyone]
-        polls = [asyncio.create_task(_poll(line, token)) for line, token in zip(lines, everyone, strict=True)]
+        pairs = zip(lines, everyone, strict=True)
+        waiting = [asyncio.ensure_future(wait(line, token)) for line, token in pairs]
         try:
             await asyncio.sleep(SETTLE_SECONDS)
             for place in range(count):
-                await _window(rounds, "longpolls", service, window_s)
-                added = rounds.values("longpolls.memory")[-1] - rounds.values("longpolls.rest.memory")[place]
-                rounds.add("longpolls.each", added * 1000 / len(everyone))
-            if any(poll.done() for poll in polls):
-                raise UnavailableError("the service ended a long-poll", hint="see its log")
+                await _window(rounds, name, service, window_s)
+                added = rounds.values(f"{name}.memory")[-1] - rounds.values("longpolls.rest.memory")[place]
+                rounds.add(f"{name}.each", added * 1000 / len(everyone))
+            if any(one.done() for one in waiting):
+                raise UnavailableError("the service ended the waiting of one", hint="see its log")
         finally:
-            for poll in polls:
-                poll.cancel()
-            await asyncio.gather(*polls, return_exceptions=True)
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def _poll(line: Line, token: str) -> None:
@@ -92,6 +116,11 @@ async def _poll(line: Line, token: str) -> None:
         path = f"/v1/pull?after={cursor}&wait={wait}"
         _, headers = await line.asked(clouds.request_of("GET", path, token=token))
         cursor, wait = headers[wire.CURSOR.lower()], WAIT_S
+
+
+async def _stream(line: Line, token: str) -> None:
+    """Follow the account's events."""
+    await line.listen(clouds.request_of("GET", "/v1/events", token=token))
 
 
 async def _window(rounds: Rounds, name: str, service: Service, seconds: float) -> None:

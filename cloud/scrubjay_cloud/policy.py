@@ -106,7 +106,8 @@ class CloudPolicy:
     untold: int = 100_000  # accounts with news that could not be told while the database was away: 15 MB
     poll_s: float = 1.0  # how often an instance that cannot listen asks PostgreSQL for what others wrote
     listen_again_most_s: float = 60.0  # between two tries to listen, the first after `poll_s`; doubles
-    keepalive_s: float = 15.0  # a comment on an idle event stream; its token is checked again
+    keepalive_s: float = 15.0  # a comment on an idle event stream: proxies close what is silent for 30 s or more
+    recheck_s: float = 300.0  # after which its token is looked up though nothing happened
 
     # What one account may hold.
     quota_bytes: int = 2 * 1024 * MIB  # 28 million events at the 76 bytes that one takes in packs

@@ -21,7 +21,7 @@ from scrubjay.jobs.registry import Trigger
 from scrubjay.store import Changes, Store
 from scrubjay.tracebacks import frames_of
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import RevokedError, ScrubjayError, UnavailableError
+from scrubjay_shared.errors import RevokedError, ScrubjayError, TooManyError, UnavailableError
 from scrubjay_sync.engine.pull import News
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
@@ -64,6 +64,7 @@ class Rounds:
         self._is_settled = False
         self._pause_ms = 0
         self._poll_pause_ms = 0
+        self._poll_from = Millis(0)
         self._news: News | None = None
         self._on_change_before = store.on_change
         self._running: set[asyncio.Task[Round]] = set()
@@ -174,10 +175,12 @@ class Rounds:
         """Wait for news once, or until a write is due; say whether a round should follow.
 
         None follows when the server held its answer to the end: then nothing has changed. It answers early, without
-        objects, when something of the account has. A poll that fails is followed by a pause of its own, however well
-        the rounds themselves go.
+        objects, when something of the account has. A poll that fails is followed by a time without polls, as long as
+        the server asks for, however well the rounds themselves go.
         """
         began = _clock()
+        if self._poll_from > began:
+            return await self._without_polls(written)
         poll = asyncio.create_task(self._engine.wait_for_news(SYNC.wait_s))
         try:
             await asyncio.wait({poll, written}, return_when=asyncio.FIRST_COMPLETED)
@@ -185,18 +188,24 @@ class Rounds:
                 self._news = poll.result()
                 self._poll_pause_ms = 0
         except Exception as error:  # noqa: BLE001  # a bug of ours must not end sync for as long as the daemon runs
+            asked_ms = int(error.retry_after * 1000) if isinstance(error, TooManyError) else 0
             self._poll_pause_ms = self._backoff(self._poll_pause_ms)
+            self._poll_from = Millis(_clock() + max(self._poll_pause_ms, asked_ms))
             if isinstance(error, ScrubjayError):
                 log.info("no news code=%s again_in_ms=%d", error.code, self._poll_pause_ms)
             else:  # not its words: they may quote a memory
                 log.error("no news error=%s at=%s", type(error).__qualname__, frames_of(error))  # noqa: TRY400
-            await self._pause(self._poll_pause_ms)
-            return True
+            return await self._without_polls(written)
         finally:
             await _cancelled(poll)
         now = _clock()
         held = now - began >= SYNC.held_share * SYNC.wait_s * 1000
         return written.done() or self._news is not None or not held or now >= self._calm_until
+
+    async def _without_polls(self, written: asyncio.Task[None]) -> bool:
+        """Wait until the server may be asked to hold an answer again, or a write is due; a round should follow."""
+        await asyncio.wait({written}, timeout=max(0, self._poll_from - _clock()) / 1000)
+        return True
 
     async def _write_due(self) -> None:
         """Return when a round should begin because of what was written here; in quiet mode after its time at last."""

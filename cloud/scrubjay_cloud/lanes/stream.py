@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from starlette.responses import StreamingResponse
@@ -15,13 +16,18 @@ from scrubjay_shared.errors import (
 
 
 async def events(service: Service, call: Call) -> Answer:
-    """Send the account's `gseq`, and again whenever it moves, for as long as the token is valid."""
+    """Send the account's `gseq`, and again whenever it moves, for as long as the token is valid.
+
+    The token is looked up when something has happened; while nothing does, its end is known here. A revocation wakes
+    who watches the account; should that be lost on its way from another instance, a look after minutes finds it.
+    """
     caller = call.caller
     device = caller.waits_as
     service.notifier.check_room(device)
 
     async def lines() -> AsyncIterator[str]:
-        sent, gseq = -1, caller.gseq
+        loop = asyncio.get_running_loop()
+        sent, gseq, looked = -1, caller.gseq, loop.time()
         with service.notifier.watch(caller.account, device, caller.head) as watch:
             while True:
                 if gseq != sent:
@@ -29,9 +35,12 @@ async def events(service: Service, call: Call) -> Answer:
                     yield f'data: {{"gseq":{gseq}}}\n\n'
                 elif not watch.closing:
                     yield ":\n\n"
-                await watch.wait_beyond(gseq, service.policy.keepalive_s)
-                if watch.closing:
+                happened = await watch.wait_beyond(gseq, service.policy.keepalive_s)
+                if watch.closing or caller.expires <= service.now():
                     return
+                if not happened and loop.time() - looked < service.policy.recheck_s:
+                    continue
+                looked = loop.time()
                 try:
                     gseq = (await admitted_token(service, caller.token, Admits.DEVICE)).gseq
                 except DeniedError:  # expired or revoked: the stream ends, and the next request is told why
