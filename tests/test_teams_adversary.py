@@ -337,3 +337,44 @@ async def survives_wrong_key(people: People) -> None:
 @pytest.mark.slow
 async def test_who_gives_others_a_wrong_key_is_named_and_can_be_taken_out(people: People) -> None:
     await survives_wrong_key(people)
+
+
+async def refuses_claimed_device(people: People) -> None:
+    ann, bob = await people.person("ann"), await people.person("bob")
+    team = await founded(ann)
+    await joined(ann, team, bob, "bob")
+    second = await people.another("ann")
+    evil = DeviceKeys.new(people.world.random.randbytes)
+
+    def claim(_: Any, __: Any) -> membership.Draft:
+        proof = signer(evil.sign_seed)(teams.device_proof(team, bob.member.account, second.member.device))
+        body = {1: second.member.device, 2: evil.sign_pub, 3: proof}
+        return membership.Draft(entries=[(TeamEntryType.DEVICE_ADD, body)])
+
+    await teams_of(bob).append(team, claim)
+    await team_note(bob, "as if ann had said so")
+    found = await teams_of(bob).follow(team)
+    (last,) = await bob.store.read(lambda q: q.ops.unsent(bob.store.device, bob.store.last_seq - 1, 1))
+    place = SealContext(
+        account=team,
+        scope=team,
+        device=second.member.device,
+        n=1,
+        prev=lane_root(team, team, second.member.device),
+        suite=int(Suite.SEALED),
+        epoch=0,
+        key=found.keys[0],
+    )
+    made = packing.segments(place, [(1, last.data)], Signer(sign=signer(evil.sign_seed), entropy=bob.machine.entropy))
+    await put_object(people, made[0].envelope)
+    await ann.sync()
+    await second.sync()
+
+    assert await shown(ann) == await shown(second) == {}
+    assert "bad_signature" in await alarms(ann)
+    assert "invalid" in await alarms(second)
+
+
+@pytest.mark.slow
+async def test_nobody_writes_under_the_id_of_another_persons_device(people: People) -> None:
+    await refuses_claimed_device(people)

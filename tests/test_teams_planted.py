@@ -36,7 +36,7 @@ async def caught(attack: Callable[[People], Awaitable[None]], people: People) ->
     """Say whether the code as it stands (or with what is planted) fends an attack off."""
     try:
         await attack(people)
-    except (AssertionError, pytest.fail.Exception):
+    except (AssertionError, pytest.fail.Exception, ScrubjayError):
         return False
     return True
 
@@ -137,6 +137,21 @@ def old_key(original: Any) -> Any:
     return remove
 
 
+def any_device(_: Any) -> Any:
+    """A device is whoever's the team's log says."""
+    return lambda _, found, device: found.state.devices[device]
+
+
+def strict(original: Any) -> Any:
+    """Who lacks the newest key changes nothing."""
+
+    async def append(self: TeamContext, team: bytes, draft: Any) -> Any:
+        await self.follow(team)
+        return await original(self, team, draft)
+
+    return append
+
+
 def no_wrap_key(_: Any) -> Any:
     """The words of a card leave out the key that secrets are sealed to."""
     return lambda card: words._words(b"sjs/1/team/card" + card.account + card.sign_pub)
@@ -154,6 +169,8 @@ PLANTED: tuple[tuple[Mutant, Callable[[People], Awaitable[None]]], ...] = (
     (mutant("what another says counts as it is", (lanes, "confined", lambda _: lambda data, **_: data)), speaks_as_a_person),
     (mutant("a thing's scope is not looked at", (ReplicationQueries, "lives", lambda _: lambda *_: {})), adversary.refuses_home),
     (mutant("taking out brings no new key", (membership, "remove", old_key)), old_key_reads_on),
+    (mutant("whose device it is is not looked at", (lanes, "_device", any_device)), adversary.refuses_claimed_device),
+    (mutant("one wrong key holds everything up", (TeamContext, "append", strict)), adversary.survives_wrong_key),
     (mutant("words leave out a key", (membership, "card_words", no_wrap_key), (words, "card_words", no_wrap_key)), refuses_swapped_card),
 )  # fmt: skip
 

@@ -210,10 +210,10 @@ async def follow_up(context: TeamContext, found: PinnedTeam) -> None:
             )
 
         await context.append(found.team, renew)
-    if writes(context, found.state) and not _named(found.state, context.device):
+    if writes(context, found.state) and not _named(context, found.state):
 
         def name_device(found: PinnedTeam, _: Identity) -> Draft:
-            if _named(found.state, context.device):
+            if _named(context, found.state):
                 return Draft()
             own = context.member.state.devices[context.device]
             proof = context.member.sign(teams.device_proof(found.team, account, context.device))
@@ -228,9 +228,9 @@ def writes(context: TeamContext, state: TeamState) -> bool:
     return me is not None and me.writes
 
 
-def _named(state: TeamState, device: bytes) -> bool:
-    known = state.devices.get(device)
-    return known is not None and known.in_force
+def _named(context: TeamContext, state: TeamState) -> bool:
+    known = state.devices.get(context.device)
+    return known is not None and known.in_force and known.account == context.account
 
 
 def _shut_out(account: AccountState, state: TeamState, own: bytes) -> tuple[bytes, ...]:
