@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +18,12 @@ from scrubjay import redaction
 from scrubjay.ingest import receipt
 from scrubjay.ingest.intake import hidden
 from scrubjay.policy import DEFAULT
-from scrubjay.store import Store, checksums, damage, tables
+from scrubjay.store import Store, check, checksums, damage, tables
 from scrubjay.store.preparation import Preparation
 from scrubjay.store.received import ready
+from scrubjay_bench import bootstrap, clouds, daemons
+from scrubjay_bench.figures import Rounds
+from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes, uuid7
 from scrubjay_shared.errors import UnavailableError
@@ -256,3 +261,46 @@ async def test_a_first_reading_that_is_cut_goes_on_where_it_was_and_doubles_noth
     assert await two.digest() == await one.digest()
     assert await two.contents() == []
     assert (await two.store.read(lambda q: q.fetch("select count(*) from event where crc is null")))[0][0] == 0
+
+
+# --- kill -9 ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_daemon_killed_again_and_again_while_it_joins_ends_with_everything_once(tmp_path: Path) -> None:
+    events = 12_000
+    newest = bootstrap._newest_words(events)
+    first = bootstrap.stored(tmp_path / "keep", events)
+    with (
+        daemons.scratch(None) as folder,
+        clouds.running(folder / "cloud", unlimited=True) as service,
+        clouds.keys_in_files(),
+    ):
+        bootstrap._upload(Rounds(), first, folder / "first", service, events)
+        home, kills, there = folder / "second", 0, 0
+        while there < events:
+            with daemons.serving(home, models_dir=tmp_path, model="none") as daemon, daemon.client() as client:
+                if not kills:
+                    bootstrap.log_in(client, service.origin, "second")
+                    bootstrap.sync(client, "recover", {"code": bootstrap.CODE.text})
+                began, found = there, False
+                while there < events and (kills >= 4 or not found or there <= began):
+                    there = int(client.call("GET", "/v1/stats")["events"])
+                    found = bool(client.call("POST", "/v1/recall", {"query": newest, "mode": "keyword"})["hits"])
+                if there < events:
+                    children = daemon.process.children()
+                    daemon.process.kill()
+                    daemon.process.wait()
+                    psutil.wait_procs(children, timeout=10)
+                    assert not any(child.is_running() for child in children), "the other process outlived the daemon"
+                    kills += 1
+        assert kills >= 2
+        path = daemon.settings.store_path
+        assert check(path) == []
+        assert not list(damage.find(path, lambda *_: None))
+        with closing(driver.connect(f"file:{path}?mode=ro", uri=True)) as store:
+            assert store.execute("select count(*), count(distinct entity) from op").fetchone() == (events, events)
+            assert store.execute("select sum(events), count(*) from session").fetchone()[0] == events
+            assert store.execute("select count(*) from event where n in (select n from unlearned)").fetchone() == (
+                events,
+            )

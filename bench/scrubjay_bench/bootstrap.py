@@ -50,7 +50,7 @@ from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 GOALS = {
-    "1m": {"wall": 25.0, "first.query": 5.0, "memory.peak": 250.0, "upload.wall": 30.0},
+    "1m": {"wall": 40.0, "first.query": 3.0, "memory.peak": 250.0, "upload.wall": 30.0},
 }
 SEED = 31
 FORMAT = 2
@@ -179,7 +179,7 @@ def _join_daemon(rounds: Rounds, plan: Plan, home: Path, service: clouds.Service
         log_in(client, service.origin, "third")
         began = time.perf_counter()
         sync(client, "recover", {"code": CODE.text})
-        peak = daemon.rss_mb()
+        peak, beside = daemon.rss_mb(), 0.0
         found = useful = 0.0
         there = 0
         while there < events:
@@ -188,13 +188,14 @@ def _join_daemon(rounds: Rounds, plan: Plan, home: Path, service: clouds.Service
             there = int(client.call("GET", "/v1/stats")["events"])
             if not useful and there >= min(USEFUL, events) and found:
                 useful = time.perf_counter() - began
-            peak = max(peak, daemon.rss_mb())
+            peak, beside = max(peak, daemon.rss_mb()), max(beside, daemon.children_rss_mb())
             if time.perf_counter() - began > LONG_SECONDS:
                 raise UnavailableError(f"{there} of {events} events came", hint="scrubjay sync status")
             time.sleep(0.05)
         rounds.add("daemon.wall", time.perf_counter() - began)
         rounds.add("first.query", useful or time.perf_counter() - began)
         rounds.add("daemon.memory.peak", peak)
+        rounds.add("daemon.memory.beside", beside)
         rounds.add("daemon.memory.rest", daemon.rss_mb())
 
 
@@ -443,6 +444,7 @@ def _figures(rounds: Rounds, events: int, size: str) -> list[Figure]:
         row("first.query", f"the same until the newest {min(USEFUL, events):,} events are there"
             " and a keyword question has hits", "s"),
         row("daemon.memory.peak", "most resident memory of that daemon, recall's index included", "MB"),
+        row("daemon.memory.beside", "most resident memory of the process that makes ops ready beside it", "MB"),
         row("daemon.memory.rest", "its resident memory when it is done", "MB"),
         row("upload.wall", "the first upload, on loopback", "s"),
         row("upload", "the same as a rate", "events/s"),

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,6 +52,14 @@ class Daemon:
     def rss_mb(self) -> float:
         """Return its resident memory in megabytes of 10^6 bytes."""
         return float(self.process.memory_info().rss) / 1e6
+
+    def children_rss_mb(self) -> float:
+        """Return the resident memory of the processes that it has started, in megabytes of 10^6 bytes."""
+        found = 0.0
+        for child in self.process.children():
+            with suppress(psutil.NoSuchProcess):  # it ended between two looks
+                found += float(child.memory_info().rss) / 1e6
+        return found
 
 
 @contextmanager
