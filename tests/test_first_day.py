@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -261,6 +262,30 @@ async def test_a_first_reading_that_is_cut_goes_on_where_it_was_and_doubles_noth
     assert await two.digest() == await one.digest()
     assert await two.contents() == []
     assert (await two.store.read(lambda q: q.fetch("select count(*) from event where crc is null")))[0][0] == 0
+
+
+async def test_a_first_reading_that_is_ended_leaves_no_process(world: World) -> None:
+    one = await world.device()
+    await long_history(one, 6)
+    two = await world.device()
+    children = psutil.Process().children()
+
+    async def ended(_: httpx2.Request, answer: Any) -> httpx2.Response:
+        begun = [child for child in psutil.Process().children() if child not in children]
+        if begun:
+            asyncio.get_running_loop().call_soon(reading.cancel)
+        return await answer()
+
+    two.network.fault = ended
+    reading = asyncio.create_task(two.sync())
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    two.network.fault = None
+
+    assert psutil.Process().children() == children
+    await world.settle()
+    assert psutil.Process().children() == children
+    assert await two.digest() == await one.digest()
 
 
 # --- kill -9 ------------------------------------------------------------------------------------------------------------

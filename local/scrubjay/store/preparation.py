@@ -52,7 +52,7 @@ class Preparation:
 
     def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
         if self._child is None:
-            command = [sys.executable, "-P", "-m", __name__]
+            command = [sys.executable or "", "-P", "-m", __name__]
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
         assert self._child.stdin is not None  # noqa: S101 - they are pipes
         assert self._child.stdout is not None  # noqa: S101
@@ -61,15 +61,16 @@ class Preparation:
 
 
 def _ended(child: subprocess.Popen[bytes]) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
-            with suppress(BrokenPipeError):  # what was not sent yet to a child that has gone
-                pipe.close()
+    assert child.stdin is not None  # noqa: S101 - they are pipes
+    assert child.stdout is not None  # noqa: S101
+    with suppress(BrokenPipeError):  # what was not sent yet to a child that has gone
+        child.stdin.close()
     try:
         child.wait(_END_S)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
+    child.stdout.close()  # last: a thread that still reads from it has it locked
 
 
 def _send(pipe: IO[bytes], data: bytes) -> None:
