@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,11 +21,13 @@ from scrubjay.transports.client import Agent, discover
 from scrubjay_cloud.settings import Settings
 from scrubjay_shared.errors import InvalidError
 from scrubjay_sync import profile
+from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.api.rounds import Fault
 from scrubjay_sync.cli import choosing
 from scrubjay_sync.cli.rendering import fault_lines
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys import password
+from scrubjay_sync.keys.keypairs import DeviceKeys
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.profile import Profile
@@ -171,11 +174,36 @@ def test_no_key_no_id_and_no_device_is_of_two_accounts(both: Trio) -> None:
     assert who[0]["device"] != who[1]["device"]  # or two servers could tell that both are one machine
 
 
-def test_each_account_has_a_place_of_its_own_in_the_system_s_keychain(tmp_path: Path) -> None:
-    main, work = (Keychain(folder, environ={}) for folder in (tmp_path, tmp_path / "accounts" / "work"))
+class SystemKeychain:
+    """A keychain of the system, as the `keyring` package offers one."""
 
-    assert main._slot != work._slot
-    assert main.path != work.path
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+@pytest.mark.anyio
+async def test_each_account_has_a_place_of_its_own_in_the_system_s_keychain(tmp_path: Path) -> None:
+    system = SystemKeychain()
+    main, work = (Keychain(accounts.folder_of(tmp_path, name), environ={}, backend=system) for name in ("main", "work"))
+    kept = [
+        Secrets(account=bytes([n]) * 16, device=bytes([n]) * 16, keys=DeviceKeys.new(os.urandom), root=None)
+        for n in (1, 2)
+    ]
+    for keychain, secrets in zip((main, work), kept, strict=True):
+        await keychain.save(secrets)
+
+    assert [await main.load(), await work.load()] == kept
+    await main.erase()
+    assert [await main.load(), await work.load()] == [None, kept[1]]
 
 
 @pytest.mark.slow
