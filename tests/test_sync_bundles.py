@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx2
 import msgspec
@@ -12,12 +14,18 @@ import pytest
 
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import EntryType
-from scrubjay_shared.envelope import Suite
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import MAX_OBJECT_BYTES, Suite
 from scrubjay_shared.errors import InvalidError, RevokedError, UnavailableError
+from scrubjay_shared.wire import Heads
+from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, account_scopes, limited_devices
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.limited_devices import Bundle
+from scrubjay_sync.engine import checkpoints, outbox
 from scrubjay_sync.keys.keypairs import DeviceKeys
+from scrubjay_sync.packing import Checkpoint
+from scrubjay_sync.policy import SYNC
 from sync_devices import Answer, Device, Network, World, world_at
 
 pytestmark = pytest.mark.anyio
@@ -209,3 +217,86 @@ def test_more_lanes_than_one_entry_holds_are_named_in_several() -> None:
     bodies = account_log.revoke_bodies(device, ends | {(bytes(16), device): (7, bytes(32))})
     assert [len(body[2]) for body in bodies] == [801, 800, 400]
     assert all(len(msgspec.msgpack.encode(body)) < account_log.MAX_ENTRY_BYTES - 1_000 for body in bodies)
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_limited_device_without_home_hears_what_the_owner_has_seen(pipeline: Pipeline) -> None:
+    """The server shows it less than the owner has seen; the owner's word in the scope they share tells it so."""
+    world, owner = pipeline.world, pipeline.owner
+    other = await pipeline.ran("seen by the owner")
+    await owner.sync()
+    world.time += 25 * 3600 * 1000
+    await owner.sync()  # its word of the day, in home and in the scope
+    hidden = bytes.fromhex(other.store.device)
+    late = await pipeline.container()
+
+    async def hide(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        response = await answer()
+        path, headers = request.url.path, {k: v for k, v in response.headers.items() if k.startswith("scrubjay-")}
+        if path == "/v1/heads":
+            heads = msgspec.json.decode(response.content, type=Heads)
+            kept = tuple(one for one in heads.heads if one.device != hidden)
+            return httpx2.Response(
+                200, headers=headers, content=msgspec.json.encode(Heads(heads=kept, cursor=heads.cursor))
+            )
+        if path.startswith("/v1/lanes/") and path.endswith(hidden.hex()):
+            return httpx2.Response(200, headers=headers, content=b"")
+        return response
+
+    late.network.fault = hide
+    done = await late.sync()
+    assert not done.synced
+    assert "withheld" in await late.alarms()
+
+
+async def test_a_limited_device_sends_its_word_after_a_day_and_not_in_its_first_minutes(pipeline: Pipeline) -> None:
+    world, owner = pipeline.world, pipeline.owner
+    made = await pipeline.container()
+    await made.sync()
+    lane = (pipeline.scope, bytes.fromhex(made.store.device))
+    assert lane not in {(one.scope, one.device) for one in (await owner.machine.cloud.heads()).heads}
+    world.time += 25 * 3600 * 1000
+    await made.sync()
+    await owner.sync()
+    assert lane in await owner.store.read(lambda q: q.replication.lanes())
+    assert await owner.alarms() == []
+
+
+async def test_a_limited_devices_word_about_places_that_nobody_wrote_holds_nobody_up(pipeline: Pipeline) -> None:
+    owner, made = pipeline.owner, await pipeline.ran("honest so far")
+    context = made.engine.context
+    lanes = {
+        (pipeline.scope, owner.member.device): (1 << 40, b"x" * 32),
+        (owner.member.home, owner.member.device): (9_999, b"y" * 32),
+    }
+    lie = Checkpoint(at=owner.now(), heads=lanes, log_seq=owner.member.state.seq, log_head=owner.member.state.head)
+
+    def work(tx: Any) -> None:
+        place = outbox.next_seal_context(context, tx, pipeline.scope)
+        outbox.keep_own(context, tx, pipeline.scope, [packing.checkpoint(place, lie, context.signer)])
+
+    await made.store.write(work)
+    await made.sync()
+    assert (await owner.sync()).synced
+    assert (await owner.sync()).synced
+    assert await owner.alarms() == []
+
+
+def test_a_checkpoint_names_devices_first_and_other_instances_each_time() -> None:
+    device, runner = bytes(range(16)), bytes(range(100, 116))
+    state = SimpleNamespace(devices={device: None, runner: None})
+    heads = {(bytes(16), account_log.instance_of(runner, n.to_bytes(8, "big"))): (1, bytes(32)) for n in range(6_000)}
+    heads[bytes(16), device] = (3, bytes(32))
+
+    first, second = (checkpoints.some_of(heads, state, Millis(at)) for at in (1, 2))
+    assert len(first) == len(second) == SYNC.checkpoint_lanes
+    assert (bytes(16), device) in first
+    assert first.keys() != second.keys()
+    seal = packing.SealContext(
+        account=bytes(16), scope=bytes(16), device=device, n=1, prev=bytes(32), suite=1, epoch=0, key=bytes(32)
+    )
+    seen = Checkpoint(at=Millis(1), heads=first, log_seq=1, log_head=bytes(32))
+    made = packing.checkpoint(seal, seen, packing.Signer(sign=lambda _: bytes(64), entropy=bytes))
+    assert len(made.envelope.data) < MAX_OBJECT_BYTES

@@ -349,6 +349,7 @@ async def test_a_wrong_name_or_password_is_one_error(world: World, username: str
 
 MAKES_ROOT = "RootKey.new"
 MAY_MAKE_ROOT = {
+    "reversal.void.draft",
     "registration.sign_up",
     "account_devices.revoke.draft",
     "rotation.rotation_draft",

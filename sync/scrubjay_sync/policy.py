@@ -106,6 +106,7 @@ class SyncPolicy:
     # Watching the server.
     checkpoint_ms: int = 24 * HOUR_MS
     checkpoint_places: int = 1_000
+    checkpoint_lanes: int = 5_000  # named in one: 80 bytes each, of an object of half a megabyte
     clock_off_ms: int = 600_000  # a clock further off than merging tolerates is reported
     rounds_again: int = 4  # restarts of one round by what it found: fork, new epoch, repaired server
 
