@@ -68,7 +68,9 @@ async def restore(
 ) -> Restored:
     """Replace the SQLite database by a backup (`source`), or by the replica's newest state or that at `timestamp`.
 
-    On PostgreSQL, where restoring is PostgreSQL's, checks what is there, mends heads, and raises the generation.
+    On PostgreSQL, where restoring is PostgreSQL's, checks what is there, mends heads, raises the generation: account
+    by account, so that what was mended before a log that does not verify stays so. Bodies that the store lacks cut
+    their lanes; while it does not answer, nothing is taken for missing.
 
     Raises ConflictError while a service runs, NotFoundError when there is nothing to restore, CorruptError when what
     there is does not hold; then the database in place is untouched.
