@@ -48,6 +48,10 @@ class PinnedTeam:
     """The last entry held."""
     keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
 
+    def is_at(self, head: bytes) -> bool:
+        """Say whether the log ends here at an entry of that hash, and its newest key is open."""
+        return self.state.head == head and self.state.epoch in self.keys
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:

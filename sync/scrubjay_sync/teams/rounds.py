@@ -56,11 +56,14 @@ async def sync_teams(context: TeamContext) -> TeamsDone:
 
 
 async def _sync_team(context: TeamContext, team: bytes, lines: Mapping[bytes, TeamLine], done: TeamsDone) -> None:
-    found = await context.follow(team)
+    line, known = lines.get(team), await context.pinned(team)
+    if line is not None and known is not None and known.is_at(line.head):
+        found = known  # nothing to follow: a server that says so keeps as much from us as one that shows no more
+    else:
+        found = await context.follow(team)
     if found.state.member(context.account) is None:
         await context.forget(team)  # the log says that we were taken out, or left on another device: told already
         return
-    line = lines.get(team)
     if line is None:
         raise WithheldError(
             f"the server does not show you in team {found.name} any more, and its log does not say so", hint=VERIFY
