@@ -50,6 +50,8 @@ ROUNDS = 6
 """Rounds of every machine within which all must be settled once the faults are off."""
 HEALING = 2
 """Rounds in which other machines may still put right what the server tells one."""
+LAPSE_MS = 3_600_000
+"""After so long the server lets a machine in again that somebody began to shut out and did not."""
 KDF = Kdf(salt=bytes(range(16)), memory_kib=19 * 1024, iterations=2, lanes=1)
 SMALL: dict[str, int] = {
     "live_segments": 4, "pull_bytes": 3_000, "push_bytes": 4_000, "seal_ops": 7, "repack_after_ms": 60_000,
@@ -740,6 +742,7 @@ class World:
     async def settle(self) -> None:
         """Let every machine sync without faults until nothing moves."""
         await self.turn_off()
+        self.clock += LAPSE_MS
         self.living = [one for one in self.stations if one.machine.alive]
         self.before = [(station, await station.machine.log()) for station in self.living]
         for round_ in range(ROUNDS):
