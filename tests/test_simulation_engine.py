@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from simulation import engine, play
+from simulation.access_mutants import ACCESS_MUTANTS
 from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.mutants import Mutant
 
@@ -23,6 +24,8 @@ QUICK = frozenset(
         "a new incarnation drops what was not sent",
         "the server takes an object beyond a gap",
         "a page is cut short, and holes are not read",
+        "a new root key is wrapped for the revoked too",
+        "changes of who is in are told nobody",
     }
 )
 """Planted bugs that are looked for in every run of the tests; all others take longer."""
@@ -53,7 +56,7 @@ def test_a_seed_plays_the_same_history_byte_for_byte(seed: int) -> None:
     "planted",
     [
         pytest.param(planted, id=planted.name, marks=() if planted.name in QUICK else pytest.mark.slow)
-        for planted in ENGINE_MUTANTS
+        for planted in (*ENGINE_MUTANTS, *ACCESS_MUTANTS)
     ],
 )
 def test_a_planted_bug_is_caught(planted: Mutant) -> None:

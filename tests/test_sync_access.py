@@ -607,6 +607,44 @@ async def test_a_limited_device_can_neither_edit_nor_forget_nor_draw_to_itself_w
     assert (await runner.memory(secret)).content == "the alarm code is in the red book"
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+async def test_what_a_limited_device_said_of_a_thing_first_is_taken_back_by_its_owner(
+    world: World, runner: Runner, *, forgets: bool
+) -> None:
+    other = await world.device()
+    secret = await runner.owner.note("the spare key is under the pot")  # not sent yet
+    await runner.device.store.write(lambda tx: tx.replication.place({secret: runner.scope}))
+    await runner.device.store.write(saying(secret, content="bait", created_at=1, name="bait"))
+    if forgets:
+        await runner.device.store.write(lambda tx: tx.forget.memory(secret))
+    await runner.device.sync()
+    await other.sync()
+    assert await other.contents() == ([] if forgets else ["bait"])
+
+    await world.settle(runner.owner, other)
+
+    assert await other.contents() == await runner.owner.contents() == ["the spare key is under the pot"]
+    assert await other.digest() == await runner.owner.digest()
+    await other.edit(secret, "the spare key is under the mat")
+    await world.settle(runner.owner, other)
+    await runner.device.sync()
+    assert "spare key" not in str(await runner.device.contents())
+
+
+async def test_a_device_whose_clock_is_off_syncs_while_a_recovery_code_waits(world: World) -> None:
+    one, ahead = await world.device(), await world.device(skew_ms=10 * 24 * 3600 * 1000)
+    await recovery.replace_recovery(
+        one.member, one.machine.cloud, EVIL, old=None, now=one.now, entropy=one.machine.entropy
+    )
+    await one.note("words")
+    await one.sync()
+
+    done = await ahead.sync()
+
+    assert (done.synced, await ahead.contents()) == (True, ["words"])
+    assert "invalid" in await ahead.alarms()
+
+
 async def test_an_id_that_a_limited_device_named_first_lives_where_a_full_device_writes_it(
     world: World, runner: Runner
 ) -> None:

@@ -38,6 +38,7 @@ from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import SYNC
 from simulation import inline, laws
+from simulation.adversaries import KINDS, Adversaries, kinds_of
 from simulation.laws import BrokenLawError, Faults, require
 from simulation.machine import CrashError, Failing, Machine
 from simulation.network import REFUSALS, Answer, Ask, Network, flipped, thinned, with_object, without_lane
@@ -194,11 +195,19 @@ class World:
         """The machine whose round waits while another does something."""
         self.ended: dict[tuple[bytes, bytes], int] = {}
         """Where the lanes of revoked devices stood when they were shut out."""
-        self.rotated: list[tuple[int, int]] = []
-        """(epoch, objects there were) at each rotation."""
+        self.rotated: list[tuple[bytes, int, int]] = []
+        """(home scope, epoch, objects there were) at each rotation."""
         self.owed: set[str] = set()
         """Names of machines of which one must have told of a server that lost what it had confirmed."""
         self.tallies: Counter[str] = Counter()
+        kinds = kinds_of(seed) if faults is None else frozenset(faults & set(KINDS))
+        self.adversaries = Adversaries(self, seed, kinds)
+        self.origin, self.auth_key = ORIGIN, _AUTH_KEY
+
+    @property
+    def code(self) -> RecoveryCode:
+        """The account's recovery code, on paper."""
+        return _template().code
 
     def note(self, *words: object) -> None:
         if self.trace is not None:
@@ -320,6 +329,7 @@ class World:
                 self.note(step, station.machine.name, move.__name__)
                 self.tallies["steps"] += 1
                 await self.guarded(station, move)
+                await self.adversaries.step()
                 await self.truth()
             await self.settle()
             await self.check()
@@ -340,6 +350,8 @@ class World:
 
     async def end(self) -> None:
         """Close everything."""
+        if self.adversaries.runner is not None:
+            await self.adversaries.runner.close()
         for station in self.stations:
             if station.engine is not None:
                 await self.down(station)
@@ -650,7 +662,7 @@ class World:
         if station.member is not None and station.cloud is not None and station.server is None:
             await rotation.rotate(station.member, station.cloud, entropy=station.machine.entropy)
             epoch = station.member.scopes.epoch(station.member.home)
-            self.rotated.append((epoch, await self.server.newest()))
+            self.rotated.append((station.member.home, epoch, await self.server.newest()))
 
     async def log_in_again(self, station: Station) -> None:
         """Do what a machine's person is told to do when its keys are those of the past: leave, and log in again."""
@@ -773,8 +785,8 @@ class World:
         """Check the laws of the end."""
         await self.server.check()
         if not {"rollback", "quiet rollback", "fork"} & self.options.faults:
-            for epoch, newest in self.rotated:
-                stale = await self.server.stale(epoch, newest)
+            for scope, epoch, newest in self.rotated:
+                stale = await self.server.stale(scope, epoch, newest)
                 require("I12 nothing new under an old key", f"{stale} objects", holds=not stale)
         members = [one for one in self.living if not one.refused or one.refused[-1] != "revoked"]
         digests, after = {}, {}
@@ -790,6 +802,7 @@ class World:
             require("I12 a rollback is told", repr(sorted(self.owed)), holds=told)
         roots = {one.safe.secrets.root for one in members if one.safe.secrets is not None}
         require("I9 one root key", str(len(roots)), holds=len(roots) <= 1)
+        await self.adversaries.check(members)
         for station, held in self.before:
             if station not in members:
                 continue
@@ -797,13 +810,15 @@ class World:
                 place: op
                 for place, op in held.items()
                 if not (station.adopted and op is not None and op.type == OpType.COUNT)
+                and place[0] not in self.adversaries.unheard
             }
             for other in members:
                 _kept(before, after[other.machine.name], f"{station.machine.name} in {other.machine.name}")
 
     def tally(self) -> Counter[str]:
         """Return what this history adds to the figures."""
-        return self.tallies + Counter({f"fault: {name}": 1 for name in self.options.faults})
+        attackers = Counter({f"attacker: {name}": 1 for name in self.adversaries.kinds})
+        return self.tallies + attackers + Counter({f"fault: {name}": 1 for name in self.options.faults})
 
 
 def _kept(before: dict[tuple[str, int], Op | None], after: dict[tuple[str, int], Op | None], where: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from scrubjay_shared import clock, ops
@@ -269,6 +270,37 @@ def _heal_own_lane_only(_original: Any) -> Any:
     return heal
 
 
+def _forgets_what_it_saw(original: Any) -> Any:
+    def emptied(op: Op, keys: Any) -> Op:
+        made: Op = original(op, keys)
+        return made if made is op else replace(made, body={key: one for key, one in made.body.items() if key != 3})
+
+    return emptied
+
+
+def _also_what_shows(original: Any) -> Any:
+    def to_empty(state: State, keep: int) -> Any:
+        return original(state, keep) | {
+            (entity, ops.winner(versions)): frozenset({key})
+            for (entity, key), versions in state.registers.items()
+            if key not in ops.LASTING
+        }
+
+    return to_empty
+
+
+def _also_conflicts(original: Any) -> Any:
+    def to_empty(state: State, keep: int) -> Any:
+        return original(state, keep) | {
+            (entity, stamp): frozenset({key})
+            for (entity, key), versions in state.registers.items()
+            for stamp in ops.unseen(versions)
+            if key not in ops.LASTING
+        }
+
+    return to_empty
+
+
 MERGE_MUTANTS: tuple[Mutant, ...] = (
     mutant("the last to arrive wins", (ops, "winner", lambda _: lambda versions: list(versions)[-1])),
     mutant("a tie goes to the last to arrive", (ops, "winner", lambda _: _tie_by_arrival)),
@@ -286,6 +318,10 @@ MERGE_MUTANTS: tuple[Mutant, ...] = (
         "base links are ignored",
         (ops, "heads", lambda _: set),
     ),
+    mutant("what is emptied forgets what it had seen", (ops, "emptied", _forgets_what_it_saw)),
+    mutant("what shows is emptied", (ops, "to_empty", _also_what_shows)),
+    mutant("what is in conflict is emptied", (ops, "to_empty", _also_conflicts)),
+    mutant("no edit comes after a far stamp", (ops, "supersedes", lambda _: lambda stamp, seen: stamp > seen)),
     mutant("an edit may stand below what it saw", (clock, "field_stamp", lambda _: lambda now, *replaced: now)),
     mutant("the floor moves the clock", (Device, "write", _clock_kept_from_floor)),
     mutant("any stamp moves the clock", (clock, "receive", lambda _: lambda last, remote, now: max(last, remote))),

@@ -17,6 +17,7 @@ from typing import Any
 
 import kill_rounds
 from simulation import engine, merge
+from simulation.access_mutants import ACCESS_MUTANTS
 from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.merge_mutants import MERGE_MUTANTS
 from simulation.mutants import Mutant
@@ -66,6 +67,13 @@ LAWS = """## What must hold
 | I11 | no plaintext in anything the server holds or the network carries |
 | I12 | a server that rolls back, forks or withholds is reported |
 | I14 | with the faults off, everything is everywhere within a few rounds |
+| A1 | nobody reads without having been let in by a person: with all that an attacker has, and all that the server has |
+| A2 | nobody writes outside of its scope or above its trust |
+| A3 | whoever changed who is in is named to every device |
+
+In half of the engine histories somebody attacks (`tests/simulation/adversaries.py`): a thief with an unlocked device for
+an hour, somebody with the password, a server that mints an account or serves another log, a limited device that
+oversteps. In merge histories devices empty what was superseded, and some writes bear stamps that no clock has.
 """
 
 
@@ -101,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
             title="Engine histories",
             play=engine.run,
             seeds=range(chosen.first, chosen.first + chosen.engine),
-            mutants=ENGINE_MUTANTS,
+            mutants=(*ENGINE_MUTANTS, *ACCESS_MUTANTS),
         ),
     )
     text = [

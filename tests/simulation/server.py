@@ -125,10 +125,12 @@ class Server:
         """Return the place of the newest object."""
         return int((await self.database.read(lambda tx: tx.row("select coalesce(max(gseq), 0) from object")))[0])
 
-    async def stale(self, epoch: int, after: int) -> int:
-        """Return how many objects came after a place that are sealed under an epoch before one."""
+    async def stale(self, scope: bytes, epoch: int, after: int) -> int:
+        """Return how many objects of a scope came after a place that are sealed under an epoch before one."""
         rows = await self.database.read(
-            lambda tx: tx.rows("select substr(body, 1, 208) from object where gseq > ? and kind <> 2", (after,))
+            lambda tx: tx.rows(
+                "select substr(body, 1, 208) from object where gseq > ? and kind <> 2 and scope = ?", (after, scope)
+            )
         )
         return sum(Header.unpack(row[0]).epoch < epoch for row in rows)
 

@@ -118,6 +118,28 @@ class OpIngest:
             tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
         return Received(applied=applied, quarantined=tried - applied, conflicts=conflicts, erased=erased)
 
+    def disown(self, entity: str, devices: Sequence[str]) -> None:
+        """Drop what some devices said of an entity, as if it had been erased before it came.
+
+        For those who, as now shows, had no right to: that they forgot it goes too.
+        """
+        said = [
+            (device, seq)
+            for device in devices
+            for (seq,) in self._fetch("select seq from op where entity = ? and device = ?", (entity, device))
+        ]
+        self._run_many(
+            "update op set op_id = zeroblob(16), hlc = 0, type = ?, entity = '', body = null, cause = null, hollow = 0"
+            " where device = ? and seq = ?",
+            [(ERASED, *place) for place in said],
+        )
+        self._run_many("delete from erased where device = ? and seq = ?", said)  # whoever sent it keeps it
+        forgot = self._fetch("select 1 from op where entity = ? and type = ? limit 1", (entity, int(OpType.FORGET)))
+        if not forgot:
+            self._run("delete from tombstone where id = ?", (entity,))
+            self._projections.memories.drop([entity])
+            self._projections.memories.project_again([entity])
+
     def number_causes(self) -> int:
         """Give the ops their causes that came before this version knew any. Returns how many there were."""
         numbered, at = 0, ("", 0)

@@ -141,7 +141,8 @@ def _receive(
         if owner is not None and owner.full:
             _take_back(context, tx, lane, spoken_of)
         if is_elsewhere:
-            tx.replication.place(dict.fromkeys(spoken_of, lane.scope))
+            known = tx.queries.replication.lives(spoken_of, context.member.home)
+            tx.replication.place({entity: lane.scope for entity in spoken_of if entity not in known})
     return _Told(tx.ingest.receive(device, entries) if ready is None else tx.ingest.receive_ready(ready), beyond)
 
 
@@ -159,17 +160,20 @@ def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Seque
 
 
 def _take_back(context: Context, tx: Transaction, lane: Lane, entities: set[str]) -> None:
-    """Let things live where a full device writes them, when only limited devices had named them elsewhere before.
+    """Let things live where a full device writes them, when limited devices had named them elsewhere before.
 
-    Else an id that a limited device has seen would draw later edits of that thing into a scope that it reads.
+    Else an id that a limited device has seen would draw later edits of that thing into a scope that it reads. What
+    these had said of it goes, as it is not taken where the full device's word came first.
     """
     state = context.member.state
     for entity, scope in tx.queries.replication.placed(entities).items():
         if scope == lane.scope:
             continue
-        writers = [state.device_of(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)]
-        if all(one is not None and not one.full for one in writers):
+        writers = {one: state.device_of(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)}
+        limited = [one for one, known in writers.items() if known is not None and not known.full]
+        if limited:
             tx.replication.unplace(entity)
+            tx.ingest.disown(entity, limited)
 
 
 def _joined(pieces: bytes) -> bytes:
