@@ -12,9 +12,12 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 mkdir -p lists/partial cache/archives/partial
 
-# The same mirror that this machine's packages come from.
-mirror=$(apt-get indextargets --format '$(SITE)' | grep -v -i security | sort -u | head -n 1)
-printf 'deb-src %s %s main\n' "$mirror" "$release" > sources.list
+# The same mirror that this machine's packages come from, and its own release for the library.
+lists=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null || true)
+mirror=$(sed -nE 's/^(URIs:|deb( \[[^]]*\])?) *([^ ]+).*/\3/p' <<< "$lists" | grep -E '/debian/?$' | head -n 1 || true)
+[ -n "$mirror" ] || { echo "apt has no sources of Debian" >&2; exit 1; }
+here=$(. /etc/os-release && echo "$VERSION_CODENAME")
+printf 'deb-src %s %s main\ndeb %s %s main\n' "$mirror" "$release" "$mirror" "$here" > sources.list
 cat > apt.conf <<CONF
 Dir::State::Lists "$work/lists";
 Dir::Cache "$work/cache";
@@ -27,7 +30,7 @@ APT_CONFIG=$work/apt.conf apt-get update -qq
 APT_CONFIG=$work/apt.conf apt-get source -qq --download-only "pgbouncer/$release"
 echo "$sha256  pgbouncer_$version.orig.tar.gz" | sha256sum --check --quiet
 tar -xf "pgbouncer_$version.orig.tar.gz"
-apt-get download -qq -o APT::Sandbox::User= libevent-dev
+APT_CONFIG=$work/apt.conf apt-get download -qq libevent-dev
 dpkg-deb --extract libevent-dev_*.deb libevent
 
 include=$work/libevent/usr/include
