@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,10 +14,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import httpx2 as httpx
 import psutil
 import pytest
+
+from cloud_client import Client, Device, second_device, signed_up
 
 WORKERS = 2
 SECONDS = 60.0
@@ -46,10 +51,10 @@ def serve(folder: Path, **environ: str) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def running(folder: Path, postgres: str) -> Iterator[tuple[subprocess.Popen[bytes], int, int]]:
+def running(folder: Path, postgres: str, **environ: str) -> Iterator[tuple[subprocess.Popen[bytes], int, int]]:
     port, metrics = free_ports(1), free_ports(WORKERS)
     ports = {"SCRUBJAY_CLOUD_PORT": str(port), "SCRUBJAY_CLOUD_METRICS_PORT": str(metrics)}
-    process = serve(folder, DATABASE_URL=postgres, **ports)
+    process = serve(folder, DATABASE_URL=postgres, **ports, **environ)
     try:
         for place in range(WORKERS):
             wait_for(process, f"http://127.0.0.1:{metrics + place}/metrics")
@@ -104,6 +109,30 @@ def test_workers_share_a_port_one_that_dies_is_replaced_and_they_end_together(tm
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
         assert gone(after)
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_what_one_worker_takes_wakes_who_waits_at_another(tmp_path: Path, postgres: str) -> None:
+    with running(tmp_path, postgres, SCRUBJAY_CLOUD_REGISTRATION="open") as (_, port, _):
+
+        async def asked(device: Device) -> int:
+            """Wait for news on a connection of its own, which the kernel gives to whichever worker."""
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+                device = replace(device, client=Client(http, device.client.token))
+                while not (page := await device.pull(wait=25)).objects:
+                    pass
+                return len(page.objects)
+
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+            first = await signed_up(Client(http))
+            others = [await second_device(first) for _ in range(8)]
+            waiting = [asyncio.create_task(asked(device)) for device in others]
+            await asyncio.sleep(1.0)  # until they all wait, at either worker
+            await first.push(first.segment())
+
+            async with asyncio.timeout(15):
+                assert await asyncio.gather(*waiting) == [1] * len(others)
 
 
 @pytest.mark.slow
