@@ -41,6 +41,7 @@ from scrubjay_shared.errors import (
     ScrubjayError,
     SplitError,
     UnauthenticatedError,
+    UnavailableError,
     WithheldError,
 )
 from scrubjay_shared.wire import Kdf, LogAppend, LogPage, SetPassword
@@ -434,6 +435,34 @@ async def test_a_second_machine_has_no_root_key_until_it_is_given_one(world: Wor
 
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_sign_up_whose_answer_was_lost_is_finished_by_the_next(world: World, *, arrived: bool) -> None:
+    sent: list[httpx2.Response] = []
+
+    class Cut(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if request.url.path == "/v1/register" and not sent:
+                sent.append(httpx2.Response(500))
+                if arrived:
+                    await world.transport.handle_async_request(request)
+                raise httpx2.ReadError("cut off", request=request)
+            return await world.transport.handle_async_request(request)
+
+    cut = await world.machine(Cut())
+    with pytest.raises(UnavailableError, match="may have been made") as lost:
+        await world.signed_up(cut)
+    assert "--sign-up again" in lost.value.hint
+    kept = await cut.vault.load()
+
+    _, member = await world.signed_up(cut)
+
+    now = await cut.vault.load()
+    assert (now.account == kept.account) == arrived
+    assert member.account == now.account
+    assert member.state.rsk == world.code.rsk
+    await account_scopes.create_scope(member, cut, name="works", suite=Suite.SEALED)
 
 
 async def test_the_recovery_code_lets_a_machine_in_when_every_other_is_lost(world: World) -> None:

@@ -204,7 +204,7 @@ def _invited(command: Command, transport: Transport, username: str, before: KdfR
             transport.call("sign_up_check", SignUpCheckRequest(origin=before.origin, username=username, invite=invite))
             break
         except (ConflictError, DeniedError) as error:
-            if not left or not prompts.person:
+            if not left or not prompts.person or profile.load(command.chosen.data_dir) is not None:
                 raise
             remarks().print(f"{error.message}: {error.hint}", markup=False)
             if isinstance(error, ConflictError):

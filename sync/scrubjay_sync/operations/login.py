@@ -51,9 +51,27 @@ async def prelogin(client: SyncClient, request: ServerRequest) -> KdfResponse:
 
 
 async def sign_up_check(client: SyncClient, request: SignUpCheckRequest) -> Nothing:
-    """Have the server check a name and an invitation. Raises ConflictError, DeniedError; uses neither up."""
+    """Have the server check a name and an invitation. Raises ConflictError, DeniedError; uses neither up.
+
+    A sign-up before, of which only the answer was lost, is finished first: then this machine is logged in, and the
+    ConflictError says so before another recovery code is shown.
+    """
+    await client.require_logged_out()
     cloud = client.cloud_at(request.origin)
     try:
+        member = await registration.finished(client.machine(cloud))
+        if member is not None:
+            begun = Profile(
+                origin=cloud.origin,
+                account=member.account,
+                username=request.username,
+                device_name=member.device_name(member.device),
+            )
+            await client.begin(begun, member, client.cloud_at(request.origin))
+            raise ConflictError(
+                "the account was made by the sign-up before, whose answer was lost: this machine is logged in now",
+                hint="the recovery code that was shown then is the account's: scrubjay recovery verify checks it",
+            )
         await cloud.account.check_sign_up(CheckSignUp(username=request.username, invite=request.invite))
     except NotFoundError:
         pass  # an older server: `sign_up` finds out
