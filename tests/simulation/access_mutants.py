@@ -27,21 +27,6 @@ def _for_the_revoked_too(original: Any) -> Any:
     return wraps
 
 
-def _for_both_codes(original: Any) -> Any:
-    def wraps(before: Any, after: AccountState, **given: Any) -> Any:
-        made = original(before, after, **given)
-        if after.waiting_recovery is not None:
-            waits = replace(after, recovery_pub=after.waiting_recovery[1], waiting_recovery=None)
-            made += original(before, waits, **given)
-        return made
-
-    return wraps
-
-
-def _kept_waiting(original: Any) -> Any:
-    return lambda state, new: replace(original(state, new), waiting_recovery=state.waiting_recovery)
-
-
 def _as_it_came(_original: Any) -> Callable[..., Any]:
     return lambda data, **_: data
 
@@ -55,12 +40,6 @@ ACCESS_MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "a new root key is wrapped for the revoked too",
         (drafts, "wraps_after", _for_the_revoked_too),
-        faults=_by("thief"),
-    ),
-    mutant(
-        "a new root key is wrapped for a code that waits, and a revoke ends no wait",
-        (drafts, "wraps_after", _for_both_codes),
-        (replaying, "_device_revoke", _kept_waiting),
         faults=_by("thief"),
     ),
     mutant(
