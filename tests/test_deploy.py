@@ -265,7 +265,7 @@ def test_proxies_let_through_what_a_client_sends_and_wait_as_long_as_the_service
     assert min(map(int, seconds)) > policy.DEFAULT.max_wait_s
 
 
-WORDS = r"(?:serve|check|--ready|admin|create-invite|users|backup|restore|migrate|drill)"
+WORDS = r"(?:serve|check|--ready|admin|create-invite|users|backup|restore|migrate|drill|quota|NAME)"
 """What may follow `scrubjay-cloud`."""
 
 
@@ -277,7 +277,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for path in [*DEPLOY.rglob("*"), ROOT / "docs" / "self-hosting.md"]:
         if path.is_file():
             for found in re.findall(rf'scrubjay-cloud"?,?((?: "?{WORDS}\b"?,?)+)', path.read_text()):
-                yield path.name, " ".join(re.findall(r"[a-z-]+", found))
+                yield path.name, " ".join(re.findall(r"[A-Za-z-]+", found))
 
 
 def test_every_command_is_one_that_the_program_has() -> None:

@@ -44,6 +44,7 @@ SETTINGS = {
     "SCRUBJAY_CLOUD_DATA": "/nonexistent/data",
     "SCRUBJAY_CLOUD_REPLICA": "file:///nonexistent/replica",
     "POSTGRES_PASSWORD": "0123456789abcdef",
+    "SCRUBJAY_CLOUD_PEPPER": "0f" * 32,
 }
 """What an operator must give; the tools see nothing else of our environment."""
 
