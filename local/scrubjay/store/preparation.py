@@ -44,20 +44,34 @@ class Preparation:
                 await self.close()
         return await asyncio.to_thread(ready, device, run)
 
+    async def start(self) -> None:
+        """Start the child now, for the first run not to wait for it."""
+        async with self._one_at_a_time:
+            try:
+                await asyncio.to_thread(self._started)
+            except OSError as error:
+                log.info(
+                    "another process cannot be started error=%s", type(error).__name__
+                )  # and `ready` says so again
+
     async def close(self) -> None:
         """End the child."""
         child, self._child = self._child, None
         if child is not None:
             await asyncio.to_thread(_ended, child)
 
-    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
+    def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             command = [sys.executable or "", "-P", "-m", __name__]
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
-        assert self._child.stdin is not None  # noqa: S101 - they are pipes
-        assert self._child.stdout is not None  # noqa: S101
-        _send(self._child.stdin, msgspec.msgpack.encode((device, run)))
-        return msgspec.msgpack.decode(_received(self._child.stdout), type=Ready)
+        return self._child
+
+    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
+        child = self._started()
+        assert child.stdin is not None  # noqa: S101 - they are pipes
+        assert child.stdout is not None  # noqa: S101
+        _send(child.stdin, msgspec.msgpack.encode((device, run)))
+        return msgspec.msgpack.decode(_received(child.stdout), type=Ready)
 
 
 def _ended(child: subprocess.Popen[bytes]) -> None:

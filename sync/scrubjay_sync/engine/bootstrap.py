@@ -82,6 +82,7 @@ class _Backwards:
         self._lanes = lanes
         self._reach: dict[LaneId, int] = {}
         self._preparation = Preparation()
+        self._is_first = True
         self._writing: tuple[LaneId, asyncio.Task[None]] | None = None
         self._total = sum(lane.n for lane in lanes.values())
 
@@ -115,7 +116,10 @@ class _Backwards:
             return  # with another reach
         run = dict(entry for one in found for entry in one.entries)
         ready = None
-        if self._writing is not None and len(run) >= SYNC.prepare_ops:  # the first page does not wait for a process
+        is_first, self._is_first = self._is_first, False
+        if is_first and len(run) >= SYNC.prepare_ops:
+            await self._preparation.start()
+        elif len(run) >= SYNC.prepare_ops:
             ready = await self._preparation.ready(lane.device.hex(), sorted(run.items()))
         await self.written()
         if lane_id in self._tally.held:
@@ -124,6 +128,8 @@ class _Backwards:
         self._lanes[lane_id] = replace(lane, low=first.n_from, low_prev=first.prev)
         writing = apply.apply_objects(self._context, [(lane, found)], self._tally, cursor=None, down=True, ready=ready)
         self._writing = lane_id, asyncio.create_task(writing, name="bootstrap-write")
+        if is_first:
+            await self.written()  # what is newest is there to be found, before any process has started
 
     async def _page(self, lane_id: LaneId, lane: Lane) -> list[Opened]:
         """Return the objects before what we hold of a lane, checked and opened: `reach` places, or what holds them.
