@@ -460,6 +460,18 @@ async def test_a_parked_op_is_applied_by_the_version_that_knows_it(tmp_path: Pat
         assert (await take(store, "ab" * 16, [later])).duplicates == 1
 
 
+@pytest.mark.parametrize("version", [0, 2, 9])
+async def test_an_op_of_a_version_that_is_not_known_is_kept_as_it_came_and_changes_nothing(version: int) -> None:
+    seq, data = op(1, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: {1: "x", 14: NOW}})
+    kind, _, op_id, hlc, body = ops.read(data, device="ab" * 16, seq=seq)
+    later = ops.encode_wire((kind, version, op_id, hlc, body))
+    async with devices(1) as (here,):
+        assert (await take(here, "ab" * 16, [(seq, later)])).quarantined == 1
+        assert await here.read(lambda q: q.memories.by_id([id_of(1)])) == {}
+        [kept] = await here.write(lambda tx: tx.queries.ops.between("ab" * 16, 1, 9))
+        assert kept.data == later
+
+
 async def test_a_value_that_a_newer_version_knows_shows_as_the_default_and_is_kept() -> None:
     fields = {1: "x", 14: NOW, 3: "hypothesis", 6: "subconscious", 99: {"new": "field"}}
     sent = op(1, OpType.MEMORY, {1: ulid_bytes(id_of(1)), 2: fields})
