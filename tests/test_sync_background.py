@@ -228,23 +228,22 @@ async def test_closing_sends_what_was_just_written(world: World) -> None:
 async def test_a_revoked_device_stops_asking_and_keeps_its_memories(world: World) -> None:
     one, two = await world.device(), await world.device()
     await world.settle()
-    await two.note("mine")
-    await account_devices.revoke(
-        one.member,
-        one.machine.cloud,
-        two.machine.device,
-        ends=await account_devices.ends_of(one.store, one.member.state, two.machine.device),
-        entropy=world.random.randbytes,
-    )
-
     async with watching(two) as running:
+        await two.note("mine")
+        await account_devices.revoke(
+            one.member,
+            one.machine.cloud,
+            two.machine.device,
+            ends=await account_devices.ends_of(one.store, one.member.state, two.machine.device),
+            entropy=world.random.randbytes,
+        )
 
         async def ended() -> bool:
-            return running.rounds.ended is not None and bool(await running.scheduler.history(JOB, 1))
+            ran = await running.scheduler.history(JOB, 1)
+            return running.rounds.ended is not None and [one.error for one in ran] == ["revoked"]
 
         await until(ended)
         assert isinstance(running.rounds.ended, RevokedError)
-        assert [ran.error for ran in await running.scheduler.history(JOB, 1)] == ["revoked"]
 
     assert await two.contents() == ["mine"]
 

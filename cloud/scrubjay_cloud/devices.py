@@ -241,7 +241,7 @@ async def token(service: Service, call: Call) -> Answer:
     if row[1] is not None:
         raise device_revoked()
     if row[4] > now:
-        raise device_refused(row[4] - now)
+        raise device_refused(min(row[4] - now, service.policy.refusal_retry_ms))
     state = await service.state(given.account, row[2])
     if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
         raise DeniedError(

@@ -131,6 +131,7 @@ class CloudPolicy:
     token_ms: int = HOUR_MS
     pending_ms: int = 15 * MINUTE_MS  # enough to walk to the other machine
     challenge_ms: int = MINUTE_MS
+    refusal_retry_ms: int = 2_000  # when such a device asks again: the entry follows within a second, mostly
     refusal_ms: int = 15 * MINUTE_MS  # of a device, until the entry follows that revokes it: a round, and three tries
     invite_ms: int = 7 * DAY_MS
     superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
