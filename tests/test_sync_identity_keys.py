@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyring.backends import fail, null
 
+from scrubjay_shared import envelope
 from scrubjay_shared.errors import (
     BadSignatureError,
     CorruptError,
@@ -43,6 +45,7 @@ from scrubjay_sync.keys.keyring import (
     digest_of,
     limited_keyring_of,
     open_keyring,
+    rotations_left,
     seal_keyring,
     unwrap_limited_keyring,
     wrap_limited_keyring,
@@ -273,6 +276,56 @@ def test_a_keyring_opens_with_the_root_key_that_sealed_it_and_only_as_the_log_na
         open_keyring(data, **(named | {"version": 3}))
     with pytest.raises(CorruptError):
         open_keyring(data, **(named | {"account": b"b" * 16}))
+
+
+def grown(scopes: int, epochs: int) -> Keyring:
+    return Keyring(
+        scopes={
+            n.to_bytes(16, "big"): ScopeKeys(
+                name=f"scope {n}",
+                keys={epoch: hashlib.sha256(b"%d of %d" % (epoch, n)).digest() for epoch in range(epochs)},
+            )
+            for n in range(scopes)
+        }
+    )
+
+
+@pytest.mark.parametrize(("scopes", "epochs"), [(1, 2_000), (100, 90), (980, 1)])
+def test_a_keyring_with_no_rotation_left_still_fits_its_object_and_one_more_is_said_to_be_too_much(
+    scopes: int, epochs: int
+) -> None:
+    root, own = RootKey.new(entropy(1), 1), DeviceKeys.new(entropy(2))
+    last = epochs + rotations_left(grown(scopes, epochs))
+    full = grown(scopes, last)
+    data = seal_keyring(
+        full, account=ACCOUNT, device=DEVICE, version=1, root=root, entropy=entropy(), sign=signer(own.sign_seed)
+    ).data
+
+    assert last > epochs
+    assert 0.7 * envelope.MAX_OBJECT_BYTES < len(data) <= envelope.MAX_OBJECT_BYTES
+    assert rotations_left(grown(scopes, last + last // 10 + 3)) < 0
+
+
+@pytest.mark.parametrize(("scopes", "epochs"), [(1, 5), (1, 5_000), (3, 400), (60, 7)])
+def test_what_a_limited_device_gets_fits_its_wrap_and_has_the_newest_keys(scopes: int, epochs: int) -> None:
+    ring, own, root = grown(scopes, epochs), DeviceKeys.new(entropy(2)), RootKey.new(entropy(1), 1)
+
+    extract = limited_keyring_of(ring, DEVICE, tuple(ring.scopes))
+    wrap = wrap_limited_keyring(extract, account=ACCOUNT, target=DEVICE, version=1, wrap_pub=own.wrap_pub, root=root)
+
+    assert len(wrap.sealed) <= 8_192
+    for scope in ring.scopes:
+        kept = sorted(extract.scopes[scope].keys)
+        assert kept == list(range(epochs - len(kept), epochs))
+        assert kept
+    assert scopes * epochs > 150 or extract.scopes == ring.scopes
+
+
+def test_a_limited_device_with_more_scopes_than_its_wrap_holds_is_refused() -> None:
+    ring = grown(400, 1)
+
+    with pytest.raises(InvalidError, match="cannot hold the keys of 400 scopes"):
+        limited_keyring_of(ring, DEVICE, tuple(ring.scopes))
 
 
 def test_a_keyring_hides_what_it_says() -> None:

@@ -27,6 +27,10 @@ class IdentityPolicy:
     # Of the account log, from one checkpoint to the next: a new device replays as many in .2 s, and the state of 100
     # devices takes 130 KB, of which the server keeps some.
     checkpoint_entries: int = 1_000
+    # Below so many further rotations of all keys that the keyring has room for, no scope is made any more: a person
+    # with 1,000 scopes keeps room to revoke ten devices, and has read the warning of `sync status` for long.
+    keyring_reserve: int = 10
+    keyring_warning: int = 50  # from here on `sync status` says how many are left: years for most people
     approval_poll_s: float = 2.0  # between two looks whether a device was let in: a person is reading six words
     approval_wait_s: float = 900.0  # as long as the server remembers who asked, told by a clock that is never wrong
     reveal_poll_s: float = 0.5  # between two looks whether the machine that asks has seen the answer

@@ -9,6 +9,7 @@ from scrubjay_shared.account import AccountState, EntryType
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import (
     ConflictError,
+    InvalidError,
     NotFoundError,
 )
 from scrubjay_shared.wire import (
@@ -19,7 +20,8 @@ from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import KEY_BYTES
-from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
+from scrubjay_sync.keys.keyring import Keyring, ScopeKeys, rotations_left
+from scrubjay_sync.policy import IDENTITY
 
 
 async def create_scope(
@@ -49,9 +51,15 @@ async def create_scope(
             raise ConflictError(
                 f"project {taken[0]} belongs to another scope already", hint="scrubjay sync scopes list shows them"
             )
+        wider = ring.with_scope(scope, ScopeKeys(name=name, keys=held, projects=tuple(projects)))
+        if rotations_left(wider) < IDENTITY.keyring_reserve:
+            raise InvalidError(
+                f"with one more scope the account's keyring would have room for fewer than {IDENTITY.keyring_reserve}"
+                " new keys of each scope, and without room no device can be revoked",
+                hint="scrubjay sync scopes delete makes room: choose scopes that nobody needs",
+            )
         return Draft(
-            entries=[(EntryType.SCOPE_CREATE, account_log.scope_body(scope, suite=suite, space=space))],
-            keyring=ring.with_scope(scope, ScopeKeys(name=name, keys=held, projects=tuple(projects))),
+            entries=[(EntryType.SCOPE_CREATE, account_log.scope_body(scope, suite=suite, space=space))], keyring=wider
         )
 
     await member.append(machine.cloud, draft)

@@ -9,9 +9,17 @@ from typing import Any
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, Device, EntryType, Signer
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.wire import RECOVERY_TARGET, LogAppend, Wrap
 from scrubjay_sync.keys.keypairs import Entropy, RootKey
-from scrubjay_sync.keys.keyring import Keyring, digest_of, limited_keyring_of, seal_keyring, wrap_limited_keyring
+from scrubjay_sync.keys.keyring import (
+    Keyring,
+    digest_of,
+    limited_keyring_of,
+    rotations_left,
+    seal_keyring,
+    wrap_limited_keyring,
+)
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.keys.wraps import wrap_root
 from scrubjay_sync.policy import IDENTITY
@@ -96,6 +104,11 @@ def assemble(
     sealed = None
     if draft.keyring is not None:
         keyring = draft.keyring
+        if rotations_left(keyring) < 0:
+            raise InvalidError(
+                "the account's keyring is full: it has no room for the new keys, and nothing was changed",
+                hint="scrubjay sync scopes delete makes room: choose scopes that nobody needs, then try again",
+            )
         version = (after[-1].keyring[0] if after[-1].keyring else 0) + 1
         sealed = seal_keyring(
             keyring, account=account, device=device, version=version, root=root, entropy=entropy, sign=sign

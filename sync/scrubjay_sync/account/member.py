@@ -37,9 +37,7 @@ from scrubjay_sync.account.pinned_log import PinnedLog
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.cloud.connection import Credential
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, RootKey, WrapKeys
-from scrubjay_sync.keys.keyring import (
-    Keyring,
-)
+from scrubjay_sync.keys.keyring import Keyring, rotations_left
 from scrubjay_sync.policy import IDENTITY
 
 
@@ -162,6 +160,11 @@ class Member:
                 "this device has not fetched the account's keys yet", hint="scrubjay sync fetches them"
             )
         return self._keys.keyring
+
+    @property
+    def rotations_left(self) -> int | None:
+        """How often all keys can be replaced until the keyring is full; None where this device holds no keyring."""
+        return None if self._keys.keyring is None else rotations_left(self._keys.keyring)
 
     def device_name(self, device: bytes) -> str:
         """Return a device's name, or the beginning of its id when it has none."""

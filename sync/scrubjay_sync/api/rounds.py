@@ -94,6 +94,7 @@ class StatusResponse:
     `code_unverified`: this is the only device and nobody has typed the recovery code back since it was shown.
     `quarantined` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
     memories whose name another memory had first. `revoked`: another device took this one out of the account.
+    `rotations_left`: how often all keys can be replaced until the keyring is full; None on a limited device.
     `others` are the other accounts of this home that are logged in, unless one account was asked for by its name.
     """
 
@@ -116,6 +117,7 @@ class StatusResponse:
     quarantined: int
     renamed: tuple[Renamed, ...]
     revoked: bool
+    rotations_left: int | None = None
     others: tuple[OtherStatus, ...] = ()
 
 

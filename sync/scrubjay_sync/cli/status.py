@@ -14,6 +14,7 @@ from scrubjay_sync.api.rounds import OtherStatus, QuietRequest, StatusResponse
 from scrubjay_sync.cli.choosing import Login, is_named, logins
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import fault_lines, renamed_lines, say_done, when
+from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.transport import connect
 
 
@@ -71,6 +72,9 @@ def show_status(found: StatusResponse) -> Text:
         rows.append(("clock", clock_shown(found.clock_offset_ms or 0)))
     if found.quota_percent:
         rows.append(("storage", f"{found.quota_percent} % used"))
+    if found.rotations_left is not None and found.rotations_left < IDENTITY.keyring_warning:
+        room = render.words.counted(max(found.rotations_left, 0), "more new key")
+        rows.append(("keyring", f"room for {room} of each scope; scrubjay sync scopes delete makes more"))
     rows += [
         (
             f"{lane.scope} / {lane.device}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from bisect import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -17,6 +18,7 @@ from scrubjay_shared.envelope import Envelope, Header, ObjectKind
 from scrubjay_shared.errors import (
     BadSignatureError,
     CorruptError,
+    InvalidError,
     MalformedError,
     UpdateNeededError,
     WrongKeyError,
@@ -30,6 +32,12 @@ KEYRING_FORMAT = 1
 
 
 _NO_SCOPE = bytes(16)
+KEYRING_BYTES = envelope.MAX_OBJECT_BYTES - 32 * 1024
+"""What a keyring may have: an object's most, without its header, and the 16 KiB that padding may add at that size."""
+LIMITED_BYTES = 6_800
+"""What the keyring of a limited device may have: a wrap has 8,192 bytes, 1,200 of them for HPKE and the signature."""
+KEY_ROOM = 40
+"""Bytes that one more key of a scope takes: the key, its epoch, and what MessagePack adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,15 @@ class Keyring:
     def with_device(self, device: bytes, name: str) -> Keyring:
         """Return the keyring with a device's name."""
         return replace(self, devices={**self.devices, device: name})
+
+
+def rotations_left(keyring: Keyring) -> int:
+    """Return how often every sealed scope can still be given a new key before the keyring is full; below 0 it is.
+
+    Old keys stay in it, because old objects want them: only deleting a scope makes room.
+    """
+    sealed = sum(bool(scope.keys) for scope in keyring.scopes.values())
+    return (KEYRING_BYTES - len(msgspec.msgpack.encode(keyring))) // (KEY_ROOM * max(sealed, 1))
 
 
 _keyring_decoder = msgspec.msgpack.Decoder(Keyring)
@@ -141,11 +158,34 @@ _limited_decoder = msgspec.msgpack.Decoder(LimitedKeyring)
 _SIGNATURE_BYTES = 64
 
 
+def _newest(scope: ScopeKeys, count: int) -> ScopeKeys:
+    """Return a scope with so many of its keys, the newest."""
+    newest = sorted(scope.keys)[max(len(scope.keys) - count, 0) :]
+    return replace(scope, keys={epoch: scope.keys[epoch] for epoch in newest})
+
+
 def limited_keyring_of(keyring: Keyring, device: bytes, scopes: tuple[bytes, ...]) -> LimitedKeyring:
-    """Return what a limited device may have of a keyring."""
-    return LimitedKeyring(
-        scopes={scope: keyring.scopes[scope] for scope in scopes if scope in keyring.scopes},
-        name=keyring.devices.get(device, ""),
+    """Return what a limited device may have of a keyring: of each scope's keys, the newest that there is room for.
+
+    What was sealed under older ones opens no more on that device. Were they all in it, no key could be replaced once
+    they fill a wrap: not even to revoke a stolen device. Raises InvalidError for more scopes than one key each of them
+    has room for.
+    """
+    mine = {scope: keyring.scopes[scope] for scope in scopes if scope in keyring.scopes}
+    name = keyring.devices.get(device, "")
+
+    def with_newest(count: int) -> LimitedKeyring:
+        return LimitedKeyring(scopes={scope: _newest(one, count) for scope, one in mine.items()}, name=name)
+
+    most = max((len(one.keys) for one in mine.values()), default=0)
+    too_many = bisect(
+        range(most + 1), LIMITED_BYTES, key=lambda count: len(msgspec.msgpack.encode(with_newest(count)))
+    )  # the first count of keys that takes more
+    if too_many > min(most, 1):
+        return with_newest(too_many - 1)
+    raise InvalidError(
+        f"a limited device cannot hold the keys of {len(mine)} scopes with these names and projects",
+        hint="give it fewer scopes: make several devices, each for some of them",
     )
 
 

@@ -85,6 +85,7 @@ async def status(client: SyncClient, _: Nothing) -> StatusResponse:
         quarantined=len(await client.store.read(lambda q: q.ops.quarantined())),
         renamed=await _renamed(client),
         revoked=found.error == RevokedError.code,
+        rotations_left=member.rotations_left,
     )
 
 
