@@ -25,7 +25,7 @@ demo-sync: $(STAMP)
 	$(BIN)/python -m scrubjay_bench.team_of_three
 
 test: $(STAMP) $(MODELS) $(POOLER)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(STAMP) $(MODELS) $(POOLER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow

@@ -91,6 +91,7 @@ class Deployment:
             "SCRUBJAY_CLOUD_METRICS_PORT": str(self.metrics_port),
             "SCRUBJAY_CLOUD_ORIGIN": self.origin,
             "SCRUBJAY_CLOUD_REGISTRATION": "open",
+            "SCRUBJAY_CLOUD_PEPPER": "0f" * 32,  # kept apart from the disk that is lost
             **self.more,
         }
 

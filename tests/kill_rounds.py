@@ -46,7 +46,7 @@ from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, UnavailableError
+from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, TooManyError, UnavailableError
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
@@ -69,6 +69,8 @@ PASSES = 12
 """Times that every device may sync before a round has failed to settle."""
 TRIES = 40
 """Attempts of one sync: the service may just be starting, or limit how often it is asked."""
+MOST_ASKED_S = 30.0
+"""As long as an account that played a round a second for minutes waits to be let through again."""
 COPIES = 4
 """Older copies that are kept of each device."""
 
@@ -252,9 +254,16 @@ class Machine:
         return found
 
     def ask(self, client: Client, operation: str, request: Any = None) -> dict[str, Any]:
-        """Run an operation of sync in the daemon."""
+        """Run an operation of sync in the daemon; again where the service says to try again in a second."""
         body = b"{}" if request is None else msgspec.json.encode(request)
-        return client.call("POST", f"/v1/operations/sync.{operation}", body, timeout=120)
+        until = time.monotonic() + MOST_ASKED_S
+        while True:
+            try:
+                return client.call("POST", f"/v1/operations/sync.{operation}", body, timeout=120)
+            except TooManyError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(1)
 
     def keep_copy(self, folder: Path) -> None:
         """Copy its folder, to be restored from in a later round."""

@@ -270,6 +270,7 @@ def deployment(folder: Path) -> Deployment:
     return Deployment(root=folder)
 
 
+@pytest.mark.slow
 async def test_a_scrape_counts_what_happened_and_names_nobody(deployment: Deployment) -> None:
     with deployment.serving():
         async with client_of(deployment) as client:
@@ -327,6 +328,7 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
+@pytest.mark.slow
 async def test_a_dead_litestream_is_named_and_started_again_and_dies_with_the_service(deployment: Deployment) -> None:
     deployment.more["SCRUBJAY_CLOUD_REPLICA"] = str(deployment.root / "replica")
     with deployment.serving() as process:

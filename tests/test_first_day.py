@@ -231,6 +231,7 @@ async def long_history(one: Device, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("pages", [1, 3])
+@pytest.mark.slow
 async def test_a_first_reading_that_is_cut_goes_on_where_it_was_and_doubles_nothing(world: World, pages: int) -> None:
     one = await world.device()
     await long_history(one, 6)
@@ -264,6 +265,7 @@ async def test_a_first_reading_that_is_cut_goes_on_where_it_was_and_doubles_noth
     assert (await two.store.read(lambda q: q.fetch("select count(*) from event where crc is null")))[0][0] == 0
 
 
+@pytest.mark.slow
 async def test_a_first_reading_that_is_ended_leaves_no_process(world: World) -> None:
     one = await world.device()
     await long_history(one, 6)

@@ -222,6 +222,7 @@ def test_what_was_rewritten_here_is_not_overwritten_by_its_file(shell: Shell, tm
     assert set(shell.said()) == {"Maya drinks water."}
 
 
+@pytest.mark.slow
 def test_two_texts_from_stdin_do_not_overwrite_each_other(shell: Shell) -> None:
     for words in ("one", "two"):
         ended = subprocess.run(

@@ -80,6 +80,7 @@ def command(folder: Path, *words: str) -> tuple[int, str, float]:
     return ended.returncode, ended.stderr, time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_a_command_says_within_seconds_which_script_has_the_store(tmp_path: Path) -> None:
     with script(tmp_path) as running:
         code, said, seconds = command(tmp_path, "stats")
@@ -157,6 +158,7 @@ def test_what_a_killed_process_left_behind_names_nobody(tmp_path: Path, chosen: 
     assert "is open in another process" in caught.value.message
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_next_holder_is_named_and_not_the_dead_one(tmp_path: Path, chosen: Settings) -> None:
     with script(tmp_path, "first.py") as first:
         first.send_signal(signal.SIGKILL)

@@ -1361,6 +1361,7 @@ def test_the_command_line_lists_conflicts_and_settles_them(
     assert main(["conflicts", "--keep", "boat", "content", "shown"]) == 3
 
 
+@pytest.mark.slow
 async def test_adopting_a_long_log_holds_little_of_it_in_memory() -> None:
     """Ops with a field of a newer version are kept as they came: here 24 MB of them."""
     async with devices(2) as (here, there):

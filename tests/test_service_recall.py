@@ -269,6 +269,7 @@ async def test_an_agents_announcement_stands_below_what_was_found(service: Appli
     assert (await recalled(service, "why does the ingest service lose messages"))[0].startswith("The ingest service")
 
 
+@pytest.mark.slow
 async def test_a_memory_that_was_said_in_hundreds_of_sessions_is_recalled_with_its_first_and_its_last_places(
     service: Application,
 ) -> None:

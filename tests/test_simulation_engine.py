@@ -44,9 +44,8 @@ def test_no_history_of_many_breaks_a_law() -> None:
     assert not played.failures, played.report()
 
 
-@pytest.mark.parametrize("seed", [3, 10])
-def test_a_seed_plays_the_same_history_byte_for_byte(seed: int) -> None:
-    first, second = (engine.run(seed, tracing=True).trace for _ in range(2))
+def test_a_seed_plays_the_same_history_byte_for_byte() -> None:
+    first, second = (engine.run(3, tracing=True).trace for _ in range(2))
 
     assert first == second
     assert first

@@ -105,6 +105,7 @@ async def test_a_round_without_news_sends_and_changes_nothing(world: World) -> N
     assert [] == await one.alarms() == await two.alarms()
 
 
+@pytest.mark.slow
 async def test_an_op_too_large_for_one_object_arrives_whole(world: World) -> None:
     one, two = await world.device(), await world.device()
     text = world.random.randbytes(700_000).hex()
@@ -119,6 +120,7 @@ async def test_an_op_too_large_for_one_object_arrives_whole(world: World) -> Non
     assert await one.digest() == await three.digest()
 
 
+@pytest.mark.slow
 async def test_many_small_objects_become_packs_that_a_new_device_reads(world: World) -> None:
     one, two = await world.device(), await world.device()
     for number in range(70):

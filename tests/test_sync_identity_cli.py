@@ -271,6 +271,7 @@ def pipeline_steps(**values: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_the_documentation_runs_as_it_stands(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
     signed_up(laptop, server, "una")

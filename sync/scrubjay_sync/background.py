@@ -158,7 +158,8 @@ class Rounds:
             await self._write_due()
         elif not self._is_settled:
             with suppress(TimeoutError):  # what was written meanwhile is due sooner
-                await asyncio.wait_for(self._write_due(), SYNC.idle_ms / 1000)
+                async with asyncio.timeout(SYNC.idle_ms / 1000):
+                    await self._write_due()
         else:
             await self._news_or_write_due(background)
 
@@ -218,13 +219,15 @@ class Rounds:
                 return None
             self._written.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._written.wait(), left / 1000)
+                async with asyncio.timeout(left / 1000):
+                    await self._written.wait()
 
     async def _pause(self, ms: int) -> None:
         """Wait, or until somebody has asked for a round."""
         self._ran.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ran.wait(), ms / 1000)
+        with suppress(TimeoutError):  # not `wait_for`: in Python 3.11 it loses an end that comes with the event
+            async with asyncio.timeout(ms / 1000):
+                await self._ran.wait()
 
 
 class SyncJob:
