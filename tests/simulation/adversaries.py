@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from scrubjay_shared import wire
 from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import ulid
 from scrubjay_shared.envelope import Envelope, Suite, parse
-from scrubjay_shared.errors import ScrubjayError
+from scrubjay_shared.errors import RevokedError, ScrubjayError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Layer, Trust
 from scrubjay_sync.account import account_devices, account_scopes, admission, limited_devices
@@ -574,7 +575,8 @@ class Runner:
 
     async def check(self, members: Sequence[Station]) -> None:
         """A1 and A2 of what a limited device wrote and read, on every device that is in force."""
-        await self.engine.sync()
+        with suppress(RevokedError):  # a person may have revoked it
+            await self.engine.sync()
         read = await self.joiner.store.read(lambda q: q.fetch("select content from memory"))
         require(READS, "a limited device reads what is of home", holds=not [one for (one,) in read if HIDDEN in one])
         own = self.joiner.store.device

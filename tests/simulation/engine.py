@@ -198,6 +198,8 @@ class World:
         self.rotated: list[tuple[bytes, int, int]] = []
         """(home scope, epoch, objects there were) at each rotation."""
         self.owed: set[str] = set()
+        self.told: set[str] = set()
+        """Codes of the alarms of machines that logged in again, which lets go of them."""
         """Names of machines of which one must have told of a server that lost what it had confirmed."""
         self.tallies: Counter[str] = Counter()
         kinds = kinds_of(seed) if faults is None else frozenset(faults & set(KINDS))
@@ -670,6 +672,7 @@ class World:
 
     async def log_in_again(self, station: Station) -> None:
         """Do what a machine's person is told to do when its keys are those of the past: leave, and log in again."""
+        self.told.update(await self.alarms(station))
         self.note("logs in again", station.machine.name)
         station.adopted = True
         await self.down(station)
@@ -804,7 +807,7 @@ class World:
         require("I1 equal views", repr(digests), holds=len(set(digests.values())) <= 1)
         quiet = {"restore", "clone", "owner lost", "revoke", "false fsync"} & self.options.faults
         if self.owed and not quiet:
-            told = "rolled_back" in {code for one in members for code in await self.alarms(one)}
+            told = "rolled_back" in self.told | {code for one in members for code in await self.alarms(one)}
             require("I12 a rollback is told", repr(sorted(self.owed)), holds=told)
         roots = {one.safe.secrets.root for one in members if one.safe.secrets is not None}
         require("I9 one root key", str(len(roots)), holds=len(roots) <= 1)

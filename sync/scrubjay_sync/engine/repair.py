@@ -23,6 +23,14 @@ async def repair_server(context: Context, lost: Sequence[tuple[Lane, int]], tall
         end = min(lane.n, context.counts_to(lane.scope, lane.device))
         kept = await context.store.read(lambda q: q.replication.sealed(lane.scope, lane.device, after=n))
         rows = planning.repairs([row for row in kept if row.n_to <= end], n)
+        left = "" if rows and rows[-1].n_to >= end else "; the rest is not kept here"
+        error = RolledBackError(
+            f"the server had lost places {n + 1} to {end} of lane {short(lane.device)};"
+            f" this device gives {len(rows)} objects back{left}",
+            hint="the server was restored from a backup: its operator should know",
+        )
+        # Before anything is given back: after a crash the server has it all, and nobody would be told.
+        await context.alarm(tally, error, subject(lane.scope, lane.device), holds=False)
         given = 0
         for batch in planning.batches(rows, context.push_bytes):
             found = [
@@ -37,10 +45,3 @@ async def repair_server(context: Context, lost: Sequence[tuple[Lane, int]], tall
                 given += 1
             context.on_progress(Progress(step="repair", done=given, total=len(rows)))
         tally.repaired += given
-        left = "" if rows and rows[-1].n_to >= end else "; the rest is not kept here"
-        error = RolledBackError(
-            f"the server had lost places {n + 1} to {end} of lane {short(lane.device)};"
-            f" this device gave {given} objects back{left}",
-            hint="the server was restored from a backup: its operator should know",
-        )
-        await context.alarm(tally, error, subject(lane.scope, lane.device), holds=False)

@@ -190,9 +190,8 @@ async def _follow_account(context: Context, tally: Tally) -> None:
     try:
         await member.refresh(context.cloud)
     except RolledBackError as error:
-        given = await member.repair_log(context.cloud)
-        tally.repaired += given
-        await context.alarm(tally, error, "log")
+        await context.alarm(tally, error, "log")  # first: a crash after the repair would leave nothing to tell of
+        tally.repaired += await member.repair_log(context.cloud)
         await member.refresh(context.cloud)
     try:
         await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
