@@ -115,7 +115,7 @@ class CloudPolicy:
     quota_warning: float = 0.8  # share from which answers carry the warning header
     max_devices: int = 100  # in force at once
     max_scopes: int = 1_000
-    max_log_entries: int = 20_000  # after the last checkpoint, of which devices make one in 1,000: 3 s to replay
+    max_log_entries: int = 20_000  # after the last checkpoint, of which devices make one in 1,000: 8 s to replay
     checkpoint_gap: int = 100  # entries at least between two: each has a state of some 10 to 130 KB beside it
     checkpoints: int = 16  # whose states are kept, newest first: who asks for older ones replays from the genesis
     max_teams: int = 20  # that one account makes: each has storage of its own
