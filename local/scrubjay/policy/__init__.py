@@ -1,0 +1,61 @@
+"""Every weight, threshold and size, with its unit and its reason. Pure values; nothing here acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scrubjay.policy.intake import LimitPolicy, RedactPolicy
+from scrubjay.policy.learning import TYPE_SALIENCE, CompactionPolicy, DistillPolicy, SupersessionPolicy, TocPolicy
+from scrubjay.policy.recalling import (
+    HandingPolicy,
+    RecallPolicy,
+    RecallWeights,
+    RelevancePolicy,
+    RoutingPolicy,
+    weighted,
+)
+from scrubjay.policy.running import DaemonPolicy, ModelPolicy, UndoPolicy, WorkPolicy
+
+__all__ = [
+    "DEFAULT",
+    "TYPE_SALIENCE",
+    "CompactionPolicy",
+    "DaemonPolicy",
+    "DistillPolicy",
+    "HandingPolicy",
+    "LimitPolicy",
+    "MemoryPolicy",
+    "ModelPolicy",
+    "RecallPolicy",
+    "RecallWeights",
+    "RedactPolicy",
+    "RelevancePolicy",
+    "RoutingPolicy",
+    "SupersessionPolicy",
+    "TocPolicy",
+    "UndoPolicy",
+    "WorkPolicy",
+    "weighted",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPolicy:
+    """All of it. A caller who wants other numbers builds another policy; there is no global."""
+
+    recall: RecallPolicy = field(default_factory=RecallPolicy)
+    distill: DistillPolicy = field(default_factory=DistillPolicy)
+    supersession: SupersessionPolicy = field(default_factory=SupersessionPolicy)
+    compaction: CompactionPolicy = field(default_factory=CompactionPolicy)
+    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
+    redact: RedactPolicy = field(default_factory=RedactPolicy)
+    limits: LimitPolicy = field(default_factory=LimitPolicy)
+    toc: TocPolicy = field(default_factory=TocPolicy)
+    handing: HandingPolicy = field(default_factory=HandingPolicy)
+    daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
+    work: WorkPolicy = field(default_factory=WorkPolicy)
+    undo: UndoPolicy = field(default_factory=UndoPolicy)
+    models: ModelPolicy = field(default_factory=ModelPolicy)
+
+
+DEFAULT = MemoryPolicy()

@@ -1,0 +1,63 @@
+"""How the daemon, its background work and its models are run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonPolicy:
+    """How long the daemon waits for what, and how much it logs."""
+
+    start_seconds: float = 150.0  # a start takes 2 s; of a million events without their saved index 25 to 105
+    stop_seconds: float = 10.0  # from SIGTERM to SIGKILL: grace, then a checkpoint of the store
+    grace_seconds: int = 5  # for requests in flight at SIGTERM; below stop_seconds, to leave time to close the store
+    handover_seconds: float = 12.0  # for a predecessor to let go of the store; above stop_seconds
+    poll_seconds: float = 0.02  # between looks while starting or stopping: one is a file that is not there yet
+    watch_seconds: float = 5.0  # between looks whether store and program are still there: 35 microseconds each
+    keep_alive_seconds: int = 75  # an idle connection costs some kilobytes, opening one a millisecond
+    log_bytes: int = 2 * 1024 * 1024  # one log file: months of a person's use
+    log_files: int = 3  # older logs kept beside it
+    log_lines: int = 50  # what `daemon logs` shows unless asked for more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPolicy:
+    """How much background work is done at a time, and how often it is looked for."""
+
+    learn_events: int = 500  # events distilled in one transaction: about a second of work, then others get their turn
+    learn_context: int = 4  # events before the first new one: enough for "it" and "that" to find what they mean
+    near_candidates: int = 12  # memories with the most words in common that a new one is compared with
+    near_tokens: int = 16  # words of a memory that candidates are looked up by: more cost time and find the same
+    embed_batch: int = 64  # texts embedded between two commits: about half a second, so a query is never kept waiting
+    import_batch: int = 500  # drafts of a file stored in one transaction
+    gather_ms: int = 500  # from new work to the job that does it: a turn's events come within this, and nobody waits
+    sweep_seconds: int = 60  # how often jobs look for work that nobody announced (after a crash, mostly)
+    spool_seconds: int = 5  # how often the spool is looked at: 20 microseconds each, and a file is stored within it
+    maintain_seconds: int = 3_600  # how often the file is looked after
+    history: int = 50  # runs of a job that are kept: some days of quiet use, half a minute of a large import
+    count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour: sync sends that log
+    unload_seconds: int = 900  # the model leaves memory after a quarter of an hour without a question
+    recalled_hits: int = 100  # the most hits of one answer
+    neighbours: int = 10  # the most events to each side of a hit
+    page: int = 500  # the most entries of one page
+    activity_days: int = 30  # of agents' activity, unless asked for other days: a month fits on a screen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoPolicy:
+    """How long what a change replaced is kept, so that the change can be taken back."""
+
+    after_request_ms: int = 24 * 3_600_000  # whoever changes a memory by name sees at once whether it was a slip
+    after_run_ms: int = 30 * 24 * 3_600_000  # an import or a run of a job is noticed when its memories are next read
+    kept_versions: int = 8  # of each field, at most: undoing an undoing needs three, and edits cost by them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPolicy:
+    """How long a model is waited for, and when one that fails is left alone."""
+
+    question_seconds: float = 2.0  # for a server, while somebody waits: a warm one takes 20 to 200 ms; then words alone
+    failures: int = 2  # in a row until it is left alone: one lost answer may be chance, two cost a person 4 seconds
+    rest_seconds: float = 10.0  # how long it is left alone at first: a server that restarts is back in that time
+    rest_most_seconds: float = 300.0  # doubled after each failure up to this: what is down for long is asked seldom
