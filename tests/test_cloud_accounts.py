@@ -34,6 +34,7 @@ from scrubjay_shared.envelope import Suite
 from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     ROOT_WRAP,
+    AccountName,
     Caps,
     Challenge,
     CheckSignUp,
@@ -51,6 +52,7 @@ from scrubjay_shared.wire import (
     Pending,
     Prelogin,
     Register,
+    SetName,
     SetPassword,
     SetTotp,
     Usage,
@@ -343,6 +345,37 @@ async def test_a_new_password_replaces_the_old_and_voids_what_it_gave(world: Wor
     account.auth_key = b"n" * 32
     assert (await account.login(world.client)).account == account.id
     assert (await device.heads()).heads == ()
+
+
+async def test_a_name_that_was_given_up_is_kept_for_its_account_for_a_while(world: World) -> None:
+    device = await signed_up(world.client, now=world.now)
+    account = device.account
+    first = account.name
+    other = await signed_up(world.client, "other", now=world.now)
+
+    async def renamed(name: str, *, device: Device = device, key: bytes = b"") -> str:
+        given = SetName(auth_key=key or device.account.auth_key, username=name)
+        call = device.client.call("PUT", "/v1/account/name", given, answer=AccountName)
+        return (await call).username
+
+    assert await refused(renamed("other")) == (409, "conflict")
+    assert await refused(renamed("mine", key=b"w" * 32)) == (401, "credentials")
+    assert await refused(renamed("no spaces")) == (400, "invalid")
+    assert await renamed(first) == first
+    assert await renamed("SECOND") == "second"
+    assert await refused(account.login(world.client)) == (401, "credentials")
+    account.name = "second"
+    assert (await account.login(world.client)).account == account.id
+    assert await refused(renamed(first, device=other)) == (409, "conflict")
+    assert await renamed(first) == first
+    assert await refused(signed_up(world.client, "second", now=world.now)) == (409, "conflict")
+    for name in ("third", "fourth"):
+        assert await renamed(name) == name
+    assert await refused(renamed("fifth")) == (409, "conflict")  # three are kept: second, the first, third
+    assert await renamed("second") == "second"
+    world.now.pass_(LOOSE.former_name_ms // 1000 + 1)
+    await other.authenticate()
+    assert await renamed(first, device=other) == first
 
 
 async def test_guessing_is_limited_by_address_and_by_name(cloud_store: str | Path) -> None:

@@ -25,6 +25,7 @@ from scrubjay_cloud.retention import Swept, sweep
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, UnavailableError
+from scrubjay_shared.wire import AccountName, SetName
 
 pytestmark = pytest.mark.anyio
 
@@ -473,10 +474,13 @@ async def filled(world: World) -> None:
     sent = [device.quick() for _ in range(6)]
     await device.push(*sent)
     await device.send("/v1/pack", [device.pack(sent[:4])])
+    await device.client.call(
+        "PUT", "/v1/account/name", SetName(auth_key=device.account.auth_key, username="bea"), answer=AccountName
+    )
     await world.database.write(lambda tx: create_invite(tx, random=bytes(15), now=world.now(), policy=CHEAP))
 
 
-AGED = ("token", "enroll", "challenge", "invite", "bucket", "audit")
+AGED = ("token", "enroll", "challenge", "invite", "bucket", "audit", "former_name")
 
 
 async def test_everything_that_ages_goes_in_the_end(cloud_store: str | Path) -> None:
@@ -531,7 +535,7 @@ async def test_an_account_keeps_so_many_audit_rows_and_no_more(cloud_store: str 
 async def test_no_table_is_without_a_bound(cloud_store: str | Path) -> None:
     """Each table is bounded by age (swept), by a limit of an account, or by the number of accounts, and says which."""
     bounds = {
-        "age": {"token", "enroll", "challenge", "invite", "bucket", "audit", "loose_body"},
+        "age": {"token", "enroll", "challenge", "invite", "bucket", "audit", "former_name", "loose_body"},
         "an account's limits": {"account_log", "account_state", "device", "wrap", "lane", "object", "blob"},
         "accounts": {"account"},
         "the operator": {"meta", "migration", "lease"},

@@ -72,7 +72,11 @@ class Running:
 async def watching(device: Device, *, quiet: bool = False) -> AsyncIterator[Running]:
     scheduler = Scheduler(Jobs(), device.store, DEFAULT.work, asyncio.Event())
     daemon = Background(wake=lambda: scheduler.wake(JOB), paused=lambda: scheduler.is_paused(JOB), roll=lambda: 0.5)
-    rounds = Rounds(device.engine, device.store, daemon, quiet=quiet)
+
+    async def nothing() -> None:
+        """What a login would follow up."""
+
+    rounds = Rounds(device.engine, device.store, daemon, quiet=quiet, on_done=nothing)
     await scheduler.start()
     rounds.start()
     scheduler.add(SyncJob(lambda: rounds))

@@ -334,6 +334,32 @@ def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: 
     assert [one["what"] for one in laptop.run("sync", "log")["entries"]].count("root key replaced") == 2
 
 
+def test_an_account_gets_another_name_and_every_device_takes_it_over(
+    tmp_path: Path, home: Callable[[str], Home]
+) -> None:
+    with serving(Settings(data=tmp_path / "server", registration="open", pepper="p" * 32)) as server:
+        laptop, desk, other = home("laptop"), home("desk"), home("other")
+        code = signed_up(laptop, server, "dora")
+        joins(desk, server, "dora", code)
+        signed_up(other, server, "emma")
+        rename = ("account", "rename", "--password-stdin")
+
+        assert laptop.run(*rename, "dora.m", stdin="not it at all\n", fails=True)["code"] == "credentials"
+        assert laptop.run(*rename, "emma", stdin=f"{PASSWORD}\n", fails=True)["message"] == "that user name is taken"
+        assert laptop.run(*rename, "Dora.M", stdin=f"{PASSWORD}\n")["who"]["username"] == "dora.m"
+
+        desk.run("sync")
+        status = desk.run("sync", "status")
+        assert status["who"]["username"] == "dora.m"
+        assert [one["message"] for one in status["faults"]][-1].startswith("the account dora is called dora.m now")
+        assert not [one for one in laptop.run("sync", "status")["faults"] if "is called" in one["message"]]
+        asked = ("login", "--server", server, "--recovery", "--password-stdin", "--username")
+        old = home("old").run(*asked, "dora", stdin=f"{PASSWORD}\n{code.text}\n", fails=True)
+        new = home("new").run(*asked, "dora.m", stdin=f"{PASSWORD}\n{code.text}\n")
+        assert (old["code"], new["who"]["account"]) == ("credentials", status["who"]["account"])
+        desk.run("account", "password", "--password-stdin", stdin=f"{PASSWORD}\nfive other words than before\n")
+
+
 def test_an_invitation_is_checked_before_a_password_is_asked_for(
     invited: tuple[str, Settings], home: Callable[[str], Home]
 ) -> None:

@@ -226,7 +226,7 @@ async def token(service: Service, call: Call) -> Answer:
 
     def look(tx: Transaction) -> Row | None:
         return tx.row(
-            "select d.sign_pub, d.revoked_at, a.log_head, d.limited, d.refused_until"
+            "select d.sign_pub, d.revoked_at, a.log_head, d.limited, d.refused_until, a.name"
             " from device d join account a on a.id = d.account where d.account = ? and d.id = ?",
             (given.account, given.device),
         )
@@ -264,7 +264,7 @@ async def token(service: Service, call: Call) -> Answer:
         tx.execute("update device set last_seen = ? where account = ? and id = ?", (now, *held))
 
     await service.database.write(store)
-    return Answer(record=Token(token=made, expires=expires))
+    return Answer(record=Token(token=made, expires=expires, username="" if limited else row[5]))
 
 
 # --- wraps ------------------------------------------------------------------------------------------------------------

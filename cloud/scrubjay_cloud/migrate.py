@@ -39,6 +39,7 @@ BY_ACCOUNT: tuple[Part, ...] = (
     Part(table="blob", key=("hash",)),
     Part(table="token", key=("hash",)),
     Part(table="enroll", key=("id",)),
+    Part(table="former_name", key=("name",)),
 )
 """What belongs to an account."""
 WHOLE: tuple[Part, ...] = (

@@ -124,6 +124,7 @@ class CloudPolicy:
     max_wraps: int = 20_000  # one a device and version
     max_enrolments: int = 10  # open at once: more is somebody else's noise
     max_username: int = 64  # characters
+    former_names: int = 3  # kept for one account at once: names are everybody's, and nobody moves more often
     max_tokens: int = 16  # in force per device: a device uses one
     max_tokens_limited: int = 512  # the same of a limited device: one an instance, of those that run within an hour
 
@@ -134,6 +135,7 @@ class CloudPolicy:
     refusal_retry_ms: int = 2_000  # when such a device asks again: the entry follows within a second, mostly
     refusal_ms: int = 15 * MINUTE_MS  # of a device, until the entry follows that revokes it: a round, and three tries
     invite_ms: int = 7 * DAY_MS
+    former_name_ms: int = 90 * DAY_MS  # others take a name no sooner: by then teams and habits know the new one
     superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
     keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before
     audit_ms: int = 90 * DAY_MS

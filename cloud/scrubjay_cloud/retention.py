@@ -18,6 +18,7 @@ class Swept:
     tokens: int = 0
     enrolments: int = 0
     challenges: int = 0
+    former_names: int = 0
     invites: int = 0
     buckets: int = 0
     audits: int = 0
@@ -61,6 +62,7 @@ def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
         "tokens": by_age("token", "hash", "expires", now),
         "enrolments": by_age("enroll", "id", "expires", now),
         "challenges": by_age("challenge", "hash", "expires", now),
+        "former_names": by_age("former_name", "name", "expires", now),
         "invites": by_age("invite", "hash", "expires", now),
         "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),
         "audits": lambda tx: _audits(tx, now, policy),

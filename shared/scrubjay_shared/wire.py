@@ -229,10 +229,11 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """An access token of one hour."""
+    """An access token of one hour. To a full device, `username` is what the account is called now."""
 
     token: str
     expires: int
+    username: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +303,21 @@ class SetPassword:
     auth_key: bytes
     new_kdf: Kdf
     new_auth_key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetName:
+    """PUT /v1/account/name: another user name; the password's key proves the right to. No data changes."""
+
+    auth_key: bytes
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountName:
+    """What an account is called, as logins look it up."""
+
+    username: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

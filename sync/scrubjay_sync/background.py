@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -47,9 +47,22 @@ class Background:
 
 
 class Rounds:
-    """The rounds of one login, until closed. Without `background`, each is asked for. `quiet` blurs when it sends."""
+    """The rounds of one login, until closed.
 
-    def __init__(self, engine: Engine, store: Store, background: Background | None, *, quiet: bool = False) -> None:
+    Without `background`, each is asked for. `quiet` blurs when it sends. `on_done` is awaited after each that ended
+    well.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        background: Background | None,
+        *,
+        quiet: bool = False,
+        on_done: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._on_done = on_done
         self._engine = engine
         self._store = store
         self._background = background
@@ -125,6 +138,7 @@ class Rounds:
             # What was sent or brought has consequences that a next round finds: vectors to give, places to pack.
             busy = done.ops_sent or done.pages or done.repaired or done.packed
             self._calm_until = Millis(_clock() + (0 if busy else SYNC.calm_ms))
+            await self._on_done()
             return done
         finally:
             self._running.discard(running)

@@ -77,6 +77,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("recovery", "rotate"): (RecoveryResponse, SignedUp),
     ("recovery", "void"): (WhoResponse,),
     ("account", "password"): (WhoResponse,),
+    ("account", "rename"): (WhoResponse,),
     ("account", "totp"): (WhoResponse,),
     ("account", "rotate"): (WhoResponse,),
     ("account", "delete"): (DeletedResponse,),

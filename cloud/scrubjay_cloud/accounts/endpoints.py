@@ -5,11 +5,13 @@ from __future__ import annotations
 from scrubjay_cloud.accounts.authentication import login, prelogin, set_password, set_totp
 from scrubjay_cloud.accounts.contents import leave, usage
 from scrubjay_cloud.accounts.log import append_log, read_checkpoint, read_log
+from scrubjay_cloud.accounts.names import set_name
 from scrubjay_cloud.accounts.registration import check_sign_up, register
 from scrubjay_cloud.accounts.wraps import MAX_INT
 from scrubjay_cloud.decoding import whole
 from scrubjay_cloud.endpoint import Admits, Endpoint, Query, Takes
 from scrubjay_shared.wire import (
+    AccountName,
     CheckSignUp,
     DeleteAccount,
     Deleted,
@@ -20,6 +22,7 @@ from scrubjay_shared.wire import (
     Pending,
     Prelogin,
     Register,
+    SetName,
     SetPassword,
     SetTotp,
     Usage,
@@ -119,6 +122,16 @@ ENDPOINTS = (
         takes=Takes.JSON,
         record=SetPassword,
         status=204,
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/account/name",
+        summary="Give the account another user name; the old one is kept from others for a while.",
+        handler=set_name,
+        admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=SetName,
+        answer=AccountName,
     ),
     Endpoint(
         method="PUT",

@@ -8,6 +8,7 @@ from scrubjay_cloud.accounts.audit import audit
 from scrubjay_cloud.accounts.authentication import AUTH_KEY, hashed
 from scrubjay_cloud.accounts.blobs import read_blob
 from scrubjay_cloud.accounts.log import checked_states, keyring_hash, store_log
+from scrubjay_cloud.accounts.names import is_taken, taken
 from scrubjay_cloud.admission import IN_FORCE, PENDING_TOKEN
 from scrubjay_cloud.credentials import (
     SALT_BYTES,
@@ -23,7 +24,6 @@ from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
-    ConflictError,
     DeniedError,
     InvalidError,
 )
@@ -57,8 +57,8 @@ async def check_sign_up(service: Service, call: Call) -> Answer:
     def look(tx: Transaction) -> None:
         if invite is not None:
             _check_invite(tx, invite, service.now())
-        if tx.row("select 1 from account where name = ?", (name,)) is not None:
-            raise _taken()
+        if is_taken(tx, name, service.now()):
+            raise taken()
 
     await service.database.read(look)
     return Answer()
@@ -97,8 +97,9 @@ async def register(service: Service, call: Call) -> Answer:
             _check_invite(tx, invite, now)
             if not tx.execute("update invite set used_at = ? where hash = ? and used_at is null", (now, invite)):
                 raise _no_invite()
-        taken = tx.row("select 1 from account where name = ? or id = ?", (name, state.account))
-        made = taken is None and tx.execute(
+        exists = tx.row("select 1 from account where id = ?", (state.account,))
+        free = exists is None and not is_taken(tx, name, now)
+        made = free and tx.execute(
             "insert into account (id, name, auth_method, kdf, auth_hash, auth_salt, log_seq, log_head, keyring, status,"
             " created) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
             (
@@ -107,7 +108,7 @@ async def register(service: Service, call: Call) -> Answer:
             ),
         )
         if not made:
-            raise _taken()
+            raise taken()
         store_log(tx, states, given.log, blobs, service)
         tx.execute(
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
@@ -123,10 +124,6 @@ async def register(service: Service, call: Call) -> Answer:
 def _invite_of(service: Service, code: str) -> bytes | None:
     """Return what an invitation is stored as, None where anybody may sign up."""
     return token_hash(code) if service.settings.registration == "invite" else None
-
-
-def _taken() -> ConflictError:
-    return ConflictError("that user name is taken", hint="choose another, or log in")
 
 
 def _check_invite(tx: Transaction, digest: bytes, now: Millis) -> None:

@@ -50,6 +50,14 @@ class PasswordRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRenameRequest:
+    """The password's key, and the user name that the account is to have."""
+
+    auth_key: bytes = field(repr=False)
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TotpRequest:
     """The second factor's secret and a code of it; both empty to take it away."""
 

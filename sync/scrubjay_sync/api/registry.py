@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from scrubjay_sync.api.account import (
+    AccountRenameRequest,
     DeletedResponse,
     DeleteRequest,
     PasswordRequest,
@@ -120,6 +121,7 @@ OPERATIONS: dict[str, Operation] = {
     "rotate": Operation(Nothing, WhoResponse),
     "prove": Operation(ProofRequest, WhoResponse),
     "password": Operation(PasswordRequest, WhoResponse),
+    "account_rename": Operation(AccountRenameRequest, WhoResponse),
     "totp": Operation(TotpRequest, WhoResponse),
     "account_delete": Operation(DeleteRequest, DeletedResponse),
 }

@@ -47,7 +47,7 @@ COMMANDS: dict[str, Summary] = {
     "teams": Summary("Share memories with other people, end-to-end encrypted.", "scrubjay teams create core"),
     "recovery": Summary("Check or replace the recovery code.", "scrubjay recovery verify"),
     "account": Summary(
-        "Change the password, the second factor or the keys; delete the account.", "scrubjay account password"
+        "Change the name, the password, the second factor or the keys; delete the account.", "scrubjay account password"
     ),
 }
 

@@ -1,4 +1,4 @@
-"""`scrubjay account`: password, second factor, keys, deletion."""
+"""`scrubjay account`: name, password, second factor, keys, deletion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scrubjay.cli import render
 from scrubjay.cli.arguments import Parser, text
 from scrubjay.cli.output import remarks
 from scrubjay_sync import profile
-from scrubjay_sync.api.account import DeleteRequest, PasswordRequest, TotpRequest
+from scrubjay_sync.api.account import AccountRenameRequest, DeleteRequest, PasswordRequest, TotpRequest
 from scrubjay_sync.api.login import KdfResponse, ServerRequest
 from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
@@ -33,6 +33,9 @@ def configure(parser: Parser) -> None:
     """Add the arguments of `scrubjay account`."""
     add = subcommands(parser, "subcommand")
     add_password_stdin(add("password", "change the password; it encrypts nothing, so nothing else changes"))
+    renamed = add("rename", "give the account another user name; the old one is kept from others for 90 days")
+    renamed.add_argument("username", type=text, metavar="NAME", help="the new name")
+    add_password_stdin(renamed)
     totp = add("totp", "ask logins for the code of an authenticator app too, or stop asking")
     totp.add_argument("state", choices=("on", "off"), help="on or off")
     add_password_stdin(totp)
@@ -43,11 +46,13 @@ def configure(parser: Parser) -> None:
 
 
 def run(command: Command) -> None:
-    """Change the password or the second factor, replace keys, delete the account."""
+    """Change the name, the password or the second factor, replace keys, delete the account."""
     found = command.require_login()
     match command.line.subcommand:
         case "password":
             _password(command, found)
+        case "rename":
+            _rename(command, found)
         case "totp":
             _totp(command, found)
         case "rotate":
@@ -82,6 +87,13 @@ def _password(command: Command, found: profile.Profile) -> None:
         new = auth_key(command.prompts.new_password(), kdf, found.origin)
         answer = transport.call("password", PasswordRequest(auth_key=old, new_kdf=kdf, new_auth_key=new))
     say_done(command, answer, "the password is changed; devices that are logged in stay logged in")
+
+
+def _rename(command: Command, found: profile.Profile) -> None:
+    with connect(command.chosen) as transport:
+        proof = _proof(command, _kdf(transport, found), found)
+        answer = transport.call("account_rename", AccountRenameRequest(auth_key=proof, username=command.line.username))
+    say_done(command, answer, f"the account is called {answer.who.username} now; your other devices take the name over")
 
 
 def _totp(command: Command, found: profile.Profile) -> None:

@@ -72,6 +72,10 @@ class AccountRoutes:
         """Change the password."""
         await self._connection.send("PUT", "/v1/account/password", body=change, auth=Auth.DEVICE)
 
+    async def set_name(self, change: wire.SetName) -> wire.AccountName:
+        """Change the user name. Raises ConflictError when it is somebody else's."""
+        return await self._connection.json("PUT", "/v1/account/name", wire.AccountName, body=change, auth=Auth.DEVICE)
+
     async def set_totp(self, change: wire.SetTotp) -> None:
         """Set or take away the second factor."""
         await self._connection.send("PUT", "/v1/account/totp", body=change, auth=Auth.DEVICE)

@@ -68,6 +68,11 @@ class Cloud:
         return self._connection.offset_ms
 
     @property
+    def username(self) -> str:
+        """What the server calls the account, by the last token; empty before, and for a limited device."""
+        return self._connection.username
+
+    @property
     def quota_percent(self) -> int:
         """Share of the quota used, in percent, when the server last warned; 0 while it does not."""
         return self._connection.quota_percent

@@ -59,6 +59,8 @@ class Connection:
         self.offset_ms: int | None = None
         self.quota_percent = 0
         """Share of the quota used, in percent, when the server last warned; 0 while it does not."""
+        self.username = ""
+        """What the server calls the account of the device that asks, when it last said so."""
         self._now = now
         self._credential: Credential | None = None
         self._token = ""
@@ -209,6 +211,7 @@ class Connection:
             signature=who.sign(wire.auth_message(who.account, who.device, challenge.nonce, self.origin)),
         )
         token = await self.json("POST", "/v1/auth/token", wire.Token, body=request, auth=None)
+        self.username = token.username
         # By the server's clock; this device's may be days off.
         self._token, self._token_ends = token.token, Millis(token.expires - (self.offset_ms or 0))
         if self._token_ends <= begun:

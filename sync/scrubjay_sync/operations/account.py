@@ -8,10 +8,11 @@ from dataclasses import replace
 from scrubjay_shared.errors import (
     ScrubjayError,
 )
-from scrubjay_shared.wire import Login, SetPassword, SetTotp
+from scrubjay_shared.wire import Login, SetName, SetPassword, SetTotp
 from scrubjay_sync import profile
 from scrubjay_sync.account import leaving, recovery, reversal, rotation
 from scrubjay_sync.api.account import (
+    AccountRenameRequest,
     DeletedResponse,
     DeleteRequest,
     PasswordRequest,
@@ -88,6 +89,15 @@ async def password(client: SyncClient, request: PasswordRequest) -> WhoResponse:
         SetPassword(auth_key=request.auth_key, new_kdf=request.new_kdf, new_auth_key=request.new_auth_key)
     )
     await client.save_profile(replace(session.profile, kdf=request.new_kdf))
+    return WhoResponse(who=client.who(await client.require_session()))
+
+
+async def rename(client: SyncClient, request: AccountRenameRequest) -> WhoResponse:
+    """Give the account another user name. No data is touched; the other devices are told with their next token."""
+    session = await client.require_session()
+    await session.member.refresh(session.cloud)
+    named = await session.cloud.account.set_name(SetName(auth_key=request.auth_key, username=request.username))
+    await client.save_profile(replace(session.profile, username=named.username))
     return WhoResponse(who=client.who(await client.require_session()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,14 +21,18 @@ from scrubjay_sync.account.admission import Joining
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.identity import Who
+from scrubjay_sync.api.references import MAX_NAME
 from scrubjay_sync.background import Background, Rounds
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine.results import Progress, Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keychain import Keychain
 from scrubjay_sync.keys.keypairs import Entropy
+from scrubjay_sync.policy import ACCOUNT_CHANGED
 from scrubjay_sync.profile import Profile
 from scrubjay_sync.searching import Meaning
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +161,31 @@ class SyncClient:
             on_progress=self._note,
             meaning=self.meaning,
         )
-        rounds = Rounds(engine, self.store, self._background, quiet=found.quiet)
+        rounds = Rounds(engine, self.store, self._background, quiet=found.quiet, on_done=self._take_name)
         self._session = Session(profile=found, member=member, cloud=cloud, engine=engine, rounds=rounds)
         rounds.start()
         return self._session
+
+    async def _take_name(self) -> None:
+        """Follow a change of the account's name, which another device made, and tell the person of it."""
+        session = self._session
+        if session is None or not session.profile.username:
+            return
+        before, now = session.profile.username, session.cloud.username
+        if now in {"", before}:
+            return
+        if len(now) > MAX_NAME or not now.isascii() or not now.isprintable():  # it is shown at a terminal
+            log.warning("the server names the account by what cannot be a user name")
+            return
+        await self.store.write(
+            lambda tx: tx.replication.raise_alarm(
+                ACCOUNT_CHANGED,
+                f"name/{now}",
+                f"the account {before} is called {now} now: another device, and the password, changed its user name",
+                "log in by the new name; if that was nobody you know: scrubjay account password, then scrubjay devices",
+            )
+        )
+        await self.save_profile(replace(session.profile, username=now))
 
     async def stop(self) -> None:
         """End the session's work: its engine must not write after the login that it works for is erased."""

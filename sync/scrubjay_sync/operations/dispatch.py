@@ -60,6 +60,7 @@ HANDLERS: dict[str, Handler] = {
     "rotate": account.rotate,
     "prove": account.prove,
     "password": account.password,
+    "account_rename": account.rename,
     "totp": account.totp,
     "account_delete": account.delete_account,
 }
