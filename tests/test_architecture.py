@@ -24,7 +24,6 @@ MOST_METHODS = 23
 LONG_MODULES = {
     "scrubjay.distill.pasted": "one idea: what a person said told from what they pasted, by three kinds of evidence",
     "scrubjay.memory": "the Python interface: a method an operation",
-    "scrubjay.settings": "one idea: where a setting comes from, and what it may be",
 }
 """Modules that are longer and why: one idea that would be harder to read in two places."""
 LARGE_CLASSES = {

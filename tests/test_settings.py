@@ -30,9 +30,18 @@ CASES: dict[str, list[tuple[str, str, object, object]]] = {
     "embed_url": [("http://127.0.0.1:1", '"http://127.0.0.1:2"', "http://127.0.0.1:3", str)],
     "embed_api": [("openai", '"openai"', "ollama", str)],
     "embed_key_env": [("KEY_A", '"KEY_B"', "KEY_C", str)],
+    "writer": [("openai", '"anthropic"', "openai", str)],
+    "writer_url": [("http://127.0.0.1:1", '"http://127.0.0.1:2"', "http://127.0.0.1:3", str)],
+    "writer_model": [("model-a", '"model-b"', "model-c", str)],
+    "writer_key_env": [("KEY_A", '"KEY_B"', "KEY_C", str)],
+    "writer_daily_tokens": [("1", "2", 3, int)],
+    "writer_monthly_tokens": [("1", "2", 3, int)],
     "log_level": [("debug", '"warning"', "error", str)],
     "account": [("work", '"club"', "choir", str)],
 }
+
+ALSO = {"writer": {"SCRUBJAY_WRITER_URL": "http://127.0.0.1:1", "SCRUBJAY_WRITER_MODEL": "model-a"}}
+"""What a setting needs beside it."""
 
 
 def home(tmp_path: Path, config: str = "") -> dict[str, str]:
@@ -49,10 +58,10 @@ def test_every_setting_has_a_case_here() -> None:
 def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default(key: str, tmp_path: Path) -> None:
     [(env, toml, flag, kind)] = CASES[key]
     variable = f"SCRUBJAY_{key.upper()}"
-    plain = home(tmp_path)
+    plain = home(tmp_path) | ALSO.get(key, {})
     default = getattr(settings.load({}, plain), key)
 
-    with_file = home(tmp_path, f"{key} = {toml}\n")
+    with_file = home(tmp_path, f"{key} = {toml}\n") | ALSO.get(key, {})
     from_file = getattr(settings.load({}, with_file), key)
     from_env = getattr(settings.load({}, with_file | {variable: env}), key)
     from_flag = getattr(settings.load({key: flag}, with_file | {variable: env}), key)

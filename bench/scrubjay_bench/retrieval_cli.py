@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from scrubjay import settings as options
+from scrubjay.setting_values import HTTP_PREFIX
 from scrubjay_bench import (
     chats,
     configurations,
@@ -155,7 +156,7 @@ def _fit(line: argparse.Namespace) -> int:
 
 def _keeper(line: argparse.Namespace) -> Keeper:
     models_dir = line.models or options.load(environ=os.environ).models_dir
-    local = line.model != options.NO_MODEL and not line.model.startswith(options.HTTP_PREFIX)
+    local = line.model != options.NO_MODEL and not line.model.startswith(HTTP_PREFIX)
     if local and not (models_dir / line.model).is_dir():
         raise NotFoundError(f"the model {line.model} is not there", hint=f"scrubjay models pull {line.model}")
     return Keeper(

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrubjay.accounts import MAIN, NAMES, checked_name, folder_of
+from scrubjay import setting_values as values
+from scrubjay.accounts import MAIN, NAMES, folder_of
 from scrubjay.folders import HOOK_DOOR_NAME, xdg
 from scrubjay.model_choice import Origin
+from scrubjay.policy.writing import WriterPolicy
+from scrubjay.setting_values import HTTP_PREFIX, MAX_SOCKET_PATH_BYTES, PATHS
 from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
 
@@ -27,13 +30,13 @@ DEFAULT_RERANKER = "ms-marco-MiniLM-L-12-v2"
 NO_MODEL = "none"
 """The value of `model` that means: lexical recall only; the value of `reranker` that means: no reranking."""
 
-HTTP_PREFIX = "http:"
-"""Before the name of a model that an embeddings server runs: `http:nomic-embed-text`."""
-
 LOG_LEVELS = ("debug", "info", "warning", "error")
 EMBED_APIS = ("ollama", "openai")
+WRITER_SERVERS = ("openai", "anthropic")
+"""Writers that are servers: what their wire format is called after."""
+WRITERS = ("none", *WRITER_SERVERS)
+MAX_TOKENS = 999_999_999  # more than any subscription gives: a typing error, not a wish
 
-MAX_SOCKET_PATH_BYTES = 103  # sun_path is 104 bytes on macOS and 108 on Linux, the closing NUL included
 MAX_CONFIG_BYTES = 1_048_576  # a settings file is some lines; this bounds what a wrong path can make us read
 MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
 
@@ -45,8 +48,9 @@ class Settings:
     `grpc_port` is None where there is to be no gRPC, `socket` where there are no Unix sockets; `reranker` is used
     where it is installed; `threads` is how many texts are embedded, or reranked, at once, None for the models' own
     default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that holds the key)
-    matter only when `model` begins with `http:`; `account` is whose store a command means (`accounts`). `origins` says
-    where the value of each key came from; a key that is absent has its default.
+    matter only when `model` begins with `http:`; `writer` and what begins with it say which language model may be asked
+    (none, unless the person says so), where it is, and how many tokens it may use; `account` is whose store a command
+    means (`accounts`). `origins` says where the value of each key came from; a key that is absent has its default.
     """
 
     config_path: Path
@@ -64,6 +68,12 @@ class Settings:
     embed_url: str
     embed_api: str
     embed_key_env: str
+    writer: str
+    writer_url: str
+    writer_model: str
+    writer_key_env: str
+    writer_daily_tokens: int
+    writer_monthly_tokens: int
     log_level: str
     account: str = MAIN
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -165,6 +175,12 @@ def load(
         "embed_url": "",
         "embed_api": "ollama",
         "embed_key_env": "",
+        "writer": "none",
+        "writer_url": "",
+        "writer_model": "",
+        "writer_key_env": "",
+        "writer_daily_tokens": WriterPolicy().daily_tokens,
+        "writer_monthly_tokens": WriterPolicy().monthly_tokens,
         "log_level": "info",
         "account": MAIN,
     }
@@ -173,6 +189,12 @@ def load(
         raise InvalidError(
             f"the model {settings.model} needs the address of its server",
             hint="set embed_url in config.toml (SCRUBJAY_EMBED_URL) to it, as http://127.0.0.1:11434",
+        )
+    if settings.writer in WRITER_SERVERS and not (settings.writer_url and settings.writer_model):
+        # No address is taken for granted: what is said to agents goes nowhere that the person has not written down.
+        raise InvalidError(
+            f"the writer {settings.writer} needs the address of its server and the name of a model",
+            hint="set writer_url and writer_model in config.toml (SCRUBJAY_WRITER_URL, SCRUBJAY_WRITER_MODEL)",
         )
     return settings
 
@@ -273,7 +295,7 @@ def _parsed(raw: bytes, path: Path) -> dict[str, object]:
 def _folders(environ: Mapping[str, str], platform: str) -> dict[str, Path]:
     if home := environ.get("SCRUBJAY_HOME"):
         try:
-            base = _path(home)
+            base = values.path(home)
         except ValueError as e:
             raise InvalidError(f"SCRUBJAY_HOME: {e}", hint=f"allowed: {PATHS}") from e
         return {"config": base, "data": base / "data", "state": base / "state", "models": base / "models"}
@@ -298,7 +320,7 @@ def _config_path(given: Mapping[str, object], environ: Mapping[str, str], folder
     for source, value in (("--config", given.get("config")), ("SCRUBJAY_CONFIG", environ.get("SCRUBJAY_CONFIG"))):
         if value:
             try:
-                return _path(os.path.abspath(_expanded(value)) if source == "--config" else value), True  # noqa: PTH100 resolve() would follow links
+                return values.path(os.path.abspath(values.expanded(value)) if source == "--config" else value), True  # noqa: PTH100 resolve() would follow links
             except ValueError as e:
                 raise InvalidError(f"{source}: {e}", hint=f"allowed: {PATHS}") from e
     return folder / "config.toml", False
@@ -306,9 +328,9 @@ def _config_path(given: Mapping[str, object], environ: Mapping[str, str], folder
 
 def _from_cwd(value: object, option: Option) -> object:
     """Make a path given as a flag absolute: a person at a prompt means the folder they stand in."""
-    if option.read not in {_path, _socket} or not isinstance(value, str | Path) or not str(value):
+    if option.read not in {values.path, values.socket} or not isinstance(value, str | Path) or not str(value):
         return value
-    return os.path.abspath(_expanded(value))  # noqa: PTH100 resolve() would follow links
+    return os.path.abspath(values.expanded(value))  # noqa: PTH100 resolve() would follow links
 
 
 def _checked(option: Option, value: object, source: str) -> Any:
@@ -347,187 +369,117 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _expanded(value: object) -> str:
-    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
-        raise ValueError(f"{value!r} is not a path")
-    try:
-        return str(Path(value).expanduser())
-    except RuntimeError:
-        raise ValueError(f"{str(value)!r} begins with the home folder of a user who does not exist") from None
-
-
-def _path(value: object) -> Path:
-    path = Path(_expanded(value))
-    if not path.is_absolute():
-        raise ValueError(f"{str(value)!r} is not an absolute path")
-    return path
-
-
-def _socket(value: object) -> Path:
-    path = _path(value)
-    if (length := len(os.fsencode(path))) > MAX_SOCKET_PATH_BYTES:
-        raise ValueError(f"the path of a socket must have at most {MAX_SOCKET_PATH_BYTES} bytes, got {length}")
-    return path
-
-
-def _whole(low: int, high: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        if isinstance(value, str) and value.isascii() and value.isdigit():
-            value = int(value) if len(value) <= 9 else high + 1
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{value!r} is not a whole number")  # noqa: TRY004 one kind for every wrong value
-        if not low <= value <= high:
-            raise ValueError(f"{value} is not between {low} and {high}")
-        return value
-
-    return read
-
-
-def _one_of(allowed: tuple[str, ...]) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        if not isinstance(value, str) or value.lower() not in allowed:
-            raise ValueError(f"{value!r} is not an allowed value")
-        return value.lower()
-
-    return read
-
-
-def _account(value: object) -> str:
-    try:
-        return checked_name(str(value))
-    except InvalidError as error:
-        raise ValueError(error.message) from error
-
-
-def _loopback(value: object) -> str:
-    # TLS is not offered, so nothing but this machine may be spoken to.
-    if isinstance(value, str):
-        parts = value.split(".")
-        if value in {"localhost", "::1"}:
-            return value
-        if len(parts) == 4 and parts[0] == "127" and all(p.isascii() and p.isdigit() and int(p) < 256 for p in parts):
-            return value
-    raise ValueError(f"{value!r} is not a loopback address")
-
-
-def _model(value: object) -> str:
-    if (
-        isinstance(value, str)
-        and value.isprintable()
-        and value.startswith(HTTP_PREFIX)
-        and value[len(HTTP_PREFIX) :].strip()
-    ):
-        return value
-    return _local_model(value)
-
-
-def _local_model(value: object) -> str:
-    # A model's name becomes a folder's name, so it may hold nothing that leads out of the models folder.
-    if (
-        isinstance(value, str)
-        and value[:1].isalnum()
-        and all(c.isascii() and (c.isalnum() or c in "-_.") for c in value)
-    ):
-        return value
-    raise ValueError(f"{value!r} is not a model's name")
-
-
-def _url(value: object) -> str:
-    if not isinstance(value, str) or not value.startswith(("http://", "https://")) or not value.isprintable():
-        raise ValueError(f"{value!r} is not a web address")
-    if "@" in value:
-        # The value itself stays out of the message: it holds a password.
-        raise ValueError("the address holds a password, and settings are stored in a file in clear")
-    return value.rstrip("/")
-
-
-def _variable(value: object) -> str:
-    if not isinstance(value, str) or not value.isidentifier() or not value.isascii():
-        # The value itself stays out of the message: a key pasted here by mistake must not reach a log.
-        raise ValueError("the value is not the name of an environment variable")
-    return value
-
-
-PATHS = "an absolute path, or one that begins with ~"
-
 OPTIONS: dict[str, Option] = {
     option.key: option
     for option in (
-        Option(key="data_dir", meaning="the store, the token and the socket", allowed=PATHS, read=_path),
-        Option(key="state_dir", meaning="logs", allowed=PATHS, read=_path),
-        Option(key="models_dir", meaning="embedding and reranking models", allowed=PATHS, read=_path),
+        Option(key="data_dir", meaning="the store, the token and the socket", allowed=PATHS, read=values.path),
+        Option(key="state_dir", meaning="logs", allowed=PATHS, read=values.path),
+        Option(key="models_dir", meaning="embedding and reranking models", allowed=PATHS, read=values.path),
         Option(
             key="host",
             meaning="the address the daemon listens on",
             allowed="127.0.0.1 (or another 127.*), ::1, localhost",
-            read=_loopback,
+            read=values.loopback,
         ),
         Option(
             key="port",
             meaning="the port the daemon listens on; 0 takes a free one",
             allowed="0 to 65535",
-            read=_whole(0, 65_535),
+            read=values.whole(0, 65_535),
         ),
         Option(
             key="grpc_port",
             meaning="the port of the gRPC interface, where its extra is installed; 0 takes a free one",
             allowed="0 to 65535",
-            read=_whole(0, 65_535),
+            read=values.whole(0, 65_535),
         ),
         Option(
             key="socket",
             meaning="the Unix socket the daemon listens on",
             allowed=f"{PATHS}, at most {MAX_SOCKET_PATH_BYTES} bytes",
-            read=_socket,
+            read=values.socket,
         ),
         Option(
             key="model",
             meaning="the embedding model",
             allowed=f"{DEFAULT_MODEL}, another installed model's name, {HTTP_PREFIX}<model>, or {NO_MODEL}",
-            read=_model,
+            read=values.model,
         ),
         Option(
             key="reranker",
             meaning="the reranking model, used where it is installed",
             allowed=f"{DEFAULT_RERANKER}, or {NO_MODEL}",
-            read=_local_model,
+            read=values.local_model,
         ),
         Option(
             key="recall_weights",
             meaning="weights of recall that scrubjay bench fit wrote, in place of the default's",
             allowed=PATHS,
-            read=_path,
+            read=values.path,
         ),
         Option(
             key="threads",
             meaning="texts embedded or reranked at once",
             allowed=f"1 to {MAX_THREADS}",
-            read=_whole(1, MAX_THREADS),
+            read=values.whole(1, MAX_THREADS),
         ),
         Option(
             key="embed_url",
             meaning="address of the embeddings server, for a model that begins with http:",
             allowed="http://… or https://…, without a password",
-            read=_url,
+            read=values.url,
         ),
         Option(
             key="embed_api",
             meaning="what that server speaks",
             allowed=" or ".join(EMBED_APIS),
-            read=_one_of(EMBED_APIS),
+            read=values.one_of(EMBED_APIS),
         ),
         Option(
             key="embed_key_env",
             meaning="the environment variable that holds that server's key",
             allowed="the name of an environment variable",
-            read=_variable,
+            read=values.variable,
         ),
-        Option(key="log_level", meaning="what the log holds", allowed=", ".join(LOG_LEVELS), read=_one_of(LOG_LEVELS)),
+        Option(
+            key="writer",
+            meaning="the language model that background jobs may ask",
+            allowed=", ".join(WRITERS),
+            read=values.one_of(WRITERS),
+        ),
+        Option(
+            key="writer_url",
+            meaning="address of the writer's server; prompts are sent there",
+            allowed="https://…, or http:// to this machine, without a password",
+            read=values.private_url,
+        ),
+        Option(key="writer_model", meaning="the writer's model", allowed="a name that it knows", read=values.name),
+        Option(
+            key="writer_key_env",
+            meaning="the environment variable that holds the writer's key",
+            allowed="the name of an environment variable",
+            read=values.variable,
+        ),
+        Option(
+            key="writer_daily_tokens",
+            meaning="the most tokens, read and written, that the writer may use in a day",
+            allowed=f"0 to {MAX_TOKENS}",
+            read=values.whole(0, MAX_TOKENS),
+        ),
+        Option(
+            key="writer_monthly_tokens",
+            meaning="the most tokens, read and written, that the writer may use in a month",
+            allowed=f"0 to {MAX_TOKENS}",
+            read=values.whole(0, MAX_TOKENS),
+        ),
+        Option(
+            key="log_level", meaning="what the log holds", allowed=", ".join(LOG_LEVELS), read=values.one_of(LOG_LEVELS)
+        ),
         Option(
             key="account",
             meaning="the account whose store commands mean, where a home has several; the daemon serves them all",
             allowed=NAMES,
-            read=_account,
+            read=values.account,
         ),
     )
 }

@@ -75,6 +75,12 @@ class UnavailableError(ScrubjayError):
         self.retry_after = retry_after
 
 
+class BudgetError(UnavailableError):
+    """The call of a model could cost more tokens than the person allows for this day or month. Nothing was sent."""
+
+    code = "budget"
+
+
 class CorruptError(ScrubjayError):
     """A file is damaged, or is not ours. It is never overwritten."""
 
@@ -225,6 +231,7 @@ KINDS: tuple[type[ScrubjayError], ...] = (
     UnauthenticatedError,
     ConflictError,
     UnavailableError,
+    BudgetError,
     CorruptError,
     TooLargeError,
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from scrubjay import setting_values
 from scrubjay import settings as options
 from scrubjay.cli import render
 from scrubjay.cli.check import Check, fail, ok, warn
@@ -218,7 +219,7 @@ def model(chosen: Settings) -> Iterator[Check]:
     if name == options.NO_MODEL:
         yield ok("model", f"none, because {choice.because}: recall by words only")
         return
-    if name.startswith(options.HTTP_PREFIX):
+    if name.startswith(setting_values.HTTP_PREFIX):
         yield ok("model", f"{name} at {chosen.embed_url}")
         return
     absent = warn("model", f"{name} is not installed: recall goes by words alone", "scrubjay models pull")

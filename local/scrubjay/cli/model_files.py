@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from scrubjay import setting_values
 from scrubjay import settings as options
 from scrubjay.cli.output import Output, remarks
 from scrubjay.model_choice import Choice, Origin
@@ -34,7 +35,7 @@ def choices(chosen: Settings) -> tuple[Choice, Choice]:
 
 def kept_here(*names: str) -> list[str]:
     """Return those names that are of models kept here."""
-    return [name for name in names if name != options.NO_MODEL and not name.startswith(options.HTTP_PREFIX)]
+    return [name for name in names if name != options.NO_MODEL and not name.startswith(setting_values.HTTP_PREFIX)]
 
 
 def states(chosen: Settings, names: Sequence[str]) -> list[ModelStatus]:

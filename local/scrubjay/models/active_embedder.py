@@ -23,7 +23,8 @@ from scrubjay.models.ports import Embedder, Vectors
 from scrubjay.models.selection import ModelSettings, Selection
 from scrubjay.models.slot import Slot
 from scrubjay.policy import MemoryPolicy
-from scrubjay.settings import HTTP_PREFIX, NO_MODEL
+from scrubjay.setting_values import HTTP_PREFIX
+from scrubjay.settings import NO_MODEL
 from scrubjay.store import Store, Transaction
 from scrubjay.store.rows import MAX_EMBEDDED_CHARS
 from scrubjay_shared.errors import ScrubjayError

@@ -15,6 +15,7 @@ from scrubjay.policy.recalling import (
     weighted,
 )
 from scrubjay.policy.running import DaemonPolicy, ModelPolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
     "DEFAULT",
@@ -35,6 +36,7 @@ __all__ = [
     "TocPolicy",
     "UndoPolicy",
     "WorkPolicy",
+    "WriterPolicy",
     "weighted",
 ]
 
@@ -56,6 +58,7 @@ class MemoryPolicy:
     work: WorkPolicy = field(default_factory=WorkPolicy)
     undo: UndoPolicy = field(default_factory=UndoPolicy)
     models: ModelPolicy = field(default_factory=ModelPolicy)
+    writer: WriterPolicy = field(default_factory=WriterPolicy)
 
 
 DEFAULT = MemoryPolicy()

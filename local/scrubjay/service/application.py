@@ -69,6 +69,9 @@ from scrubjay.spool import Report
 from scrubjay.store import (
     Store,
 )
+from scrubjay.writer import configured
+from scrubjay.writer.budget import Caps
+from scrubjay.writer.budgeted import BudgetedWriter, Chosen
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     InvalidError,
@@ -88,9 +91,19 @@ NO_MODEL = "none"
 class Application:
     """Composes the parts around one store, and closes them. Made by `Application.open`."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, named: ModelSettings, now: Callable[[], Millis]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        named: ModelSettings,
+        now: Callable[[], Millis],
+        *,
+        writer: BudgetedWriter,
+    ) -> None:
         self.store = store
         self.policy = policy
+        self.writer = writer
+        """The language model that jobs may ask. Off unless the person has set one."""
         self._now = now
         self._maintainer = IndexMaintainer(
             store,
@@ -313,6 +326,8 @@ class Application:
         origins: Mapping[str, Origin] | None = None,
         endpoint: http.Endpoint | None = None,
         threads: int | None = None,
+        writer: Chosen | None = None,
+        caps: Caps | None = None,
         now: Callable[[], Millis] = lambda: Millis(time.time_ns() // 1_000_000),
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Application:
@@ -321,7 +336,8 @@ class Application:
         `model` names the embedding model and `reranker` the reranking model, which is used where it is installed;
         `origins` says where these names came from, and `model_choice.chosen` what that means beside the store's own
         choice (`use_model`). `endpoint` is for models that run elsewhere, `threads` how many texts are embedded, or
-        pairs scored, at once.
+        pairs scored, at once. `writer` is the language model that jobs may ask, under `caps` (those of the policy,
+        unless given).
         """
         store = await Store.open(path, now=now, entropy=entropy)
         named = ModelSettings(
@@ -332,7 +348,8 @@ class Application:
             endpoint=endpoint,
             threads=threads,
         )
-        service = cls(store, policy, named, now)
+        caps = caps or Caps(daily=policy.writer.daily_tokens, monthly=policy.writer.monthly_tokens)
+        service = cls(store, policy, named, now, writer=BudgetedWriter(store, writer, caps, policy.writer))
         try:
             await service._models.start()
             await service._maintainer.load()
@@ -368,6 +385,8 @@ class Application:
             policy=policy,
             endpoint=endpoint,
             threads=settings.threads,
+            writer=configured.chosen(settings, environ, policy.writer),
+            caps=configured.caps(settings),
         )
 
         async def opener(account: str) -> OpenAccount:
@@ -406,6 +425,7 @@ class Application:
                 await self.accounts.close()
             await self._hooks.close()
             await self._handing.close()
+            await self.writer.aclose()
             if self.failure is None:
                 await self.recall_counts.run()
                 await self._maintainer.save()

@@ -62,6 +62,7 @@ TABLES = (
     Table(name="job", role=Role.LOCAL),
     Table(name="job_run", role=Role.LOCAL),
     Table(name="instruction_file", role=Role.LOCAL),
+    Table(name="writer_call", role=Role.LOCAL),
     Table(name="handed", role=Role.LOCAL, memory_id="ref"),
     Table(name="meta", role=Role.LOCAL),
     Table(name="parked", role=Role.LOCAL),

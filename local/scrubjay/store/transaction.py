@@ -25,6 +25,7 @@ from scrubjay.store.writes.replication import ReplicationWrites
 from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.vectors import Vectors
+from scrubjay.store.writes.writer_calls import WriterCallWrites
 
 
 class Transaction:
@@ -51,6 +52,7 @@ class Transaction:
         self.feedback = FeedbackWrites(context)
         self.instructions = InstructionWrites(context)
         self.jobs = JobHistory(context)
+        self.writer_calls = WriterCallWrites(context)
         self.ingest = OpIngest(context, log, projections, superseded)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)

@@ -28,6 +28,7 @@ PAGES = {
     "agents": "what setup changes for each agent, what is taken in and given back",
     "cli": "every command, its options and its records",
     "mcp": "the memory as tools of an agent, and how to connect one",
+    "writer": "the language model that jobs may ask: off by default, where prompts go, what it may cost",
     "sync": "the same memory on other machines, and what a server can see",
     "sync-cli": "every command of sync",
     "self-hosting": "running the server",

@@ -24,6 +24,7 @@ from scrubjay.store.queries.routes import RouteQueries
 from scrubjay.store.queries.stats import StatsQueries
 from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
+from scrubjay.store.queries.writer_calls import WriterCallQueries
 from scrubjay.store.sqlite import fetching
 
 
@@ -53,6 +54,7 @@ class Queries:
         self.toc = TocQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
         self.instructions = InstructionQueries(fetch)
+        self.writer_calls = WriterCallQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

@@ -1,0 +1,200 @@
+"""The Writer that jobs get: off by default, under caps, with a ledger.
+
+Theory of operation. Before each call the most that it can cost is reserved, in the transaction that checks the caps; so
+two jobs at once cannot pass them together, and a crash leaves the call counted. After it the reservation is replaced by
+what the Writer counted: by nothing where the Writer was not reached or refused, by all that was reserved where nobody
+can know. A second try is a call of its own. A Writer that reports more than was reserved is written down as it reports,
+and the next call finds the cap used up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from scrubjay.policy import WriterPolicy
+from scrubjay.store import Store
+from scrubjay.store.queries.writer_calls import WriterCall
+from scrubjay.writer import budget
+from scrubjay.writer.budget import Caps, Estimate, Spent
+from scrubjay.writer.ledger import Ledger
+from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownError, Writer, Written
+from scrubjay_shared.errors import InvalidError, ScrubjayError, TooManyError, UnavailableError
+
+log = logging.getLogger(__name__)
+
+NOTHING = Usage(input_tokens=0, output_tokens=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The Writer that the person set. `name` is the setting's value, `destination` where prompts go, for people.
+
+    `framing_tokens` are the most tokens that the Writer adds to a prompt; `leaves` says that prompts leave this
+    machine.
+    """
+
+    writer: Writer
+    name: str
+    model: str
+    destination: str
+    leaves: bool
+    framing_tokens: int
+
+
+class BudgetedWriter:
+    """A Writer under caps, or none."""
+
+    def __init__(
+        self,
+        store: Store,
+        chosen: Chosen | None,
+        caps: Caps,
+        policy: WriterPolicy,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.chosen = chosen
+        self.caps = caps
+        self.ledger = Ledger(store=store, days=policy.ledger_days)
+        self._policy = policy
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._failures = 0
+        self._rests_until = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the person has set a Writer. Where not, nothing is ever asked."""
+        return self.chosen is not None
+
+    async def write(self, prompt: Prompt, *, job: str) -> Written:
+        """Ask, for a job of this name; try again where that makes sense, each time within the caps.
+
+        Raises BudgetError before a call that could pass a cap, UnavailableError where there is no Writer or it is left
+        alone after failures, and what `port.Writer.write` raises. Callers fall back to what they do without a Writer.
+        """
+        chosen = self._set()
+        if prompt.max_output_tokens < 1:
+            raise InvalidError(f"max_output_tokens must be at least 1, got {prompt.max_output_tokens}")
+        self._check_rest(chosen)
+        wait = self._policy.wait_seconds
+        for attempt in range(1, self._policy.attempts + 1):
+            try:
+                written = await self._once(chosen, prompt, job)
+            except (NotReachedError, UsageUnknownError, TooManyError) as error:
+                wait = max(wait, error.retry_after)
+                if attempt == self._policy.attempts or not _again(error) or wait > self._policy.wait_most_seconds:
+                    self._note_failure(error)
+                    raise
+                await self._sleep(wait)
+                wait *= 2
+            else:
+                self._failures = 0
+                return written
+        raise AssertionError("the last attempt returns or raises")
+
+    async def estimate(self, prompts: Iterable[Prompt]) -> Estimate:
+        """Return what some prompts cost at most, one call for each, and what is left."""
+        framing = self._set().framing_tokens
+        costs = [budget.most(prompt, framing_tokens=framing) for prompt in prompts]
+        left = await self.left()
+        total = sum(cost.total for cost in costs)
+        return Estimate(
+            calls=len(costs),
+            input_tokens=sum(cost.input_tokens for cost in costs),
+            output_tokens=sum(cost.output_tokens for cost in costs),
+            left=left,
+            fits=total <= left,
+        )
+
+    async def spent(self) -> Spent:
+        """Return what is counted for today and this month."""
+        return await self.ledger.spent()
+
+    async def left(self) -> int:
+        """Return how many tokens may still be used today."""
+        return budget.left(self.caps, await self.spent())
+
+    async def aclose(self) -> None:
+        """Let go of the Writer's connections."""
+        close = getattr(self.chosen and self.chosen.writer, "aclose", None)
+        if close is not None:
+            await close()
+
+    def _set(self) -> Chosen:
+        if self.chosen is None:
+            raise UnavailableError(
+                "no Writer is set", hint="scrubjay docs writer says how, and what leaves the machine then"
+            )
+        return self.chosen
+
+    def _check_rest(self, chosen: Chosen) -> None:
+        rest = self._rests_until - self._monotonic()
+        if rest > 0:
+            raise UnavailableError(
+                f"{chosen.destination} failed {self._failures} times in a row and is left alone for {rest:.0f} seconds",
+                hint="scrubjay cost shows how its calls ended",
+                retry_after=rest,
+            )
+
+    def _note_failure(self, error: ScrubjayError) -> None:
+        self._failures += 1
+        beyond = self._failures - self._policy.failures
+        if beyond >= 0:
+            rest = min(self._policy.rest_seconds * 2 ** min(beyond, 16), self._policy.rest_most_seconds)
+            if isinstance(error, TooManyError):
+                rest = max(rest, error.retry_after)
+            self._rests_until = self._monotonic() + rest
+
+    async def _once(self, chosen: Chosen, prompt: Prompt, job: str) -> Written:
+        reserved = budget.most(prompt, framing_tokens=chosen.framing_tokens)
+        call = WriterCall(
+            job=job,
+            writer=chosen.name,
+            model=chosen.model,
+            input_tokens=reserved.input_tokens,
+            output_tokens=reserved.output_tokens,
+        )
+        n = await self.ledger.reserve(call, self.caps)
+        started = self._monotonic()
+        model, usage, estimated = chosen.model, NOTHING, False
+        try:
+            written = await chosen.writer.write(prompt)
+        except ScrubjayError as error:
+            outcome = error.code
+            if isinstance(error, UsageUnknownError):
+                outcome, estimated = "failed", True
+                usage = error.usage or reserved
+            elif isinstance(error, NotReachedError):
+                outcome = "not_reached"
+            await self._settle(n, job, usage, model=model, estimated=estimated, outcome=outcome, started=started)
+            raise
+        # Whatever else is raised (a task that is cancelled, a fault of ours) leaves the reservation counted.
+        await self._settle(
+            n, job, written.usage, model=written.model, estimated=written.estimated, outcome="done", started=started
+        )
+        return written
+
+    async def _settle(
+        self, n: int, job: str, usage: Usage, *, model: str, estimated: bool, outcome: str, started: float
+    ) -> None:
+        ms = round((self._monotonic() - started) * 1000)
+        await self.ledger.settle(n, usage, model=model, estimated=estimated, outcome=outcome, ms=ms)
+        log.info(
+            "asked the writer job=%s call=%d input=%d output=%d outcome=%s ms=%d",
+            job,
+            n,
+            usage.input_tokens,
+            usage.output_tokens,
+            outcome,
+            ms,
+        )
+
+
+def _again(error: NotReachedError | UsageUnknownError | TooManyError) -> bool:
+    return not isinstance(error, UsageUnknownError) or error.again

@@ -1,0 +1,164 @@
+"""JSON over HTTP to the server of a Writer: one request, one bounded answer, and what a failure means for the budget.
+
+Neither prompt nor answer is ever logged or quoted in an error: servers repeat the request in theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from scrubjay.policy import WriterPolicy
+from scrubjay.writer.port import NotReachedError, UsageUnknownError
+from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError, TooLargeError, TooManyError
+
+CHECK_URL = "check writer_url"
+RETRY_AFTER_MOST = 86_400.0  # a server that says more means: not today
+
+
+class Connection:
+    """Requests to one server.
+
+    `url` is one that may be sent to (`setting_values.private_url`); `headers` hold the key, and are never shown.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], policy: WriterPolicy) -> None:
+        self.host = urlsplit(url).netloc
+        self._url = url
+        self._headers = {**headers, "Accept": "application/json", "Accept-Encoding": "identity"}
+        self._policy = policy
+        self._client: httpx2.AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        """Name the server, not the key."""
+        return f"Connection(host={self.host!r})"
+
+    async def post(self, path: str, body: object) -> Any:
+        """Send a request and return what the JSON of its answer holds. Raises as `port.Writer.write` says."""
+        if self._client is None:
+            # The certificates that the system trusts take some 50 ms to load: not on the event loop.
+            self._client = await asyncio.to_thread(self._connected)
+        content = json.dumps(body).encode()  # ASCII, so that a lone surrogate does no harm
+        try:
+            async with asyncio.timeout(self._policy.answer_seconds):
+                status, headers, answer = await self._exchange(self._client, path, content)
+        except TimeoutError:
+            raise UsageUnknownError(
+                f"{self.host} did not answer within {self._policy.answer_seconds:g} seconds",
+                hint="a smaller model answers sooner",
+            ) from None
+        self._check_status(status, headers)
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise UsageUnknownError(f"{self.host} answered with {kind[:40] or 'no type'!r}, not JSON", hint=CHECK_URL)
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise UsageUnknownError(f"{self.host} answered with something that is not JSON", hint=CHECK_URL) from None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def _connected(self) -> httpx2.AsyncClient:
+        encrypted = urlsplit(self._url).scheme == "https"
+        # Without TLS no certificate is needed, so none is loaded; a context without any trusts nobody.
+        trusted: ssl.SSLContext | bool = encrypted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return httpx2.AsyncClient(
+            base_url=self._url.rstrip("/") + "/",
+            headers=self._headers,
+            follow_redirects=False,
+            # A proxy that the environment names may carry TLS, never plain text that is meant for this machine.
+            trust_env=encrypted,
+            verify=trusted,
+            timeout=httpx2.Timeout(self._policy.answer_seconds, connect=self._policy.connect_seconds),
+        )
+
+    async def _exchange(
+        self, client: httpx2.AsyncClient, path: str, content: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        got = bytearray()
+        try:
+            async with client.stream(
+                "POST", path, content=content, headers={"Content-Type": "application/json"}
+            ) as response:
+                if response.headers.get("content-encoding", "identity").lower() != "identity":
+                    raise UsageUnknownError(f"{self.host} packed an answer that was asked for as it is", hint=CHECK_URL)
+                async for part in response.aiter_raw():
+                    got += part
+                    if len(got) > self._policy.answer_bytes:
+                        raise UsageUnknownError(
+                            f"{self.host} answered with more than {self._policy.answer_bytes:,} bytes", hint=CHECK_URL
+                        )
+        # The causes are not passed on: they hold the request, and with it the key.
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError, httpx2.PoolTimeout) as error:
+            raise NotReachedError(
+                f"{self.host} cannot be reached ({type(error).__name__})",
+                hint="start the server, or check writer_url and the network",
+            ) from None
+        except httpx2.TimeoutException:
+            raise UsageUnknownError(
+                f"{self.host} did not answer in time", hint="a smaller model answers sooner"
+            ) from None
+        except httpx2.HTTPError as error:
+            raise UsageUnknownError(
+                f"{self.host} broke off ({type(error).__name__})", hint="see the server's own log", again=True
+            ) from None
+        return response.status_code, response.headers, bytes(got)
+
+    def _check_status(self, status: int, headers: Mapping[str, str]) -> None:
+        """Raise what a status stands for. The text of the answer is not shown: servers quote the request in it."""
+        match status:
+            case 200:
+                return
+            case 401 | 403:
+                raise DeniedError(
+                    f"{self.host} refused the key ({status})", hint="writer_key_env names the variable that holds it"
+                )
+            case 404:
+                raise NotFoundError(
+                    f"{self.host} has no such model or address (404)", hint="check writer_model, writer_url"
+                )
+            case 413:
+                raise TooLargeError(
+                    f"{self.host} refused a prompt of this length (413)", hint="use a model that reads more"
+                )
+            case 429:
+                raise TooManyError(
+                    f"{self.host} is asked too often, or its quota is used up (429)",
+                    hint="see the server's own limits",
+                    retry_after=_retry_after(headers.get("retry-after", "")),
+                )
+            case _ if 400 <= status < 500 and status != 408:
+                raise InvalidError(
+                    f"{self.host} refused the request ({status})", hint="check writer, writer_url and writer_model"
+                )
+            case _ if 300 <= status < 400:
+                raise InvalidError(
+                    f"{self.host} sends its callers elsewhere ({status})", hint="set writer_url to where it is in truth"
+                )
+            case _:
+                raise UsageUnknownError(
+                    f"{self.host} failed ({status})", hint="see the server's own log", again=status >= 500
+                )
+
+
+def _retry_after(text: str) -> float:
+    """Return the seconds that a server asks for; 0 where it says nothing that can be read."""
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), RETRY_AFTER_MOST)
+    try:
+        at = parsedate_to_datetime(text)
+        now = at.now(at.tzinfo)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, (at - now).total_seconds()), RETRY_AFTER_MOST)

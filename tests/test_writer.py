@@ -1,0 +1,366 @@
+"""The Writer: what is sent, what is counted, and how each failure ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service.application import Application
+from scrubjay.settings import load
+from scrubjay.writer import configured
+from scrubjay.writer.budget import Caps
+from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay.writer.port import Prompt
+from scrubjay_shared.errors import (
+    BudgetError,
+    DeniedError,
+    InvalidError,
+    NotFoundError,
+    ScrubjayError,
+    TooLargeError,
+    TooManyError,
+    UnavailableError,
+)
+from writer_server import FRAMING, KEY, POLICY, Fault, ModelServer, model_server, tokens_of, with_policy
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[..., AbstractAsyncContextManager[Application]]
+PROMPT = Prompt(system="Say what is so.", text="The magpie nests in the walnut tree.", max_output_tokens=50)
+CAPS = Caps(daily=100_000, monthly=1_000_000)
+MOST = PROMPT.bytes + POLICY.framing_tokens + PROMPT.max_output_tokens
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with model_server() as running:
+        yield running
+
+
+async def rows(service: Application) -> list[tuple[Any, ...]]:
+    return await service.store.read(
+        lambda q: q.fetch("select job, writer, model, input, output, estimated, outcome from writer_call order by n")
+    )
+
+
+def options(server: ModelServer, api: str = "openai", caps: Caps = CAPS, **numbers: Any) -> dict[str, Any]:
+    policy = with_policy(**numbers)
+    return {"writer": server.chosen(api, policy=policy), "caps": caps, "policy": MemoryPolicy(writer=policy)}
+
+
+async def test_no_writer_is_set_unless_the_person_sets_one(service: Application) -> None:
+    assert not service.writer.is_on
+    with pytest.raises(UnavailableError, match="no Writer is set"):
+        await service.writer.write(PROMPT, job="observe")
+    assert await rows(service) == []
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_a_prompt_comes_back_as_text_with_the_tokens_that_the_server_counted(
+    api: str, server: ModelServer, opened: Opener
+) -> None:
+    async with opened(**options(server, api)) as service:
+        written = await service.writer.write(PROMPT, job="observe")
+        ledger = await rows(service)
+
+    [asked] = server.asked
+    read = tokens_of(PROMPT.system) + tokens_of(PROMPT.text) + FRAMING
+    assert (asked.system, asked.text, asked.most) == (PROMPT.system, PROMPT.text, 50)
+    assert asked.path == ("/v1/chat/completions" if api == "openai" else "/v1/messages")
+    assert KEY in (
+        asked.headers.get("Authorization") or asked.headers["X-Api-Key"]
+        if api == "openai"
+        else asked.headers["x-api-key"]
+    )
+    assert (written.text, written.model, written.cut_short) == ("It is written.", "small-1", False)
+    assert (written.input_tokens, written.output_tokens, written.estimated) == (read, tokens_of(written.text), False)
+    assert ledger == [("observe", api, "small-1", read, tokens_of(written.text), 0, "done")]
+    assert server.counted == written.usage.total
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_an_answer_that_ends_at_its_bound_is_said_to_be_cut_short(
+    api: str, server: ModelServer, opened: Opener
+) -> None:
+    server.answer = lambda _: "word " * 100
+    async with opened(**options(server, api)) as service:
+        written = await service.writer.write(PROMPT, job="observe")
+
+    assert written.cut_short
+
+
+NAMES = {"openai": ("prompt_tokens", "completion_tokens"), "anthropic": ("input_tokens", "output_tokens")}
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_usage_that_is_missing_or_makes_no_sense_is_counted_as_the_most_it_can_be(
+    api: str, server: ModelServer, opened: Opener
+) -> None:
+    wrong = [None, 0, -1, True, 3.5, "12", 10**15]
+    server.faults.extend(Fault(usage=dict.fromkeys(NAMES[api], value)) for value in wrong)
+    server.faults.append(Fault(usage={}))
+    async with opened(**options(server, api)) as service:
+        written = [await service.writer.write(PROMPT, job="observe") for _ in range(8)]
+        ledger = await rows(service)
+
+    assert [(one.estimated, one.usage.total) for one in written] == [(True, MOST)] * 8
+    assert [row[3:] for row in ledger] == [(MOST - 50, 50, 1, "done")] * 8
+
+
+REFUSED = {
+    400: InvalidError,
+    401: DeniedError,
+    403: DeniedError,
+    404: NotFoundError,
+    413: TooLargeError,
+    302: InvalidError,
+}
+
+
+async def test_what_a_server_refuses_is_not_tried_again_and_costs_nothing(server: ModelServer, opened: Opener) -> None:
+    async with opened(**options(server)) as service:
+        for status, kind in REFUSED.items():
+            server.faults.append(Fault(status=status, headers={"Location": "/elsewhere"}))
+            with pytest.raises(ScrubjayError) as caught:
+                await service.writer.write(PROMPT, job="observe")
+
+            assert type(caught.value) is kind
+            assert caught.value.hint
+            assert "magpie" not in caught.value.message + caught.value.hint
+            assert (await rows(service))[-1][3:] == (0, 0, 0, caught.value.code)
+
+    assert len(server.asked) == len(REFUSED)
+
+
+async def test_a_busy_server_is_asked_again_after_the_time_that_it_says(server: ModelServer, opened: Opener) -> None:
+    server.faults.extend([Fault(status=429, headers={"Retry-After": "7"}), None])
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async with opened() as service:
+        writer = BudgetedWriter(service.store, server.chosen(), CAPS, POLICY, sleep=sleep)
+        written = await writer.write(PROMPT, job="observe")
+        await writer.aclose()
+        outcomes = [row[-1] for row in await rows(service)]
+
+    assert waits == [7.0]
+    assert outcomes == ["too_many", "done"]
+    assert server.counted == written.usage.total
+
+
+async def test_a_server_that_wants_a_long_wait_is_left_to_the_next_run(server: ModelServer, opened: Opener) -> None:
+    server.faults.append(Fault(status=429, headers={"Retry-After": "3600"}))
+    async with opened(**options(server)) as service:
+        with pytest.raises(TooManyError) as caught:
+            await service.writer.write(PROMPT, job="observe")
+
+    assert caught.value.retry_after == 3600
+    assert len(server.asked) == 1
+
+
+async def test_each_try_that_fails_counts_all_that_it_may_have_cost(server: ModelServer, opened: Opener) -> None:
+    server.faults.extend([Fault(status=503), Fault(cut_off=True), Fault(status=529)])
+    async with opened(**options(server)) as service:
+        with pytest.raises(UnavailableError):
+            await service.writer.write(PROMPT, job="observe")
+        ledger = await rows(service)
+        spent = await service.writer.spent()
+
+    assert len(server.asked) == POLICY.attempts == len(ledger)
+    assert {row[3:] for row in ledger} == {(MOST - 50, 50, 1, "failed")}
+    assert server.counted <= spent.daily == 3 * MOST
+
+
+MALFORMED = {
+    "not JSON": Fault(body=b"<html>"),
+    "deep": Fault(body=b"[" * 50_000),
+    "not UTF-8": Fault(body=b"\xff\xfe"),
+    "another type": Fault(headers={"Content-Type": "text/html; charset=utf-8"}),
+    "packed": Fault(headers={"Content-Encoding": "gzip"}),
+    "huge": Fault(body=b'{"a": "' + b"x" * 200_000 + b'"}'),
+    "a list": Fault(body=b"[]"),
+    "no choices": Fault(body=b'{"choices": [], "content": 4}'),
+    "no text": Fault(body=b'{"choices": [{"message": {"content": 4}}], "content": [{"type": "text", "text": 4}]}'),
+}
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_an_answer_that_cannot_be_read_is_counted_and_not_tried_again(
+    api: str, server: ModelServer, opened: Opener
+) -> None:
+    server.faults.extend(MALFORMED.values())
+    async with opened(**options(server, api, failures=1_000)) as service:
+        for _ in MALFORMED:
+            with pytest.raises(UnavailableError) as caught:
+                await service.writer.write(PROMPT, job="observe")
+            assert caught.value.hint
+        ledger = await rows(service)
+
+    assert len(server.asked) == len(MALFORMED)
+    assert {row[5:] for row in ledger} == {(1, "failed")}
+    assert server.counted <= sum(row[3] + row[4] for row in ledger) <= MOST * len(MALFORMED)
+
+
+async def test_a_server_that_does_not_answer_in_time_is_counted(server: ModelServer, opened: Opener) -> None:
+    server.faults.append(Fault(silent=True))
+    async with opened(**options(server, answer_seconds=0.2)) as service:
+        with pytest.raises(UnavailableError, match=r"within 0\.2 seconds"):
+            await service.writer.write(PROMPT, job="observe")
+        [row] = await rows(service)
+
+    assert row[-1] == "failed"
+    assert row[3] + row[4] == MOST
+
+
+async def test_a_server_that_is_not_there_costs_nothing_and_is_left_alone_after_some_failures(opened: Opener) -> None:
+    with model_server() as gone:
+        chosen = options(gone)
+    async with opened(**chosen) as service:
+        for _ in range(POLICY.failures):
+            with pytest.raises(UnavailableError, match="cannot be reached"):
+                await service.writer.write(PROMPT, job="observe")
+        asked = await rows(service)
+        with pytest.raises(UnavailableError, match="left alone") as caught:
+            await service.writer.write(PROMPT, job="observe")
+
+        assert await rows(service) == asked
+        assert {row[3:] for row in asked} == {(0, 0, 0, "not_reached")}
+        assert len(asked) == POLICY.failures * POLICY.attempts
+        assert 0 < caught.value.retry_after <= POLICY.rest_seconds
+
+
+async def test_a_writer_that_works_again_is_forgiven(server: ModelServer, opened: Opener) -> None:
+    time = 0.0
+    async with opened() as service:
+        writer = BudgetedWriter(service.store, server.chosen(), CAPS, POLICY, monotonic=lambda: time)
+        server.faults.extend([Fault(body=b"")] * 2)
+        for _ in range(2):
+            with pytest.raises(UnavailableError):
+                await writer.write(PROMPT, job="observe")
+        time = POLICY.rest_seconds + 1
+        await writer.write(PROMPT, job="observe")
+        server.faults.append(Fault(body=b""))
+        with pytest.raises(UnavailableError):
+            await writer.write(PROMPT, job="observe")
+
+        written = await writer.write(PROMPT, job="observe")
+        await writer.aclose()
+
+    assert written.text
+
+
+async def test_a_call_that_is_cut_off_stays_counted(server: ModelServer, opened: Opener) -> None:
+    server.faults.append(Fault(silent=True))
+    async with opened(**options(server)) as service:
+        call = asyncio.ensure_future(service.writer.write(PROMPT, job="observe"))
+        await asyncio.to_thread(server.reading.wait, 5)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    async with opened() as again:
+        [row] = await rows(again)
+        spent = await again.writer.spent()
+
+    assert row[-1] == "open"
+    assert server.counted <= spent.daily == spent.monthly == MOST
+
+
+async def test_neither_the_key_nor_what_is_said_is_logged_or_shown(
+    server: ModelServer, opened: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.answer = lambda _: "A secret answer."
+    shown: list[str] = []
+    async with opened(**options(server)) as service:
+        shown.append(repr(service.writer.chosen))
+        for fault in (None, Fault(status=400), Fault(status=500), Fault(cut_off=True), Fault(body=b"A secret answer")):
+            server.faults.extend([fault] * POLICY.attempts)
+            service.writer._failures = 0
+            service.writer._rests_until = 0.0
+            try:
+                await service.writer.write(PROMPT, job="observe")
+            except ScrubjayError as error:
+                shown += [repr(error), error.message, error.hint, repr(error.__cause__)]
+            server.faults.clear()
+    ours = [
+        record.getMessage() for record in caplog.records if record.name.startswith(("scrubjay", "httpx2", "httpcore2"))
+    ]
+
+    said = "\n".join([*shown, *ours])
+    assert "asked the writer job=observe" in said
+    for word in (KEY, "magpie", "Say what is so", "secret answer"):
+        assert word not in said
+
+
+async def test_a_key_that_is_not_there_is_said_before_anything_is_sent(server: ModelServer, opened: Opener) -> None:
+    settings = load(
+        {"writer": "openai", "writer_url": server.url, "writer_model": "small", "writer_key_env": "ABSENT"},
+        {"SCRUBJAY_HOME": "/nowhere"},
+    )
+    async with opened(writer=configured.chosen(settings, {}, POLICY)) as service:
+        with pytest.raises(DeniedError, match="ABSENT is not set"):
+            await service.writer.write(PROMPT, job="observe")
+
+    assert server.asked == []
+
+
+async def test_a_call_that_could_pass_a_cap_is_not_made(server: ModelServer, opened: Opener) -> None:
+    for caps in (Caps(daily=MOST - 1, monthly=MOST), Caps(daily=MOST, monthly=MOST - 1)):
+        async with opened(**options(server, caps=caps)) as service:
+            with pytest.raises(BudgetError) as caught:
+                await service.writer.write(PROMPT, job="observe")
+            assert await rows(service) == []
+        assert "scrubjay cost" in caught.value.hint
+    async with opened(**options(server, caps=Caps(daily=MOST, monthly=MOST))) as service:
+        assert (await service.writer.write(PROMPT, job="observe")).text
+
+    assert len(server.asked) == 1
+
+
+async def test_an_estimate_is_the_most_that_prompts_can_cost(server: ModelServer, opened: Opener) -> None:
+    async with opened(**options(server, caps=Caps(daily=2 * MOST, monthly=10 * MOST))) as service:
+        two = await service.writer.estimate([PROMPT, PROMPT])
+        three = await service.writer.estimate([PROMPT] * 3)
+
+    assert (two.calls, two.input_tokens + two.output_tokens, two.left, two.fits) == (2, 2 * MOST, 2 * MOST, True)
+    assert not three.fits
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"writer": "openai", "writer_model": "small"},
+        {"writer": "anthropic", "writer_url": "https://api.example.com"},
+        {"writer_url": "http://example.com/v1"},
+        {"writer_url": "http://192.168.1.4:11434/v1"},
+        {"writer_url": "http://127.0.0.1.example.com"},
+        {"writer_url": "https://person:word@example.com"},
+        {"writer_url": "https://example.com?key=1"},
+        {"writer": "parrot"},
+        {"writer_model": "\n"},
+        {"writer_key_env": "sk-abc def"},
+        {"writer_daily_tokens": -1},
+    ],
+)
+def test_a_writer_that_is_not_safe_or_not_whole_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(InvalidError) as caught:
+        load(given, {"SCRUBJAY_HOME": "/nowhere"})
+
+    assert caught.value.hint
+    assert "word@" not in caught.value.message
+
+
+@pytest.mark.parametrize("url", ["http://localhost:11434/v1", "http://[::1]:8080/v1", "https://models.example.com/v1"])
+def test_a_server_here_or_behind_tls_may_be_asked(url: str) -> None:
+    found = load({"writer_url": url}, {"SCRUBJAY_HOME": "/nowhere"})
+
+    assert found.writer_url == url
