@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -15,10 +16,13 @@ import pytest
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.jobs.registry import Trigger
+from scrubjay.jobs import conditions
+from scrubjay.jobs.registry import Jobs, Trigger
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
+from scrubjay.store import nightly_copies
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
@@ -273,3 +277,153 @@ async def test_stopping_waits_for_what_runs_and_starts_nothing_more(service: App
 
     assert (await job(service, "learn")).runs == runs
     assert not any(found.running for found in (await service.call(PERSON, "status", NOTHING)).jobs)
+
+
+# --- work of the night ------------------------------------------------------------------------------------------------
+
+NIGHT = DEFAULT.night
+DAY_MS = 86_400_000
+MIDNIGHT = Millis(int(datetime(2026, 3, 2, tzinfo=UTC).timestamp() * 1000))
+
+
+def at(hours: float) -> Millis:
+    return Millis(int(MIDNIGHT + hours * 3_600_000))
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "every_days", "failed", "due"),
+    [
+        (None, at(12), 1, False, True),
+        (at(3.5), at(23), 1, False, False),
+        (at(3.5), at(26.9), 1, False, False),
+        (at(3.5), at(27.1), 1, False, True),
+        (at(23), at(27.1), 1, False, True),
+        (at(3.5), at(100), 1, False, True),
+        (at(3.5), at(100), 7, False, False),
+        (at(3.5), at(3.5 + 24 * 7), 7, False, True),
+        (at(50), at(27), 1, False, True),
+        (at(3.5), at(4), 1, True, False),
+        (at(3.5), at(4.6), 1, True, True),
+    ],
+)
+def test_work_of_the_night_is_due_once_in_so_many_nights_however_many_were_slept_through(
+    last: Millis | None,
+    now: Millis,
+    every_days: int,
+    failed: bool,  # noqa: FBT001 - a column of the table
+    due: bool,  # noqa: FBT001 - likewise
+) -> None:
+    asked = partial(conditions.is_due, last, failed=failed, every_days=every_days, policy=NIGHT)
+
+    assert asked(now=now, utc_offset=timedelta()) is due
+    shift = timedelta(hours=-7)  # elsewhere, the same hours of another clock
+    moved = None if last is None else Millis(last + 7 * 3_600_000)
+    assert (
+        conditions.is_due(
+            moved,
+            failed=failed,
+            every_days=every_days,
+            policy=NIGHT,
+            now=Millis(now + 7 * 3_600_000),
+            utc_offset=shift,
+        )
+        is due
+    )
+
+
+@pytest.mark.parametrize(
+    ("battery", "load", "quiet", "waited", "reason"),
+    [
+        (False, 0.1, math.inf, 0, None),
+        (True, 0.1, math.inf, 0, "battery"),
+        (False, 0.9, math.inf, 0, "busy"),
+        (False, 0.1, 5, 0, "questions"),
+        (True, 0.9, math.inf, NIGHT.most_seconds, None),
+        (True, 0.9, 5, NIGHT.most_seconds, "questions"),
+    ],
+)
+def test_work_that_can_wait_waits_for_a_socket_an_idle_machine_and_a_pause_in_questions(
+    battery: bool,  # noqa: FBT001 - a column of the table
+    load: float,
+    quiet: float,
+    waited: float,
+    reason: str | None,
+) -> None:
+    found = conditions.reason_to_wait(
+        conditions.Conditions(on_battery=battery, load=load, quiet_seconds=quiet), waited, NIGHT
+    )
+
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_this_machine_can_say_how_it_is() -> None:
+    assert conditions.read(3.0).quiet_seconds == 3.0
+    assert conditions.read(3.0).load >= 0
+
+
+class Nightly(Counter):
+    trigger = Trigger(seconds=0.02, every_days=1)
+
+
+async def test_a_job_of_the_night_waits_says_why_and_runs_once_when_the_moment_is_good(
+    service: Application,
+) -> None:
+    job, now = Nightly(), [conditions.Conditions(on_battery=True, load=0, quiet_seconds=math.inf)]
+    scheduler = Scheduler(Jobs([job]), service.store, DEFAULT, asyncio.Event(), read_conditions=lambda: now[0])
+    await scheduler.start()
+    try:
+
+        async def waits() -> bool:
+            return (await scheduler.jobs())[0].waiting is not None
+
+        await until(waits)
+        assert "battery" in str((await scheduler.jobs())[0].waiting)
+        assert job.runs == 0
+
+        now[0] = conditions.Conditions(on_battery=False, load=0, quiet_seconds=math.inf)
+
+        async def ran() -> bool:
+            return job.runs > 0
+
+        await until(ran)
+        await asyncio.sleep(0.1)  # five more looks of that night
+        assert job.runs == 1
+        assert (await scheduler.jobs())[0].waiting is None
+        assert (await scheduler.run("counter")).error is None
+        assert job.runs == 2
+    finally:
+        await scheduler.stop()
+
+
+async def test_copies_of_the_last_nights_are_kept_and_forgetting_deletes_them(service: Application) -> None:
+    added = (await service.call(PERSON, "add", MemoryDraft(content="the gate code is 4711"))).memory
+    for _ in range(NIGHT.backups + 1):
+        assert (await service.scheduler.run("backup")).error is None
+
+    copies = nightly_copies(service.store.path)
+    assert len(copies) == NIGHT.backups
+    assert all(copy.stat().st_mode & 0o077 == 0 and b"4711" in copy.read_bytes() for copy in copies)
+
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=added.id))
+    assert nightly_copies(service.store.path) == []
+    assert (await service.scheduler.run("backup")).error is None
+    assert all(b"4711" not in copy.read_bytes() for copy in nightly_copies(service.store.path))
+
+
+async def test_damage_is_found_told_by_status_and_no_longer_once_it_is_mended(service: Application) -> None:
+    await service.call(PERSON, "add", MemoryDraft(content="the gate is green"))
+    assert (await service.scheduler.run("integrity")).error is None
+
+    await service.store.checkpoint(truncate=True)
+    before = service.store.path.read_bytes()
+    assert before.count(b"the gate is green") >= 1
+    service.store.path.write_bytes(before.replace(b"the gate is green", b"the gate is grain"))
+    assert (await service.scheduler.run("integrity")).error == "corrupt"
+    told = (await service.call(PERSON, "status", NOTHING)).warnings
+    assert [line for line in told if "scrubjay doctor" in line]
+
+    await service.store.checkpoint(truncate=True)
+    damaged = service.store.path.read_bytes()
+    service.store.path.write_bytes(damaged.replace(b"the gate is grain", b"the gate is green"))
+    assert (await service.scheduler.run("integrity")).error is None
+    assert not [line for line in (await service.call(PERSON, "status", NOTHING)).warnings if "scrubjay doctor" in line]

@@ -70,7 +70,7 @@ class Running:
 
 @asynccontextmanager
 async def watching(device: Device, *, quiet: bool = False) -> AsyncIterator[Running]:
-    scheduler = Scheduler(Jobs(), device.store, DEFAULT.work, asyncio.Event())
+    scheduler = Scheduler(Jobs(), device.store, DEFAULT, asyncio.Event())
     daemon = Background(wake=lambda: scheduler.wake(JOB), paused=lambda: scheduler.is_paused(JOB), roll=lambda: 0.5)
 
     async def nothing() -> None:
@@ -424,7 +424,7 @@ async def test_a_server_that_asks_not_to_wait_is_left_alone_and_what_is_written_
 
 async def test_without_a_login_the_job_is_not_listed(world: World) -> None:
     one = await world.device()
-    scheduler = Scheduler(Jobs([SyncJob(lambda: None)]), one.store, DEFAULT.work, asyncio.Event())
+    scheduler = Scheduler(Jobs([SyncJob(lambda: None)]), one.store, DEFAULT, asyncio.Event())
 
     assert await scheduler.jobs() == ()
 

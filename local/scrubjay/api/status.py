@@ -39,7 +39,10 @@ class StatsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A background job: when it ran, how it went, when it runs next. A paused one waits to be resumed."""
+    """A background job: when it ran, how it went, when it runs next. A paused one waits to be resumed.
+
+    `waiting` says why work of the night has not begun though it is time for it; None where nothing keeps it.
+    """
 
     name: str
     running: bool
@@ -51,6 +54,7 @@ class Job:
     next_run: Millis | None = None
     pending: int = 0
     paused: bool = False
+    waiting: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

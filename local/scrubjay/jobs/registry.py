@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from scrubjay.policy import NightPolicy
 from scrubjay_shared.errors import ConflictError, NotFoundError
 
 
@@ -15,11 +16,20 @@ class Trigger:
 
     Told of work, it looks a little later, so that one run does what comes in a burst; one that `gathers` nothing looks
     at once, for who tells it has waited already.
+
+    Work of the night has `every_days`: it looks as often, but runs once in so many (`conditions.is_due`), and waits
+    while questions are asked, for a socket and for an idle machine (`conditions.reason_to_wait`).
     """
 
     seconds: float
     first_seconds: float = 0.0
     gathers: bool = True
+    every_days: int | None = None
+
+    @classmethod
+    def nightly(cls, policy: NightPolicy, *, every_days: int = 1) -> Trigger:
+        """Return the trigger of work that is done once a night, or once in so many."""
+        return cls(seconds=policy.look_seconds, first_seconds=policy.look_seconds, every_days=every_days)
 
 
 class Job(Protocol):

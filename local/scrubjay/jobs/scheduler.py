@@ -2,7 +2,8 @@
 
 A job is told of work (`Scheduler.wake`) and then runs soon; besides, it looks for work at intervals, which is how what
 a crash left behind is found. What a sleeping machine missed is made up for once when it is awake. Looking costs the
-same whatever the store holds, and only a run is noted. One process has the store (its lock says so) and a job never
+same whatever the store holds, and only a run is noted. Work of the night (`conditions`) is done once a day, when nobody
+needs the machine. One process has the store (its lock says so) and a job never
 overlaps itself here, so nothing else keeps two runs apart. A job that fails says so in its history; the others go on.
 """
 
@@ -10,13 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scrubjay import api
+from scrubjay.jobs import conditions
+from scrubjay.jobs.nights import Nights
 from scrubjay.jobs.registry import Job, Jobs
-from scrubjay.policy import WorkPolicy
+from scrubjay.policy import MemoryPolicy
 from scrubjay.store import JobRun, JobStatistics, Store
 from scrubjay.tracebacks import frames_of
 from scrubjay_shared.clock import Millis
@@ -31,11 +36,23 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 class Scheduler:
     """Runs jobs on the running event loop."""
 
-    def __init__(self, jobs: Jobs, store: Store, policy: WorkPolicy, stopping: asyncio.Event) -> None:
-        """Take the jobs. `stopping` is set at the end: they look at it between two steps."""
+    def __init__(
+        self,
+        jobs: Jobs,
+        store: Store,
+        policy: MemoryPolicy,
+        stopping: asyncio.Event,
+        *,
+        read_conditions: Callable[[], conditions.Conditions] = lambda: conditions.read(math.inf),
+    ) -> None:
+        """Take the jobs. `stopping` is set at the end: they look at it between two steps.
+
+        `read_conditions` says how the machine is, for work of the night; called in a thread.
+        """
         self._jobs = jobs
         self._store = store
-        self._policy = policy
+        self._policy = policy.work
+        self._nights = Nights(policy.night, read_conditions)
         self._stopping = stopping
         self._paused: set[str] = set()
         self._running: dict[str, asyncio.Lock] = {}
@@ -147,6 +164,7 @@ class Scheduler:
                     next_run=None if at is None or paused else Millis(int(at.timestamp() * 1000)),
                     pending=pending,
                     paused=paused,
+                    waiting=self._nights.reason(job.name),
                 )
             )
         return tuple(found)
@@ -186,7 +204,7 @@ class Scheduler:
         async with self._lock(job.name):
             while not self._stopping.is_set():
                 self._again.discard(job.name)
-                if await self._is_due(job):
+                if await self._may_run(job):
                     await self._noted(job)
                 if job.name not in self._again:
                     return
@@ -195,23 +213,31 @@ class Scheduler:
     def _gather_s(self, job: Job) -> float:
         return self._policy.gather_ms / 1000 if job.trigger.gathers else 0.0
 
+    async def _may_run(self, job: Job) -> bool:
+        """Say whether a job has something to do, and work of the night may begin."""
+        if job.trigger.every_days is None:
+            return await self._is_due(job)
+        gone = (await self._statistics()).get(job.name)
+        return self._nights.is_time(job, gone) and await self._is_due(job) and not await self._nights.must_wait(job)
+
     async def _is_due(self, job: Job) -> bool:
         try:
             return await job.due()
         except Exception as error:  # noqa: BLE001  # one that cannot even look must not stop the others
-            self._log(job.name, error)
+            _log_failure(job.name, error)
             return False
 
     async def _noted(self, job: Job) -> JobRun:
         """Run a job and note how that went: the next look tries again what failed."""
         began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
         failed: str | None = "cancelled"
+        self._nights.begun(job.name)
         try:
             await job.run()
             failed = None
         except Exception as error:  # noqa: BLE001  # as above; its history says so, and doctor
             failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__
-            self._log(job.name, error)
+            _log_failure(job.name, error)
         finally:
             ran = JobRun(job=job.name, started=started, ms=int((time.monotonic() - began) * 1000), error=failed)
             await self._note(ran)
@@ -223,17 +249,18 @@ class Scheduler:
         except ScrubjayError as error:  # the store says what is wrong with it to everybody who writes
             log.warning("job not noted name=%s code=%s", ran.job, error.code)
 
-    def _log(self, name: str, error: Exception) -> None:
-        if isinstance(error, ScrubjayError):
-            log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)
-        else:  # not its words: they may quote a memory
-            log.error("job failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))
-
     def _lock(self, name: str) -> asyncio.Lock:
         return self._running.setdefault(name, asyncio.Lock())
 
     async def _statistics(self) -> dict[str, JobStatistics]:
         return await self._store.read(lambda queries: queries.stats.jobs())
+
+
+def _log_failure(name: str, error: Exception) -> None:
+    if isinstance(error, ScrubjayError):
+        log.warning("job failed name=%s code=%s message=%s", name, error.code, error.message)
+    else:  # not its words: they may quote a memory
+        log.error("job failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))
 
 
 def _scheduler() -> type[Any]:

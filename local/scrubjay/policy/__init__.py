@@ -14,7 +14,7 @@ from scrubjay.policy.recalling import (
     RoutingPolicy,
     weighted,
 )
-from scrubjay.policy.running import DaemonPolicy, ModelPolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, UndoPolicy, WorkPolicy
 from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "LimitPolicy",
     "MemoryPolicy",
     "ModelPolicy",
+    "NightPolicy",
     "RecallPolicy",
     "RecallWeights",
     "RedactPolicy",
@@ -56,6 +57,7 @@ class MemoryPolicy:
     handing: HandingPolicy = field(default_factory=HandingPolicy)
     daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
     work: WorkPolicy = field(default_factory=WorkPolicy)
+    night: NightPolicy = field(default_factory=NightPolicy)
     undo: UndoPolicy = field(default_factory=UndoPolicy)
     models: ModelPolicy = field(default_factory=ModelPolicy)
     writer: WriterPolicy = field(default_factory=WriterPolicy)

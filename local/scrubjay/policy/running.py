@@ -61,3 +61,18 @@ class ModelPolicy:
     failures: int = 2  # in a row until it is left alone: one lost answer may be chance, two cost a person 4 seconds
     rest_seconds: float = 10.0  # how long it is left alone at first: a server that restarts is back in that time
     rest_most_seconds: float = 300.0  # doubled after each failure up to this: what is down for long is asked seldom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightPolicy:
+    """When work is done that can wait: once in a civil day, while nobody needs the machine."""
+
+    hour: int = 3  # when a new day of work begins, by the machine's clock: who works late is done, who is early not up
+    look_seconds: int = 600  # how often it is looked whether the moment is good: 1 ms each, and a night has 18 of them
+    quiet_seconds: float = 120.0  # since the last question: who reads an answer asks the next within two minutes
+    load: float = 0.7  # per core, over a minute: above, a build or a test run is under way
+    most_seconds: float = 2 * 86_400  # then a battery or a busy machine is no reason any more: some are never else
+    retry_seconds: int = 3_600  # after a failure: a full disk or a model's server seldom mends itself sooner
+    integrity_days: int = 7  # reading everything costs a minute of CPU for a million events; disks rot slowly
+    backups: int = 2  # copies: last night's, and the one before it if that one holds a mistake
+    free_share: float = 1.5  # of the store's size that must be free: for the copy, and for the store to go on

@@ -24,10 +24,13 @@ from scrubjay import accounts, api
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.api.caller import Caller
+from scrubjay.jobs import conditions
+from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.instructions import Instructions
+from scrubjay.jobs.integrity import Integrity
 from scrubjay.jobs.maintain import Maintain
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
@@ -136,6 +139,7 @@ class Application:
             policy.work,
             lambda path, project: self._imports.follow(path, project),  # noqa: PLW0108  # made below
         )
+        self.integrity = Integrity(store, policy.night, stopping)
         jobs = Jobs(
             (
                 self.distill,
@@ -146,13 +150,22 @@ class Application:
                 self.maintain,
                 spool,
                 self.instructions,
+                Backup(store, policy.night, stopping),
+                self.integrity,
             )
         )
-        self.scheduler = Scheduler(jobs, store, policy.work, stopping)
+        self.scheduler = Scheduler(
+            jobs,
+            store,
+            policy,
+            stopping,
+            read_conditions=lambda: conditions.read(self.handlers.quiet_seconds()),
+        )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
         self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = []
         """What `status` is to say of what runs around the store; each is called when it is asked."""
+        self.warnings.append(self.integrity.warnings)
         self._compose(named)
 
     def _compose(self, named: ModelSettings) -> None:

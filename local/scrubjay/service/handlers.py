@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -14,6 +16,9 @@ from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
 Handler = Callable[[Caller, Any], Awaitable[Any]]
 """Runs an operation that gives one response."""
+
+QUESTIONS = frozenset({"recall", "route", "context", "hook", "toc", "timeline", "grip", "why", "teleport"})
+"""Operations whose callers wait for an answer about what is remembered: work of the night keeps out of their way."""
 
 StreamHandler = Callable[[Caller, Any], AsyncGenerator[bytes, None]]
 """Runs an operation that gives a stream of lines."""
@@ -32,6 +37,7 @@ class Handlers:
         self._unary = dict(unary)
         self._streams = dict(streams)
         self._project_names = project_names
+        self._asked_at = -math.inf
         self.accounts: AccountStores | None = None
         """The accounts of the home, None for a store that is by itself."""
 
@@ -46,6 +52,10 @@ class Handlers:
         """Take away an operation of a plugin that ended."""
         del self._operations[name], self._unary[name]
 
+    def quiet_seconds(self) -> float:
+        """Return how long ago the last question came; infinity before the first."""
+        return time.monotonic() - self._asked_at
+
     def find(self, name: str) -> Operation | None:
         """Return an operation by its name, or None when there is none."""
         return self._operations.get(name)
@@ -56,6 +66,8 @@ class Handlers:
         A project that the caller or the request names by a folder gets its name first (`project_names`).
         """
         access.check_call(caller, self._known(name, Kind.UNARY))
+        if name in QUESTIONS:
+            self._asked_at = time.monotonic()
 
         async def here(caller: Caller, request: Any) -> Any:
             caller = await self._project_names.caller(caller)

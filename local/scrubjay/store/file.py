@@ -105,9 +105,25 @@ def snapshot_path(path: Path, version: int) -> Path:
 
 
 def snapshots(path: Path) -> list[Path]:
-    """Return the copies that migrations have left beside the store, half-made ones of a crash too."""
-    names = (".v*.bak", ".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part")
+    """Return the copies beside the store that nobody asked for: of migrations and of nights, half-made ones too."""
+    names = (".v*.bak", ".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part", f"{_NIGHTLY}/*")
     return sorted(found for name in names for found in path.parent.glob(path.name + name))
+
+
+_NIGHTLY = ".nightly"
+
+
+def nightly_copies(path: Path) -> list[Path]:
+    """Return the copies of a store that the daemon made by itself, oldest first."""
+    return sorted(path.with_name(path.name + _NIGHTLY).glob("memory-*.db"))
+
+
+def next_nightly_copy(path: Path) -> Path:
+    """Return where the daemon's next copy of a store goes, and make the folder, which is the owner's alone."""
+    folder = path.with_name(path.name + _NIGHTLY)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    now = time.time()
+    return folder / f"memory-{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime(now))}.{int(now % 1 * 1000):03}Z.db"
 
 
 BACKUPS = "backups"

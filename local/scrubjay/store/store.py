@@ -69,6 +69,8 @@ class Store:
         self._closed = False
         self._snapshots = 0
         self._cut_back = False
+        self.dropped_copies = 0
+        """How often the copies beside the store were deleted, because something was erased."""
         """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
 
     @classmethod
@@ -342,6 +344,7 @@ class Store:
 
         Returns whether the log could be cut back: a long read may hold it, and then `checkpoint` does it later.
         """
+        self.dropped_copies += 1
         for path in file.snapshots(self.path):
             await asyncio.to_thread(path.unlink, missing_ok=True)
         await asyncio.to_thread(drop_index, self.path)

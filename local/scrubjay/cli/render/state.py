@@ -87,6 +87,7 @@ def jobs(found: Sequence[Job]) -> RenderableType:
         last = times.moment(job.last_start) if job.last_start is not None else "never"
         took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
         resting = "paused" if job.paused else one_line(job.last_error, 60) if job.last_error else "idle"
+        resting = f"waits: {job.waiting}" if job.waiting and not job.paused else resting
         state = "running" if job.running else resting
         table.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
     return table
