@@ -355,7 +355,7 @@ def _serve_bytes(port: int) -> None:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 _GOALS = {"push.sqlite.many": 1_000, "push.sqlite.fast.p99": 100, "push.sqlite.batch": 30_000, "push.postgres.one": 500,
-          "push.postgres.many": 3_000}  # fmt: skip
+          "push.postgres.many": 900}  # fmt: skip  # of one worker on two cores, PostgreSQL and who asks beside it
 _NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
