@@ -34,6 +34,7 @@ from scrubjay_bench import (
     routes_cli,
     scale,
     starting,
+    surfacing_cli,
 )
 from scrubjay_bench.figures import Figure, load, machine
 from scrubjay_bench.plan import Plan
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     retrieval_cli.add(commands)
     devmem_cli.add(commands)
     routes_cli.add(commands)
+    surfacing_cli.add(commands)
     fit_selector.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")

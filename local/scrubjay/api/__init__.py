@@ -110,6 +110,7 @@ from scrubjay.api.status import (
     SettleResponse,
     StatsResponse,
     StatusResponse,
+    SurfacingStats,
 )
 from scrubjay.api.toc import (
     GripRequest,
@@ -227,6 +228,7 @@ __all__ = [
     "Step",
     "SupersedeRequest",
     "SupersedeResponse",
+    "SurfacingStats",
     "TeleportMode",
     "TeleportRequest",
     "TeleportResponse",

@@ -19,18 +19,23 @@ class SlotRequest:
 class Section(StrEnum):
     """Why something is handed to an agent.
 
-    As a rule or a decision of its project, as where the last session ended, or because it answers what was just asked.
+    As a rule or a decision of its project, as where the last session ended, because it answers what was just asked, or
+    because it will probably be needed.
     """
 
     RULE = "rule"
     DECISION = "decision"
     LEFT_OFF = "left_off"
     RECALLED = "recalled"
+    SURFACED = "surfaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem:
-    """One thing that an agent is handed. `ref` is the id of the memory or the event; `kind` says which."""
+    """One thing that an agent is handed. `ref` is the id of the memory or the event; `kind` says which.
+
+    `probability` is how probable it is that something which was surfaced will be needed; None of everything else.
+    """
 
     ref: str
     kind: str
@@ -38,6 +43,7 @@ class ContextItem:
     text: str
     ts: Millis
     trust: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrubjay_shared.clock import Millis
 
@@ -10,6 +10,26 @@ from scrubjay_shared.clock import Millis
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
     """A request without fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurfacingStats:
+    """What was told to agents ahead, in the days that are kept, and what became of it.
+
+    Of what is judged, `told` and `used` count things, `outcomes` by what became of them; `waiting` may still be used.
+    `hit_rate` is the share that was used, `waste` the share of the `tokens` that was not (`wasted_tokens`); None where
+    nothing is judged yet. `floor` is how probable a thing must be now to be told.
+    """
+
+    told: int
+    used: int
+    waiting: int
+    tokens: int
+    wasted_tokens: int
+    floor: float
+    hit_rate: float | None = None
+    waste: float | None = None
+    outcomes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +55,7 @@ class StatsResponse:
     refused: int = 0
     oldest: Millis | None = None
     newest: Millis | None = None
+    surfacing: SurfacingStats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from scrubjay.policy.recalling import (
     weighted,
 )
 from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.surfacing import SurfacingPolicy
 from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "RelevancePolicy",
     "RoutingPolicy",
     "SupersessionPolicy",
+    "SurfacingPolicy",
     "TocPolicy",
     "UndoPolicy",
     "WorkPolicy",
@@ -55,6 +57,7 @@ class MemoryPolicy:
     limits: LimitPolicy = field(default_factory=LimitPolicy)
     toc: TocPolicy = field(default_factory=TocPolicy)
     handing: HandingPolicy = field(default_factory=HandingPolicy)
+    surfacing: SurfacingPolicy = field(default_factory=SurfacingPolicy)
     daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
     work: WorkPolicy = field(default_factory=WorkPolicy)
     night: NightPolicy = field(default_factory=NightPolicy)

@@ -8,6 +8,7 @@ data. A text in it cannot end the block, nor speak from outside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
@@ -29,6 +30,7 @@ TITLES = {
     Section.DECISION: "Decided:",
     Section.LEFT_OFF: "Where the last session ended:",
     Section.RECALLED: "On this:",
+    Section.SURFACED: "Probably needed next:",
 }
 
 RULE_TYPES = frozenset({MemoryType.PREFERENCE, MemoryType.HOWTO})
@@ -97,12 +99,48 @@ def left_off(session: Session, words: Sequence[Event], policy: HandingPolicy, *,
     return sorted(found.values(), key=lambda item: item.ts)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A memory or an event that will probably be needed, and how probable that is."""
+
+    thing: Memory | Event
+    probability: float
+
+
+def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int) -> list[ContextItem]:
+    """Return what will probably be needed, in the order that it comes in."""
+    found = []
+    for entry in entries:
+        thing = entry.thing
+        if isinstance(thing, Memory):
+            text = _line(thing.content, policy, at=thing.created_at, utc_offset=utc_offset, ref=thing.id)
+            kind, ts = "memory", thing.created_at
+        else:
+            who = thing.agent if thing.type in _AGENTS else "the person"
+            text = _line(thing.text, policy, at=thing.ts, utc_offset=utc_offset, ref=thing.id, who=who)
+            kind, ts = "event", thing.ts
+        found.append(
+            ContextItem(
+                ref=thing.id,
+                kind=kind,
+                section=Section.SURFACED,
+                text=text,
+                ts=ts,
+                trust=thing.trust.value,
+                probability=entry.probability,
+            )
+        )
+    return found
+
+
 def recalled(
     answer: RecallResponse, policy: HandingPolicy, *, session_id: str | None, now: Millis, utc_offset: int
 ) -> list[ContextItem]:
     """Return of what recall answers what is worth telling beside a prompt, best first."""
     floor = policy.floor if (answer.confidence or 0.0) >= policy.known else policy.sure
-    worth = [hit for hit in answer.hits if _is_worth(hit, floor, session_id=session_id, now=now)]
+    worth = [
+        hit for hit in answer.hits if (hit.confidence or 0.0) >= floor and tells(hit, session_id=session_id, now=now)
+    ]
     return [
         ContextItem(
             ref=hit.id,
@@ -116,8 +154,9 @@ def recalled(
     ]
 
 
-def _is_worth(hit: Hit, floor: float, *, session_id: str | None, now: Millis) -> bool:
-    if (hit.confidence or 0.0) < floor or hit.trust in {None, Trust.UNTRUSTED.value}:
+def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:
+    """Say whether a hit may be told to a session: believed, current, not its own words, and worth reading."""
+    if hit.trust in {None, Trust.UNTRUSTED.value}:
         return False
     if hit.superseded_by is not None or (hit.valid_to is not None and hit.valid_to <= now):
         return False

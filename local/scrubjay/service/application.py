@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
 from scrubjay import accounts, api
@@ -36,12 +35,14 @@ from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.jobs.spool import Spool
+from scrubjay.jobs.surface import Surface
 from scrubjay.jobs.toc import TableOfContents
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
-from scrubjay.policy import DEFAULT, MemoryPolicy, RecallWeights, weighted
+from scrubjay.policy import DEFAULT, MemoryPolicy, weighted
+from scrubjay.service import recall_weights
 from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
@@ -65,6 +66,7 @@ from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.route import Router
 from scrubjay.service.status import Status
+from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
 from scrubjay.settings import Settings
@@ -77,7 +79,6 @@ from scrubjay.writer.budget import Caps
 from scrubjay.writer.budgeted import BudgetedWriter, Chosen
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
-    InvalidError,
     ScrubjayError,
 )
 from scrubjay_shared.records import (
@@ -121,7 +122,7 @@ class Application:
             policy,
             stopping,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
-            on_memories=lambda: self.on_work("embed"),
+            on_memories=self._learned,
         )
         self.embed = Embed(self._models, policy.work, stopping)
         self.compact = Compact(
@@ -140,6 +141,11 @@ class Application:
             lambda path, project: self._imports.follow(path, project),  # noqa: PLW0108  # made below
         )
         self.integrity = Integrity(store, policy.night, stopping)
+        self.surface = Surface(
+            policy.work,
+            behind=lambda: self.surfacing.is_behind(),  # noqa: PLW0108  # made below
+            refresh=lambda: self.surfacing.refresh(),  # noqa: PLW0108  # likewise
+        )
         jobs = Jobs(
             (
                 self.distill,
@@ -152,6 +158,7 @@ class Application:
                 self.instructions,
                 Backup(store, policy.night, stopping),
                 self.integrity,
+                self.surface,
             )
         )
         self.scheduler = Scheduler(
@@ -188,7 +195,10 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
-        self._handing = Handing(store, policy, recall=recall.recall, warm=self._warm, now=now)
+        self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
+        self._handing = Handing(
+            store, policy, recall=recall.recall, predicted=self.surfacing.due, warm=self._warm, now=now
+        )
         self._context = Context(
             store,
             policy,
@@ -252,6 +262,7 @@ class Application:
             space=lambda: self._maintainer.space,
             to_learn=self.distill.pending,
             jobs=self.scheduler.jobs,
+            surfacing=self.surfacing.stats,
             started=now(),
             warnings=self.warnings,
         )
@@ -296,7 +307,7 @@ class Application:
                 "undo": undo.undo,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
-                "recall": recall.recall,
+                "recall": self.surfacing.recall,
                 "context": self._context.context,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,
@@ -323,6 +334,10 @@ class Application:
     async def _warm(self) -> None:
         """Load the embedding model, for the first prompt not to wait for it."""
         await self.meaning(["a question"], question=True)
+
+    def _learned(self) -> None:
+        self.on_work("embed")
+        self.on_work("surface")
 
     def _wake(self, job: str) -> None:
         self.on_work(job)
@@ -387,7 +402,7 @@ class Application:
             key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
             endpoint = http.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
         if settings.recall_weights is not None:
-            weights = await asyncio.to_thread(_weights, settings.recall_weights)
+            weights = await asyncio.to_thread(recall_weights.read, settings.recall_weights)
             policy = replace(policy, recall=weighted(policy.recall, weights))
         service = await cls.open(
             settings.store_path if path is None else path,
@@ -474,14 +489,3 @@ class Application:
         None without a model that works. `question` embeds them as what is asked, not as what is stored.
         """
         return await self._models.embedder.meaning(texts, question=question)
-
-
-def _weights(path: Path) -> Mapping[str, float]:
-    """Return the weights in a file that `scrubjay bench fit` wrote. Raises InvalidError when it did not."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RecallWeights).weights
-    except (OSError, msgspec.DecodeError) as error:
-        raise InvalidError(
-            f"recall_weights: {path} is not a file of weights ({type(error).__name__})",
-            hint="name a file that scrubjay bench fit wrote, or leave the setting out",
-        ) from error

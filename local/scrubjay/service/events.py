@@ -21,6 +21,9 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventDraft, EventType
 
+SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.ASSISTANT_STOP})
+"""Events after which it may show what a session will need: what tools print comes by the hundred, and waits for one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -109,6 +112,8 @@ class Events:
                 self._wake("compact")
             self._wake("learn")
             self._wake("embed")
+            if any(event is not None and event.type in SPOKEN for event in wanted):
+                self._wake("surface")
         return api.IngestResponse(
             accepted=accepted,
             duplicates=sum(1 for event in wanted if event is not None) - accepted,

@@ -17,8 +17,10 @@ from scrubjay.policy import HandingPolicy, MemoryPolicy
 from scrubjay.retrieval import handing
 from scrubjay.store import MemoryFilter, Store, Transaction
 from scrubjay.store.queries import Queries
+from scrubjay.store.queries.surfacing import Surfaced
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Memory, Session
+from scrubjay_shared.text import estimate_tokens
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ LOOKED_AT = 200
 """Memories of a project among which its rules and decisions are looked for, newest first: months of them."""
 
 Asks = Callable[[Caller, api.RecallRequest], Awaitable[api.RecallResponse]]
+Predicted = Callable[..., Awaitable[list[handing.Entry]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +55,14 @@ class Handing:
         policy: MemoryPolicy,
         *,
         recall: Asks,
+        predicted: Predicted,
         warm: Callable[[], Awaitable[None]],
         now: Callable[[], Millis],
     ) -> None:
         self._store = store
         self._policy = policy
         self._recall = recall
+        self._predicted = predicted
         self._warm = warm
         self._now = now
         self._late: set[asyncio.Future[Any]] = set()
@@ -77,6 +82,7 @@ class Handing:
                 else handing.recalled(answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
             )
             budget = policy.prompt_tokens
+        items += await self._surfaced(caller, wish, items, utc_offset=utc_offset)
         return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=wish.max_tokens or budget)
 
     async def deliver(self, caller: Caller, wish: Wish, *, anew: bool = False) -> str:
@@ -99,8 +105,15 @@ class Handing:
         )
         items, block = await self.chosen(caller, wish)
         refs = [item.ref for item in items] + ([layers] if wish.always else [])
+        ahead = [_told(item, wish.project or "", session_id) for item in items if item.section is api.Section.SURFACED]
+
+        def note(tx: Transaction) -> None:
+            _noted(tx, session_id, refs, self._policy.handing, anew=anew)
+            if ahead:
+                tx.surfacing.tell(ahead, kept_days=self._policy.surfacing.outcome_days)
+
         if refs or (anew and session_id):
-            await self._store.write(lambda tx: _noted(tx, session_id, refs, self._policy.handing, anew=anew))
+            await self._store.write(note)
         return block
 
     async def _at_start(
@@ -127,6 +140,21 @@ class Handing:
             )
             items += handing.left_off(before, words, policy, utc_offset=utc_offset)
         return items
+
+    async def _surfaced(
+        self, caller: Caller, wish: Wish, items: Sequence[api.ContextItem], *, utc_offset: int
+    ) -> list[api.ContextItem]:
+        """Return what will probably be needed and is told neither now for another reason, nor was before."""
+        if wish.project is None:
+            return []
+        started = wish.prompt is None
+        seen = access.view(caller, project=wish.project, session_id=wish.session_id)
+        entries = await self._predicted(seen, wish.project, wish.session_id, started=started)
+        told = {item.ref for item in items}
+        most = self._policy.surfacing.at_start if started else self._policy.surfacing.at_prompt
+        first = [entry for entry in entries if entry.thing.id not in told][:most]
+        fresh = [entry for entry in first if entry.thing.id not in wish.given]  # no lesser ones in their place
+        return handing.surfaced(fresh, self._policy.handing, utc_offset=utc_offset)
 
     async def _answer(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> api.RecallResponse | None:
         """Return what recall finds for a prompt in the time that a hook waits; None where it takes longer.
@@ -169,6 +197,18 @@ def _end(work: asyncio.Future[Any]) -> None:
     """Look at how it ended, so that nobody misses its error."""
     if not work.cancelled() and (error := work.exception()) is not None:
         log.warning("handing: what went on failed error=%s", type(error).__qualname__)
+
+
+def _told(item: api.ContextItem, project: str, session_id: str) -> Surfaced:
+    return Surfaced(
+        session_id=session_id,
+        ref=item.ref,
+        project=project,
+        kind=item.kind,
+        probability=item.probability or 0.0,
+        tokens=estimate_tokens(item.text),
+        at=item.ts,
+    )
 
 
 def _noted(tx: Transaction, session_id: str, refs: Sequence[str], policy: HandingPolicy, *, anew: bool) -> None:

@@ -88,8 +88,11 @@ class Recall:
         self._counts = counts
         self._now = now
 
-    async def recall(self, caller: Caller, request: api.RecallRequest) -> api.RecallResponse:
-        """Return what answers a question, best first, within the budget of tokens. Writes nothing."""
+    async def recall(self, caller: Caller, request: api.RecallRequest, *, counted: bool = True) -> api.RecallResponse:
+        """Return what answers a question, best first, within the budget of tokens. Writes nothing.
+
+        Not `counted`: nobody asked, so nothing counts as recalled by it.
+        """
         began = time.perf_counter()
         policy, now = self._policy(), self._now()
         plan = planned(
@@ -112,7 +115,8 @@ class Recall:
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
         stages["read"] = _lap(lap)
-        self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
+        if counted:
+            self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
         return api.RecallResponse(
             hits=kept,
             mode=ranking.mode if gathered.asked is not None or not plan.hybrid else "lexical",

@@ -29,6 +29,7 @@ class Status:
         space: Callable[[], int | None],
         to_learn: Callable[[], Awaitable[int]],
         jobs: Callable[[], Awaitable[tuple[api.Job, ...]]],
+        surfacing: Callable[[], Awaitable[api.SurfacingStats]],
         started: Millis,
         warnings: Iterable[Callable[[], Awaitable[Iterable[str]]]],
     ) -> None:
@@ -38,6 +39,7 @@ class Status:
         self._space = space
         self._to_learn = to_learn
         self._jobs = jobs
+        self._surfacing = surfacing
         self._started = started
         self._warnings = warnings
 
@@ -68,6 +70,7 @@ class Status:
             space=await self._models.embedder.space_name(),
             oldest=oldest,
             newest=newest,
+            surfacing=await self._surfacing(),
         )
 
     async def status(self, _caller: Caller, _: api.Nothing) -> api.StatusResponse:

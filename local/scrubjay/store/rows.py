@@ -149,6 +149,11 @@ def array(values: Iterable[Any]) -> str:
     return msgspec.json.encode(list(values)).decode()
 
 
+def array_of(text: str) -> list[str]:
+    """Return the texts of a JSON array that a query aggregated."""
+    return msgspec.json.decode(text, type=list[str])
+
+
 def event_row(event: Event) -> tuple[Any, ...]:
     """Return the values of an event in the order of `EVENT_COLUMNS`."""
     return (

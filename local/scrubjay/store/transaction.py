@@ -22,6 +22,7 @@ from scrubjay.store.writes.instructions import InstructionWrites
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
 from scrubjay.store.writes.replication import ReplicationWrites
+from scrubjay.store.writes.surfacing import SurfacingWrites
 from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.vectors import Vectors
@@ -50,6 +51,7 @@ class Transaction:
         self.accesses = Accesses(context, log, projections.memories)
         self.handed = Handed(context)
         self.feedback = FeedbackWrites(context)
+        self.surfacing = SurfacingWrites(context)
         self.instructions = InstructionWrites(context)
         self.jobs = JobHistory(context)
         self.writer_calls = WriterCallWrites(context)

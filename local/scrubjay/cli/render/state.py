@@ -14,6 +14,7 @@ from scrubjay.api import (
     ModelsResponse,
     StatsResponse,
     StatusResponse,
+    SurfacingStats,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, pairs, table_of
@@ -41,10 +42,21 @@ def stats(found: StatsResponse) -> Text:
         ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
         ("waiting", ", ".join(part for part in waiting if part)),
         ("refused", refused(found.refused)),
+        ("surfaced", surfaced(found.surfacing)),
         ("ops", f"{found.ops:,}"),
         ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
     )
     return pairs(rows)
+
+
+def surfaced(found: SurfacingStats | None) -> str:
+    """Return how much was told to agents ahead and of use; "" where nothing was told yet."""
+    if found is None or not found.told + found.waiting:
+        return ""
+    rate = "" if found.hit_rate is None else f", {found.hit_rate:.0%} used"
+    waste = "" if found.waste is None else f", {found.waste:.0%} of {counted(found.tokens, 'token')} wasted"
+    waiting = f", {found.waiting:,} not judged yet" if found.waiting else ""
+    return f"{counted(found.told, 'thing')} told ahead{rate}{waste}{waiting}"
 
 
 def models(found: ModelsResponse) -> RenderableType:

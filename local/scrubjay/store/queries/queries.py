@@ -22,6 +22,7 @@ from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
 from scrubjay.store.queries.routes import RouteQueries
 from scrubjay.store.queries.stats import StatsQueries
+from scrubjay.store.queries.surfacing import SurfacingQueries
 from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
 from scrubjay.store.queries.writer_calls import WriterCallQueries
@@ -53,6 +54,7 @@ class Queries:
         self.teams = TeamQueries(fetch)
         self.toc = TocQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
+        self.surfacing = SurfacingQueries(fetch)
         self.instructions = InstructionQueries(fetch)
         self.writer_calls = WriterCallQueries(fetch)
 

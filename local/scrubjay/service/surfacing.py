@@ -1,0 +1,397 @@
+"""Surfacing: what sessions will need is predicted in the background, told with an agent's context, and judged.
+
+Theory of operation. Recall is asked what answers the last words of a session, as the agent of that session would ask:
+so nothing is predicted that this agent may not read. What it finds, the newest memories of the project and what was
+used after similar beginnings are weighed (`surfacing.prediction`) and kept as predictions of this session, and of the
+project's next one, which has said nothing yet. They are bookkeeping of this device: no op says anything of them. What
+is told is looked up anew, and what does not hold any more is left out. What became of it is seen in what the agent
+says and recalls afterwards (`surfacing.outcomes`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import partial
+
+from scrubjay import api
+from scrubjay.api import access
+from scrubjay.api.access import View
+from scrubjay.api.caller import Caller, Principal
+from scrubjay.policy import MemoryPolicy
+from scrubjay.retrieval import handing
+from scrubjay.store import MemoryFilter, Store, Transaction
+from scrubjay.store.queries import Queries
+from scrubjay.store.queries.surfacing import StoredPrediction, Surfaced
+from scrubjay.surfacing import outcomes, prediction, situation
+from scrubjay.surfacing.outcomes import Outcome, Told
+from scrubjay.surfacing.prediction import Prediction, Record, Signals
+from scrubjay.surfacing.situation import Situation
+from scrubjay_shared.clock import DAY_MINUTES, Millis
+from scrubjay_shared.records import Event, EventType, Memory, MemoryType
+
+NEXT = ""
+"""Stands for the session of a project that begins next."""
+
+UNJUDGED = 200
+"""Things that were told which one run judges: those of some days."""
+
+ANSWERS = 60
+"""Turns since something was told that are looked through for it; later ones come too late to count."""
+
+TURN_CHARS = 2_000
+"""Of one turn: what it is about stands at its beginning."""
+
+_HOUR_MS = 3_600_000
+_DAY_MS = DAY_MINUTES * 60_000
+_OPEN = {MemoryType.GOAL: 1.0, MemoryType.DECISION: 0.6}
+_EVENT_SALIENCE = 0.4
+"""Of a turn: below the least salient memory, for nobody chose to keep it."""
+
+Asks = Callable[..., Awaitable[api.RecallResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A thing that may be needed: its words, its time, the sessions it came from, and what its kind says for it."""
+
+    text: str
+    ts: Millis
+    sessions: Collection[str]
+    open: float
+    salience: float
+    like: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """That a session of a project used a thing, and how."""
+
+    session_id: str
+    ref: str
+    project: str
+    how: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the store says of a session that is predicted for."""
+
+    turns: Sequence[Event]
+    goals: Sequence[str]
+    memories: Mapping[str, Memory]
+    sessions: Mapping[str, set[str]]
+    before: Sequence[tuple[Situation, Collection[str]]]
+    newest: Millis
+    record: Record
+
+
+class Surfacing:
+    """Predicts what the sessions of one store will need. `recall` is asked without being counted."""
+
+    def __init__(self, store: Store, policy: MemoryPolicy, *, recall: Asks, now: Callable[[], Millis]) -> None:
+        self._store = store
+        self._policy = policy
+        self._recall = recall
+        self._now = now
+        self._recalled: list[tuple[str | None, str | None, str]] = []
+
+    async def recall(self, caller: Caller, request: api.RecallRequest) -> api.RecallResponse:
+        """Answer a question, and note that an agent asked for what was found: it is of use where it was told before."""
+        answer: api.RecallResponse = await self._recall(caller, request)
+        if caller.principal is Principal.AGENT:
+            project = request.project if request.project is not None else caller.project
+            session_id = request.session_id if request.session_id is not None else caller.session_id
+            self._recalled += [(session_id, project, hit.id) for hit in answer.hits]
+            del self._recalled[: -self._policy.work.recalled_hits * self._policy.surfacing.judged]
+        return answer
+
+    async def is_behind(self) -> bool:
+        """Say whether something was said or recalled that predictions and outcomes do not know of yet."""
+        if self._recalled:
+            return True
+        return await self._store.read(lambda q: q.surfacing.arrived() != q.surfacing.covered())
+
+    async def refresh(self) -> int:
+        """Judge what was told, and predict for the sessions that went on. Returns for how many."""
+        policy = self._policy.surfacing
+        await self._judge()
+        since = Millis(self._now() - policy.session_hours * _HOUR_MS)
+
+        def read(q: Queries) -> tuple[tuple[int, int], list[tuple[str, str]]]:
+            arrived, covered = q.surfacing.arrived(), q.surfacing.covered()
+            upto = covered[0] if arrived[1] == covered[1] else 0  # what was learned may be of any of them
+            return arrived, q.surfacing.changed(upto, since=since, limit=policy.sessions_a_run)
+
+        arrived, changed = await self._store.read(read)
+        for session_id, project in changed:
+            await self.predict(project, session_id)
+        for project in dict.fromkeys(project for _, project in changed):
+            await self.predict(project, None)
+        await self._store.write(lambda tx: tx.surfacing.cover(*arrived))
+        return len(changed)
+
+    async def predict(self, project: str, session_id: str | None) -> list[Prediction]:
+        """Predict what a session needs, or with None the project's next one, and keep that. Returns all of it."""
+        policy = self._policy.surfacing
+        caller = Caller(principal=Principal.AGENT, project=project, session_id=session_id)
+        seen = access.view(caller)
+        looked = await self._store.read(partial(self._look, project=project, session_id=session_id, seen=seen))
+        at = situation.situation(
+            looked.turns,
+            now=self._now(),
+            utc_offset=self._utc_offset(),
+            questions=policy.questions,
+            chars=policy.question_chars,
+            goals=looked.goals,
+        )
+        candidates = {
+            ("memory", ref): _of_memory(memory, looked.sessions.get(ref, ())) for ref, memory in looked.memories.items()
+        }
+        own = {turn.id for turn in looked.turns}
+        for question in at.questions:
+            request = api.RecallRequest(
+                query=question,
+                project=project,
+                session_id=session_id,
+                limit=policy.hits,
+                max_tokens=self._policy.limits.recall_tokens,
+                rerank=False,
+            )
+            for hit in (await self._recall(caller, request, counted=False)).hits:
+                if handing.tells(hit, session_id=session_id, now=self._now()):
+                    found = _of_hit(hit, own=own)
+                    known = candidates.get((hit.kind, hit.id))
+                    best = max(found.like, known.like if known else 0.0)
+                    candidates[hit.kind, hit.id] = replace(known or found, like=best)
+        made = await self._weighed(candidates, at, looked)
+        stored = [
+            StoredPrediction(
+                ref=one.ref, kind=one.kind, probability=one.probability, because=one.because, at=self._now()
+            )
+            for one in made
+        ]
+        key = session_id or NEXT
+        await self._store.write(lambda tx: tx.surfacing.predict(project, key, stored, kept_days=policy.kept_days))
+        return made
+
+    async def due(self, seen: View, project: str, session_id: str | None, *, started: bool) -> list[handing.Entry]:
+        """Return what an agent is to be told ahead, the most probable first, and how probable each is.
+
+        At a start that is what was predicted for the project's next session; later, for this one.
+        """
+        policy, now = self._policy.surfacing, self._now()
+        since = Millis(now - policy.kept_days * _DAY_MS)
+        key = NEXT if started else session_id or NEXT
+
+        def read(q: Queries) -> list[handing.Entry]:
+            kept = [
+                Prediction(ref=one.ref, kind=one.kind, probability=one.probability, because=one.because)
+                for one in q.surfacing.predictions(project, key, since=since)
+            ]
+            sure = prediction.sure(kept, self._record(q), policy)
+            chars = 2 * self._policy.handing.line_chars
+            memories = q.memories.by_id([one.ref for one in sure if one.kind == "memory"], chars=chars)
+            events = q.events.by_id([one.ref for one in sure if one.kind == "event"], chars=chars)
+            entries: list[handing.Entry] = []
+            for one in sure:
+                memory, event = memories.get(one.ref), events.get(one.ref)
+                if memory is not None and seen.shows(memory) and _may_be_told(memory, now):
+                    entries.append(handing.Entry(memory, one.probability))
+                if event is not None and seen.shows_event(event) and event.session_id != session_id:
+                    entries.append(handing.Entry(event, one.probability))
+            return entries
+
+        return await self._store.read(read)
+
+    async def stats(self) -> api.SurfacingStats:
+        """Return how much was told ahead in the days that are kept, how much of it was used, and where the floor is."""
+        totals, record = await self._store.read(lambda q: (q.surfacing.totals(), self._record(q)))
+        judged = {name: found for name, found in totals.items() if name}
+        told = sum(count for count, _ in judged.values())
+        unused, wasted = judged.get(Outcome.UNUSED.value, (0, 0))
+        tokens = sum(spent for _, spent in judged.values())
+        return api.SurfacingStats(
+            told=told,
+            used=told - unused,
+            waiting=totals.get("", (0, 0))[0],
+            hit_rate=(told - unused) / told if told else None,
+            tokens=tokens,
+            wasted_tokens=wasted,
+            waste=wasted / tokens if tokens else None,
+            floor=record.floor(self._policy.surfacing),
+            outcomes={name: count for name, (count, _) in sorted(judged.items())},
+        )
+
+    async def _judge(self) -> None:
+        recalled, self._recalled = self._recalled, []
+        now = self._now()
+
+        def read(q: Queries) -> tuple[list[_Use], list[tuple[Surfaced, Outcome]]]:
+            uses = _recalls(q, recalled)
+            asked = {(use.session_id, use.ref) for use in uses}
+            judged = []
+            for one in q.surfacing.unjudged(limit=UNJUDGED):
+                found = self._outcome(q, one, recalled=(one.session_id, one.ref) in asked, now=now)
+                if found is not None:
+                    judged.append((one, found))
+            return uses, judged
+
+        uses, judged = await self._store.read(read)
+        if not judged and not uses:
+            return
+        uses += [
+            _Use(one.session_id, one.ref, one.project, found) for one, found in judged if found is not Outcome.UNUSED
+        ]
+
+        def write(tx: Transaction) -> None:
+            tx.surfacing.judge([(one.session_id, one.ref, found.value) for one, found in judged])
+            tx.surfacing.use([(use.session_id, use.ref, use.project, use.how.value) for use in uses])
+
+        await self._store.write(write)
+
+    def _outcome(self, q: Queries, one: Surfaced, *, recalled: bool, now: Millis) -> Outcome | None:
+        """Return what became of a thing that was told, None while that may still change."""
+        uses = set()
+        if recalled or one.ref in q.surfacing.uses(one.session_id):
+            uses.add(Outcome.RECALLED)
+        if one.kind == "memory" and q.surfacing.helped_since([one.ref], one.at):
+            uses.add(Outcome.HELPED)
+        turns = q.surfacing.answers(one.session_id, one.at, limit=ANSWERS, chars=TURN_CHARS)
+        said = [(turn.ts, turn.text) for turn in turns if turn.type is not EventType.USER_MESSAGE]
+        asked = [turn.text for turn in turns if turn.type is EventType.USER_MESSAGE]
+        found = q.memories.by_id([one.ref]) if one.kind == "memory" else q.events.by_id([one.ref], chars=TURN_CHARS)
+        thing = found.get(one.ref)
+        text = "" if thing is None else thing.content if isinstance(thing, Memory) else thing.text
+        told = Told(ref=one.ref, at=one.at, text=text)
+        return outcomes.outcome(told, said, asked, uses, self._policy.surfacing, now=now)
+
+    def _look(self, q: Queries, project: str, session_id: str | None, seen: View) -> _Seen:
+        """Read what a prediction is made of, in one snapshot."""
+        policy, now = self._policy.surfacing, self._now()
+        last = session_id
+        if last is None:
+            before = q.handed.session_before(project, None)
+            last = None if before is None or not seen.shows_session(before) else before.id
+        turns = [] if last is None else q.surfacing.last_turns(last, limit=policy.turns, chars=TURN_CHARS)
+        page, _ = q.memories.page(
+            MemoryFilter(project=project, session_id=session_id),
+            after=None,
+            limit=policy.looked_at,
+            chars=self._policy.limits.page_chars,
+        )
+        used = q.surfacing.used_in(project, without=session_id, sessions=policy.sessions_before)
+        more = q.memories.by_id([ref for refs in used.values() for ref in refs])
+        memories = {
+            memory.id: memory for memory in (*page, *more.values()) if seen.shows(memory) and _may_be_told(memory, now)
+        }
+        sources = q.surfacing.sessions_of(memories)
+        own = {ref for ref, sessions in sources.items() if session_id is not None and sessions == {session_id}}
+        kept = {ref: memory for ref, memory in memories.items() if ref not in own}
+        offset = self._utc_offset()
+        beginnings = [
+            (q.surfacing.beginning(session, limit=policy.beginnings, chars=policy.question_chars), refs)
+            for session, refs in used.items()
+        ]
+        return _Seen(
+            turns=turns,
+            goals=[memory.content for memory in page if memory.id in kept and memory.type is MemoryType.GOAL][:3],
+            memories=kept,
+            sessions=sources,
+            before=[(_beginning(began, policy.question_chars, offset), refs) for began, refs in beginnings if began],
+            newest=q.surfacing.newest(project),
+            record=self._record(q),
+        )
+
+    async def _weighed(
+        self, candidates: Mapping[tuple[str, str], _Candidate], at: Situation, looked: _Seen
+    ) -> list[Prediction]:
+        policy = self._policy.surfacing
+        sessions = {session for one in candidates.values() for session in one.sessions}
+        refs = [ref for _, ref in candidates]
+        branches, counts = await self._store.read(
+            lambda q: (q.surfacing.branches(sessions), q.surfacing.use_counts(refs))
+        )
+        follows = prediction.followed(at, looked.before)
+        signals = {
+            key: Signals(
+                like=one.like,
+                paths=_share(situation.paths_of(one.text), at.paths),
+                fresh=prediction.freshness(one.ts, looked.newest, policy),
+                followed=follows.get(key[1], 0.0),
+                used=min(1.0, counts.get(key[1], 0) / policy.used_full),
+                open=one.open,
+                branch=float(at.branch is not None and at.branch in {branches.get(each) for each in one.sessions}),
+                salience=one.salience,
+            )
+            for key, one in candidates.items()
+        }
+        return prediction.predicted(signals, looked.record, policy)
+
+    def _record(self, q: Queries) -> Record:
+        policy = self._policy.surfacing
+        since = Millis(self._now() - policy.judged_days * _DAY_MS)
+        found = q.surfacing.outcomes(since=since, limit=policy.judged)
+        return Record(
+            told=len(found),
+            used=sum(outcome != Outcome.UNUSED.value for _, outcome in found),
+            expected=sum(probability for probability, _ in found),
+        )
+
+    def _utc_offset(self) -> int:
+        return time.localtime(self._now() / 1000).tm_gmtoff // 60
+
+
+def _recalls(q: Queries, recalled: Iterable[tuple[str | None, str | None, str]]) -> list[_Use]:
+    """Return what agents recalled as uses; one that names no session was in the one of its project that spoke last."""
+    found: list[_Use] = []
+    latest: dict[str, str | None] = {}
+    for session_id, project, ref in recalled:
+        if project is None:
+            continue
+        if session_id is None and project not in latest:
+            last = q.handed.session_before(project, None)
+            latest[project] = None if last is None else last.id
+        if (session := session_id or latest[project]) is not None:
+            found.append(_Use(session, ref, project, Outcome.RECALLED))
+    return found
+
+
+def _may_be_told(memory: Memory, now: Millis) -> bool:
+    """Say whether a memory holds, and is not loaded anyway."""
+    return handing.holds(memory, now) and memory.layer not in access.ALWAYS_LOADED
+
+
+def _beginning(turns: Sequence[Event], chars: int, utc_offset: int) -> Situation:
+    """Return what a session was at when it began."""
+    return situation.situation(turns, now=turns[-1].ts, utc_offset=utc_offset, questions=1, chars=chars)
+
+
+def _of_memory(memory: Memory, sessions: Iterable[str]) -> _Candidate:
+    return _Candidate(
+        text=memory.content,
+        ts=memory.created_at,
+        sessions=frozenset(sessions),
+        open=_OPEN.get(memory.type, 0.0),
+        salience=memory.salience,
+    )
+
+
+def _of_hit(hit: api.Hit, own: AbstractSet[str]) -> _Candidate:
+    """Return a hit as a candidate. That the last words, `own`, answer themselves says nothing for them."""
+    is_own = bool(hit.sources) and {source.event_id for source in hit.sources} <= own
+    return _Candidate(
+        text=hit.text,
+        ts=hit.ts,
+        sessions=frozenset(source.session_id for source in hit.sources),
+        open=_OPEN.get(MemoryType(hit.type), 0.0) if hit.kind == "memory" else 0.0,
+        salience=_EVENT_SALIENCE if hit.salience is None else hit.salience,
+        like=0.0 if is_own else hit.confidence or 0.0,
+    )
+
+
+def _share(some: Collection[str], of: Collection[str]) -> float:
+    """Return the share of what a thing names that was spoken of."""
+    return len(set(some) & set(of)) / len(some) if some else 0.0
