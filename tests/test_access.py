@@ -126,6 +126,8 @@ ROWS: dict[str, Row] = {
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
     "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
+    "consolidate": Row(lambda _: api.ConsolidateRequest(dry_run=True), "person"),
+    "diff": Row(lambda _: api.DiffRequest(since=Millis(0)), "person"),
     "set_identity": Row(lambda _: api.SlotRequest(key="name", value="crow"), "person"),
     "learn": Row(lambda _: api.LearnRequest(text=anew("We chose SQLite.")), "person"),
     "set_active": Row(lambda _: api.SlotRequest(key="task", value="none"), "person"),

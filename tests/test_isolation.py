@@ -134,7 +134,7 @@ READS: dict[str, Survey | ById | str] = {
     **dict.fromkeys(
         (
             *("export", "history", "undo", "resolve", "set_identity", "set_active", "import", "backup", "rebuild"),
-            *("run_job", "pause_job", "resume_job", "use_model", "learn", "hook"),
+            *("run_job", "pause_job", "resume_job", "use_model", "learn", "hook", "consolidate", "diff"),
         ),
         PERSON_ONLY,
     ),

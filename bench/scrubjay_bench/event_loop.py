@@ -153,6 +153,8 @@ class Asking:
         # The last, because to embed them all takes minutes, and nothing waits for it here.
         yield "import, notes", partial(self._import, "notes.md", self._notes().encode())
         yield "undo: the import of notes", self._undo
+        yield "consolidate", partial(self.client.call, "POST", "/v1/consolidate", {})
+        yield "diff", partial(self.client.call, "GET", "/v1/diff", query={"since": 0, "limit": 500})
         yield "history", partial(self.client.call, "GET", "/v1/history", query={"limit": 500})
 
     def _writes(self) -> Iterator[Operation]:

@@ -299,6 +299,19 @@ class Memory:
         answer: api.UndoResponse = self.call("undo", api.UndoRequest(cause=cause, dry_run=dry_run))
         return answer
 
+    def consolidate(self, *, dry_run: bool = False) -> api.ConsolidateResponse:
+        """Merge what is there twice, end what was outdated, compress old detail. `undo` of its cause takes it back."""
+        answer: api.ConsolidateResponse = self.call("consolidate", api.ConsolidateRequest(dry_run=dry_run))
+        return answer
+
+    def diff(
+        self, cause: str | None = None, *, since: Millis | None = None, limit: int = 50, cursor: str | None = None
+    ) -> api.DiffResponse:
+        """Return what became of memories from a run or request on, or from a time on (UTC milliseconds)."""
+        request = api.DiffRequest(cause=cause, since=since, limit=limit, cursor=cursor)
+        answer: api.DiffResponse = self.call("diff", request)
+        return answer
+
     def rename(self, ref: str, name: str) -> api.Entry:
         """Give a memory another name. The old one goes on resolving to it."""
         answer: api.Entry = self.call(

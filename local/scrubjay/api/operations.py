@@ -198,6 +198,20 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="consolidate",
+            request=api.ConsolidateRequest,
+            response=api.ConsolidateResponse,
+            summary="Merge what is there twice, end what was outdated, compress old detail; or say what that would do.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="diff",
+            request=api.DiffRequest,
+            response=api.DiffResponse,
+            summary="What became of memories since a run or a time: each field before and after.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="conflicts",
             request=api.ConflictsRequest,
             response=api.ConflictsResponse,

@@ -77,6 +77,18 @@ COMMANDS: dict[str, Command] = {
             "scrubjay undo 01KXK2Y3 --dry-run",
         ),
         Command(
+            "consolidate",
+            "merge what is there twice, end what was outdated, and compress old detail",
+            "ConsolidateResponse",
+            "scrubjay consolidate --dry-run",
+        ),
+        Command(
+            "diff",
+            "show what became of memories since a run or a time",
+            "DiffResponse",
+            "scrubjay diff --since yesterday",
+        ),
+        Command(
             "conflicts",
             "list memories that may contradict earlier ones, and what two devices changed unseen",
             "ConflictsResponse",

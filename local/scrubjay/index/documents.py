@@ -41,7 +41,8 @@ class MemoryDoc(NamedTuple):
     """One memory as recall sees it.
 
     `tokens` are those of content and name, not of aliases. `sources` are the ids of the events its grips cover.
-    `session_id`, `project` and `agent` say where it was learned, None when nowhere; `resource_id` whom it is for.
+    `session_id`, `project` and `agent` say where it was learned, None when nowhere; `resource_id` whom it is for. One
+    with an `archived_at` is searched for moments before that alone.
     """
 
     id: str
@@ -61,6 +62,7 @@ class MemoryDoc(NamedTuple):
     valid_from: Millis | None = None
     valid_to: Millis | None = None
     superseded: bool = False
+    archived_at: Millis | None = None
     sources: tuple[str, ...] = ()
 
 
@@ -142,6 +144,7 @@ def _memory_columns(names: NameTables, fields: Fields) -> Mapping[str, Sequence[
         "topic": names.topics.codes(fields["topic"]),
         "salience": fields["salience"],
         "superseded": fields["superseded"],
+        "archived": [FOREVER if at is None else at for at in fields["archived_at"]],
     }
 
 
@@ -159,7 +162,8 @@ MEMORY = DocumentKind(
     document=MemoryDoc,
     columns={"ts": np.int64, "created": np.int64, "valid_from": np.int64, "valid_to": np.int64, "scope": np.int16,
              "resource": np.int32, "session": np.int32, "project": np.int32, "agent": np.int32, "type": np.int32,
-             "kind": np.int32, "layer": np.int32, "topic": np.int32, "salience": np.float32, "superseded": np.bool_},
+             "kind": np.int32, "layer": np.int32, "topic": np.int32, "salience": np.float32, "superseded": np.bool_,
+             "archived": np.int64},
     encode=_memory_columns,
     counted=("type",),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scrubjay.policy.consolidating import ConsolidationPolicy
 from scrubjay.policy.intake import LimitPolicy, RedactPolicy
 from scrubjay.policy.learning import TYPE_SALIENCE, CompactionPolicy, DistillPolicy, SupersessionPolicy, TocPolicy
 from scrubjay.policy.recalling import (
@@ -22,6 +23,7 @@ __all__ = [
     "DEFAULT",
     "TYPE_SALIENCE",
     "CompactionPolicy",
+    "ConsolidationPolicy",
     "DaemonPolicy",
     "DistillPolicy",
     "HandingPolicy",
@@ -52,6 +54,7 @@ class MemoryPolicy:
     distill: DistillPolicy = field(default_factory=DistillPolicy)
     supersession: SupersessionPolicy = field(default_factory=SupersessionPolicy)
     compaction: CompactionPolicy = field(default_factory=CompactionPolicy)
+    consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     redact: RedactPolicy = field(default_factory=RedactPolicy)
     limits: LimitPolicy = field(default_factory=LimitPolicy)

@@ -12,7 +12,7 @@ from scrubjay.index.arrays import Mask
 from scrubjay.index.documents import EVENT, FOREVER, KINDS, MEMORY
 from scrubjay.index.index import Index
 from scrubjay.index.table import Table
-from scrubjay_shared.records import Scope
+from scrubjay_shared.records import Kind, Scope
 
 Rows = npt.NDArray[np.intp]
 
@@ -63,10 +63,11 @@ def visible_events(index: Index, filters: Filters) -> Mask | None:
 
 
 def visible_memories(index: Index, filters: Filters) -> Mask | None:
-    """Return which memories a caller may see, None for every living one."""
-    if filters.caller_project is None and filters.caller_session is None:
-        return None
+    """Return which memories a caller may see, None for every living one. What was put away by then is not seen."""
     memories = index.memories
+    there = _not_archived(memories, filters.as_of)
+    if filters.caller_project is None and filters.caller_session is None:
+        return there
     scope, resource = memories["scope"], memories["resource"]
     own = scope == index.names.scopes.find(Scope.USER)
     if filters.caller_project is not None:
@@ -79,7 +80,16 @@ def visible_memories(index: Index, filters: Filters) -> Mask | None:
             (resource == index.names.resources.find(filters.caller_session))
             | (memories["session"] == index.names.sessions.find(filters.caller_session))
         )
-    return np.asarray(own & memories["alive"], np.bool_)
+    own &= memories["alive"]
+    return np.asarray(own if there is None else own & there, np.bool_)
+
+
+def _not_archived(memories: Table, as_of: int | None) -> Mask | None:
+    """Return which living memories were not put away at a moment (None for now); None where none ever was."""
+    archived = memories["archived"]
+    if not len(archived) or not (archived != FOREVER).any():
+        return None
+    return np.asarray(memories["alive"] & (archived > (FOREVER - 1 if as_of is None else as_of)), np.bool_)
 
 
 def wanted_events(index: Index, filters: Filters) -> Mask | None:
@@ -120,6 +130,9 @@ def wanted_memories(index: Index, filters: Filters) -> Mask | None:
         masks.append(~superseded(memories, None, filters.as_of))
     if filters.as_of is not None:
         masks.append(memories["created"] < filters.as_of)
+        # An archive is as old as what it holds, and was not known before it was made.
+        made_later = (memories["kind"] == index.names.kinds.find(Kind.ARCHIVE)) & (memories["ts"] >= filters.as_of)
+        masks.append(~made_later)
     if filters.since is not None or filters.until is not None:
         since = -FOREVER if filters.since is None else filters.since
         masks.append(held(memories, None, since, FOREVER if filters.until is None else filters.until))
@@ -146,8 +159,12 @@ def _wanted(index: Index, table: Table, filters: Filters) -> list[Mask]:
 
 def superseded(memories: Table, rows: Rows | None, as_of: int | None) -> Mask:
     """Return which memories (of all without `rows`) another had taken the place of at a moment, None for now."""
-    gone, until = (memories[name] if rows is None else memories[name][rows] for name in ("superseded", "valid_to"))
-    return np.asarray(gone if as_of is None else gone & ((until <= as_of) | (until == FOREVER)), np.bool_)
+    columns = (memories[name] for name in ("superseded", "valid_to", "archived"))
+    gone, until, archived = columns if rows is None else (column[rows] for column in columns)
+    if as_of is None:
+        return np.asarray(gone, np.bool_)
+    until = np.where(until == FOREVER, archived, until)  # put away into another, which says the same: not outdated
+    return np.asarray(gone & ((until <= as_of) | (until == FOREVER)), np.bool_)
 
 
 def happened(events: Table, rows: Rows | None, start: int, end: int) -> Mask:

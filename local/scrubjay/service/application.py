@@ -26,6 +26,8 @@ from scrubjay.api.caller import Caller
 from scrubjay.jobs import conditions
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
+from scrubjay.jobs.consolidate import Consolidate
+from scrubjay.jobs.consolidation_run import ConsolidationRun
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.instructions import Instructions
@@ -49,6 +51,7 @@ from scrubjay.service.archives import Archives
 from scrubjay.service.background import Background
 from scrubjay.service.compaction import Compaction
 from scrubjay.service.conflicts import Conflicts
+from scrubjay.service.consolidation import Consolidation, wording_of
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
 from scrubjay.service.feedback import Feedback
@@ -71,19 +74,13 @@ from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
 from scrubjay.settings import Settings
 from scrubjay.spool import Report
-from scrubjay.store import (
-    Store,
-)
+from scrubjay.store import Store
 from scrubjay.writer import configured
 from scrubjay.writer.budget import Caps
 from scrubjay.writer.budgeted import BudgetedWriter, Chosen
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import (
-    ScrubjayError,
-)
-from scrubjay_shared.records import (
-    Layer,
-)
+from scrubjay_shared.errors import ScrubjayError
+from scrubjay_shared.records import Layer
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +143,15 @@ class Application:
             behind=lambda: self.surfacing.is_behind(),  # noqa: PLW0108  # made below
             refresh=lambda: self.surfacing.refresh(),  # noqa: PLW0108  # likewise
         )
+        self._consolidation = Consolidation(
+            store,
+            policy,
+            run=ConsolidationRun(store, policy, wording=wording_of(writer)),
+            stopping=stopping,
+            wake=self._wake,
+            now=now,
+        )
+        consolidate = Consolidate(store, policy.night, carry_out=self._consolidation.carry_out)
         jobs = Jobs(
             (
                 self.distill,
@@ -159,6 +165,7 @@ class Application:
                 Backup(store, policy.night, stopping),
                 self.integrity,
                 self.surface,
+                consolidate,
             )
         )
         self.scheduler = Scheduler(
@@ -305,6 +312,8 @@ class Application:
                 "feedback": feedback.feedback,
                 "history": undo.history,
                 "undo": undo.undo,
+                "consolidate": self._consolidation.consolidate,
+                "diff": self._consolidation.diff,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,

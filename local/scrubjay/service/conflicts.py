@@ -48,7 +48,7 @@ class Conflicts:
     async def conflicts(self, caller: Caller, request: api.ConflictsRequest) -> api.ConflictsResponse:
         """Return what devices wrote without having seen each other's, and which memories may replace earlier ones."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
-        found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_of_places(one)]
+        found = [one for one in await self._store.read(lambda q: q.conflicts.open()) if not _is_settled(one)]
         unsure = await self._store.read(lambda q: q.conflicts.doubts(MAY_SUPERSEDE))
         ids = [*(one.memory_id for one in found), *(memory_id for pair in unsure for memory_id in pair)]
         memories = {
@@ -195,6 +195,12 @@ def _conflict(found: Conflict, memory: Memory) -> api.Conflict:
             for stamp, value in sorted(found.versions, reverse=True)
         ),
     )
+
+
+def _is_settled(found: Conflict) -> bool:
+    """Say whether nobody has to decide: devices imported from two places, or put a memory away at two moments."""
+    versions = [found.shown, *(value for _, value in found.versions)]
+    return _is_of_places(found) or (found.field == Field.ARCHIVED_AT and None not in versions)
 
 
 def _is_of_places(found: Conflict) -> bool:

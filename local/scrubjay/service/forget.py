@@ -12,7 +12,7 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
-from scrubjay.service import archive_words
+from scrubjay.service import archive_words, put_away
 from scrubjay.service.references import References
 from scrubjay.store import Store, Transaction, copies
 from scrubjay_shared.errors import UnavailableError
@@ -83,12 +83,13 @@ class Forgetting:
 
 def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.ForgetResponse:
     """Forget a memory and, unless `keep`, the passages it was read from and the memories that rest on them alone."""
-    if keep:
-        tx.forget.memory(memory_id)
-        return _forgotten(tx, [memory_id])
-    gone = [memory_id]
-    passages = tx.queries.grips.passages(tx.queries.grips.of_memory(memory_id))
+    inside = tx.queries.grips.of_memories([memory_id]).get(memory_id, ())
+    gone = [memory_id, *put_away.forget_inside(tx, memory_id)]
+    put_away.dissolve(tx, memory_id)
     tx.forget.memory(memory_id)
+    if keep:
+        return _forgotten(tx, gone)
+    passages = tx.queries.grips.passages(inside)
     quoting: dict[str, None] = {}
     for event_id, spans in passages.items():
         for grip in tx.queries.grips.over(event_id, spans):
@@ -96,6 +97,8 @@ def _forget_memory(tx: Transaction, memory_id: str, *, keep: bool) -> api.Forget
             if tx.queries.memories.is_archive(grip.memory_id):
                 quoting[grip.memory_id] = None
             elif not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+                gone += put_away.forget_inside(tx, grip.memory_id)
+                put_away.dissolve(tx, grip.memory_id)
                 tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
         tx.forget.passages(event_id, spans)
@@ -113,6 +116,8 @@ def _forget_events(tx: Transaction, event_ids: Sequence[str]) -> api.ForgetRespo
             if tx.queries.memories.is_archive(grip.memory_id):
                 quoting[grip.memory_id] = None
             elif not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
+                gone += put_away.forget_inside(tx, grip.memory_id)
+                put_away.dissolve(tx, grip.memory_id)
                 tx.forget.memory(grip.memory_id)
                 gone.append(grip.memory_id)
         tx.forget.event(event_id)

@@ -115,6 +115,8 @@ class IndexMaintainer:
                 await asyncio.to_thread(fresh.load, events)
             async for memories in self._store.pages(lambda q, after: q.documents.memories(after)):
                 await asyncio.to_thread(fresh.load, memories)
+            async for memories in self._store.pages(lambda q, after: q.documents.archived(after)):
+                await asyncio.to_thread(fresh.load, memories)
             await asyncio.to_thread(fresh.loaded)
             self._unsaved = len(fresh)
         self._apply()  # to the index before: the new one has it from the store, or from what was missed

@@ -100,6 +100,7 @@ _SESSION: _Types = (_TEXT, _TEXT, _MAYBE_TEXT, _INT, _MAYBE_INT, _TEXT, _INT)
 _EVENT_DOC: _Types = (*[_TEXT] * 3, _INT, _INT, *[_TEXT] * 4, _MAYBE_TEXT, _MAYBE_TEXT)
 _MEMORY_DOC: _Types = (
     *(*[_TEXT] * 5, _REAL, _INT, _INT, _TEXT, _MAYBE_TEXT, _MAYBE_TEXT, _MAYBE_INT, _MAYBE_INT, _INT, _MAYBE_TEXT),
+    _MAYBE_INT,
 )
 
 DAMAGED_HINT = "scrubjay doctor --deep says what is damaged, and what brings it back"
@@ -396,6 +397,7 @@ def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryD
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
         superseded=memory.superseded_by is not None,
+        archived_at=memory.archived_at,
         agent=_text(memory.metadata.get("agent")),
         session_id=_text(memory.metadata.get("session_id")),
         project=_text(memory.metadata.get("project")),
@@ -428,7 +430,8 @@ def event_doc_of(row: tuple[Any, ...]) -> EventDoc | None:
 
 DOC_COLUMNS = (
     "m.id, m.scope, m.type, m.kind, m.layer, m.salience, m.created_at, m.updated_at, f.c0, m.resource_id,"
-    " m.topic, m.valid_from, m.valid_to, m.superseded_by is not null, iif(m.metadata = '{}', null, m.metadata)"
+    " m.topic, m.valid_from, m.valid_to, m.superseded_by is not null, iif(m.metadata = '{}', null, m.metadata),"
+    " m.archived_at"
 )
 """The fields of a `MemoryDoc`, but the metadata for where it was learned, from memory m and memory_fts_content f."""
 
@@ -438,7 +441,7 @@ def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
     """Return the memory of a row of `DOC_COLUMNS`, as the index holds it."""
     where = {} if row[14] is None else unjson(row[14])
     learned = map(_text, map(where.get, ("session_id", "project", "agent")))
-    return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), sources))
+    return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), row[15], sources))
 
 
 def parent_of(name: str) -> str | None:

@@ -108,11 +108,10 @@ class Memories:
     def put(self, memories: Sequence[Memory]) -> None:
         """Write the rows of memories as they now are, with their full text, and tell the index."""
         found = self._fetch(
-            "select id, n, content_hash, archived_at from memory where id in (select value from json_each(?))",
+            "select id, n, content_hash from memory where id in (select value from json_each(?))",
             (rows.array(memory.id for memory in memories),),
         )
         old = {row[0]: (row[1], row[2]) for row in found}
-        archived = {row[0] for row in found if row[3] is not None}
         stale = [
             memory.id for memory in memories if old.get(memory.id, (0, memory.content_hash))[1] != memory.content_hash
         ]
@@ -133,15 +132,20 @@ class Memories:
         listed = [
             (n, memory, words)
             for (n, memory), words in zip(numbered, tokens, strict=True)
-            if memory.archived_at is None  # what was archived is not searched
+            if memory.archived_at is None  # what was archived is not looked for among what holds
         ]
         self._run_many("insert into memory_fts (rowid, tokens) values (?, ?)", [(n, words) for n, _, words in listed])
-        sources = self._context.queries.grips.sources(memory.id for _, memory, _ in listed)
-        changes = self._context.changes
-        changes.memories += [rows.memory_doc(memory, words, sources.get(memory.id, ())) for _, memory, words in listed]
-        changes.removed += [memory.id for memory in memories if memory.archived_at is not None]
-        back = [memory.id for _, memory, _ in listed if memory.id in archived and memory.id not in stale]
-        changes.vectors += self._context.queries.documents.vectors_of_owners(back)
+        self._tell(memories, tokens)
+
+    def _tell(self, memories: Sequence[Memory], tokens: Sequence[str]) -> None:
+        """Tell the index of memories, and of those that others were merged into: their sources are theirs too."""
+        into = {memory.superseded_by for memory in memories if memory.archived_at is not None}
+        beside = self._load({one for one in into if one is not None} - {memory.id for memory in memories})
+        told = [*zip(memories, tokens, strict=True), *((memory, rows.memory_tokens(memory)) for memory in beside)]
+        sources = self._context.queries.grips.sources(memory.id for memory, _ in told)
+        self._context.changes.memories += [
+            rows.memory_doc(memory, words, sources.get(memory.id, ())) for memory, words in told
+        ]
 
     def drop(self, ids: Sequence[str]) -> None:
         """Take memories out of every projection, and let others have their names."""

@@ -43,15 +43,33 @@ class DocumentQueries:
         )
         return self._memory_docs(found), int(found[-1][-1]) if found else None
 
+    def archived(self, after: int | None) -> tuple[list[MemoryDoc], int | None]:
+        """Return memories that were put away, in the order of their arrival, after an arrival number."""
+        found = self._fetch(
+            f"select {rows.MEMORY_COLUMNS}, n from memory where archived_at is not null and n > ? order by n limit ?",
+            (after or 0, PAGE),
+        )
+        return self._archived_docs(found), int(found[-1][-1]) if found else None
+
+    def _archived_docs(self, found: Sequence[sqlite.Row]) -> list[MemoryDoc]:
+        """Return put away memories of rows of `MEMORY_COLUMNS`: full text does not hold their tokens."""
+        memories = [rows.memory_of((*row[: rows.MEMORY_COLUMNS.count(",") + 1], None, None)) for row in found]
+        sources = self._grips.sources([memory.id for memory in memories])
+        return [rows.memory_doc(one, rows.memory_tokens(one), sources.get(one.id, ())) for one in memories]
+
     def memories_by_id(self, ids: Sequence[str]) -> list[MemoryDoc]:
         """Return some memories; unknown ids are absent."""
-        return self._memory_docs(
-            self._fetch(
-                f"select {rows.DOC_COLUMNS} from memory m join memory_fts_content f on f.id = m.n"
-                " where m.id in (select value from json_each(?))",
-                (rows.array(ids),),
-            )
+        listed = self._fetch(
+            f"select {rows.DOC_COLUMNS} from memory m join memory_fts_content f on f.id = m.n"
+            " where m.id in (select value from json_each(?))",
+            (rows.array(ids),),
         )
+        archived = self._fetch(
+            f"select {rows.MEMORY_COLUMNS} from memory where archived_at is not null"
+            " and id in (select value from json_each(?))",
+            (rows.array(ids),),
+        )
+        return [*self._memory_docs(listed), *self._archived_docs(archived)]
 
     def _memory_docs(self, found: Sequence[sqlite.Row]) -> list[MemoryDoc]:
         sources = self._grips.sources([row[0] for row in found])

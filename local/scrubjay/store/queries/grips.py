@@ -8,6 +8,21 @@ from scrubjay.store import rows
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.records import Grip
 
+_UNDER = (
+    "with recursive under(owner, id) as (select value, value from json_each(?) union"
+    " select u.owner, m.id from under u join memory m on m.superseded_by = u.id"
+    " where m.archived_at is not null and m.valid_to is null)"
+)
+"""Some memories with those that were put away into them, directly or through others.
+
+One that was outdated has an end (`valid_to`), and is none of these.
+"""
+
+_OF_OWNERS = (
+    f"{_UNDER} select u.owner, {rows.prefixed(rows.GRIP_COLUMNS, 'g')} from under u join grip g on g.memory_id = u.id"
+    " order by g.created_at, g.id"
+)
+
 
 class GripQueries:
     """The grips of memories and of events."""
@@ -16,16 +31,12 @@ class GripQueries:
         self._fetch = fetch
 
     def of_memories(self, ids: Sequence[str]) -> dict[str, tuple[Grip, ...]]:
-        """Return the grips of some memories, in the order of their making."""
+        """Return the grips of some memories and of those put away into them, in the order of their making."""
         if not ids:
             return {}
         found: dict[str, list[Grip]] = {}
-        for row in self._fetch(
-            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
-            " order by created_at, id",
-            (rows.array(ids),),
-        ):
-            found.setdefault(row[1], []).append(rows.grip_of(row))
+        for owner, *row in self._fetch(_OF_OWNERS, (rows.array(ids),)):
+            found.setdefault(owner, []).append(rows.grip_of(tuple(row)))
         return {memory_id: tuple(grips) for memory_id, grips in found.items()}
 
     def by_id(self, grip_id: str) -> Grip | None:
@@ -55,15 +66,10 @@ class GripQueries:
         }
 
     def sources(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the events that the grips of some memories cover, in the order of the grips' making."""
+        """Return the events that the grips cover of some memories and of those put away into them, in their order."""
         found: dict[str, dict[str, None]] = {}
-        for row in self._fetch(
-            f"select {rows.GRIP_COLUMNS} from grip where memory_id in (select value from json_each(?))"
-            " order by created_at, id",
-            (rows.array(ids),),
-        ):
-            grip = rows.grip_of(row)
-            found.setdefault(grip.memory_id, {}).update(dict.fromkeys(self.covered(grip)))
+        for owner, *row in self._fetch(_OF_OWNERS, (rows.array(ids),)):
+            found.setdefault(owner, {}).update(dict.fromkeys(self.covered(rows.grip_of(tuple(row)))))
         return {memory_id: tuple(covered) for memory_id, covered in found.items()}
 
     def covered(self, grip: Grip) -> list[str]:

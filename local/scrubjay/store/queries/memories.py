@@ -234,6 +234,23 @@ class MemoryQueries:
         )
         return [rows.memory_of(row) for row in found]
 
+    def put_away_into(self, memory_id: str) -> list[str]:
+        """Return the memories that were put away into one: merged into it, or compressed into an archive."""
+        found = self._fetch(
+            "select id from memory where superseded_by = ? and archived_at is not null and valid_to is null order by n",
+            (memory_id,),
+        )
+        return [str(row[0]) for row in found]
+
+    def held_by(self, memory_id: str) -> str | None:
+        """Return the archive that a memory was put away into, whose words may be its words; None where none was."""
+        found = self._fetch(
+            "select a.id from memory m join memory a on a.id = m.superseded_by where m.id = ?"
+            " and m.archived_at is not null and m.valid_to is null and a.kind = 'archive'",
+            (memory_id,),
+        )
+        return str(found[0][0]) if found else None
+
     def is_imported(self, memory_id: str) -> bool:
         """Say whether a memory is trusted no more than what came from a file."""
         return bool(self._fetch("select 1 from memory where id = ? and trust in ('untrusted', 'import')", (memory_id,)))

@@ -8,6 +8,7 @@ from scrubjay.store.queries.agents import AgentQueries
 from scrubjay.store.queries.causes import CauseQueries
 from scrubjay.store.queries.compactions import CompactionQueries
 from scrubjay.store.queries.conflicts import ConflictQueries
+from scrubjay.store.queries.consolidation import ConsolidationQueries
 from scrubjay.store.queries.digests import DigestQueries
 from scrubjay.store.queries.documents import DocumentQueries
 from scrubjay.store.queries.embed_queue import EmbedQueueQueries
@@ -45,6 +46,7 @@ class Queries:
         self.ops = OpLogQueries(fetch)
         self.causes = CauseQueries(fetch)
         self.conflicts = ConflictQueries(fetch, self.ops)
+        self.consolidation = ConsolidationQueries(fetch, self.grips)
         self.documents = DocumentQueries(fetch, self.grips)
         self.embed_queue = EmbedQueueQueries(fetch)
         self.routes = RouteQueries(fetch)

@@ -69,6 +69,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "SupersedeRequest": {"content": words},
         "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}},
         "HistoryRequest": page,
+        "DiffRequest": {"limit": page["limit"], "since": time, "cursor": {"pattern": "^[0-9A-Z]{26}$"}},
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
         "ContextRequest": {"prompt": {"maxLength": limits.max_query_chars}, "max_tokens": {"minimum": 1}},

@@ -48,6 +48,8 @@ ROUTES: tuple[Route, ...] = (
     Route("feedback", "POST", "/v1/feedback"),
     Route("history", "GET", "/v1/history"),
     Route("undo", "POST", "/v1/undo"),
+    Route("consolidate", "POST", "/v1/consolidate"),
+    Route("diff", "GET", "/v1/diff"),
     Route("conflicts", "GET", "/v1/conflicts"),
     Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
     Route("recall", "POST", "/v1/recall"),

@@ -1,0 +1,444 @@
+"""Consolidation: one run merges, ends, compresses and puts away under one cause, loses nothing, and is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from scrubjay import api
+from scrubjay.api.caller import PERSON
+from scrubjay.jobs.consolidation_run import ConsolidationRun
+from scrubjay.lifecycle import decay
+from scrubjay.lifecycle.specifics import lost, specifics
+from scrubjay.policy import DEFAULT
+from scrubjay.service.application import Application
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryDraft, MemoryType, Trust
+from service_calls import NOW, Opener, get, ingest, listed, recalled, said
+
+pytestmark = pytest.mark.anyio
+
+DAY = 86_400_000
+LATER = Millis(NOW + 120 * DAY)
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> Millis:
+        return self.now
+
+
+TOLD = (
+    "My sister Anna lives in Bergen since 2019.",
+    "Our harbour master is Petra Holm.",
+    "My cat Miso is 7 years old.",
+    "My dentist is Dr. Okafor in Leith.",
+    "Our office is at 12 Canal Street.",
+    "My brother Tom works at Siemens in Munich.",
+)
+
+
+async def teach(service: Application, *texts: str) -> None:
+    """Have texts said and learned."""
+    await ingest(service, *(said(text, ts=NOW + n * 1000) for n, text in enumerate(texts)))
+    await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=20_000))
+
+
+async def consolidate(service: Application, *, dry_run: bool = False) -> api.ConsolidateResponse:
+    answer: api.ConsolidateResponse = await service.call(PERSON, "consolidate", api.ConsolidateRequest(dry_run=dry_run))
+    return answer
+
+
+async def shown(service: Application) -> list[tuple[Any, ...]]:
+    """Return all that is shown of memories, without the times at which they were written."""
+    found = await service.call(PERSON, "list", api.ListRequest(limit=500))
+    return sorted(
+        (m.id, m.content, m.salience, m.valid_from, m.valid_to, m.superseded_by, m.archived_at, m.layer, m.name)
+        for m in (entry.memory for entry in found.entries)
+    )
+
+
+async def test_old_detail_becomes_an_archive_that_is_found_and_leads_to_what_was_said(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        before = await shown(service)
+        assert len(before) == len(TOLD)
+        clock.now = LATER
+
+        answer = await consolidate(service)
+
+        [step] = answer.steps
+        assert (step.action, len(step.members), answer.left) == ("compress", len(TOLD), 0)
+        assert answer.tokens_after < 0.5 * answer.tokens_before
+        [archive] = await shown(service)
+        assert archive[0] == step.into
+        why = await service.call(PERSON, "why", api.RefRequest(ref=archive[0]))
+        assert {source.grip.excerpt for source in why.sources} >= {"My cat Miso is 7 years old."}
+        hits = await recalled(service, "how old is Miso?")
+        assert any("Miso" in hit for hit in hits)
+        gone = await get(service, step.members[0].id)
+        assert (gone.memory.superseded_by, gone.memory.archived_at) == (archive[0], LATER)
+
+
+async def test_no_specific_of_a_compressed_memory_is_lost(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        assert step.into is not None
+        why = await service.call(PERSON, "why", api.RefRequest(ref=step.into))
+        held = [str(step.content).partition("\n")[2], *(source.grip.excerpt for source in why.sources)]
+        for member in step.members:
+            assert not lost(specifics(member.content), held)
+
+
+async def test_what_has_no_source_of_its_own_keeps_its_own_words(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        texts = [f"Host h{n} answers on port {8000 + n} behind relay r{n}." for n in range(6)]
+        for text in texts:
+            await service.call(PERSON, "add", MemoryDraft(content=text, trust=Trust.AGENT))
+        clock.now = LATER
+        assert (await consolidate(service)).steps == ()
+        assert sorted(await listed(service)) == sorted(texts)
+
+
+async def test_undo_of_a_run_shows_what_was_shown_and_the_next_run_leaves_it_alone(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        before, words = await shown(service), await recalled(service, "how old is Miso?")
+        clock.now = LATER
+        answer = await consolidate(service)
+        assert answer.cause is not None
+        assert await shown(service) != before
+
+        await service.call(PERSON, "undo", api.UndoRequest(cause=answer.cause))
+
+        assert await shown(service) == before
+        assert await recalled(service, "how old is Miso?") == words
+        assert (await consolidate(service)).steps == ()
+
+
+async def test_a_dry_run_shows_the_plan_that_the_run_carries_out_and_changes_nothing(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        state = await service.store.read(lambda q: q.digests.state())
+        plan = await consolidate(service, dry_run=True)
+        assert plan.cause is None
+        assert await service.store.read(lambda q: q.digests.state()) == state
+        assert (await consolidate(service)).steps == plan.steps
+
+
+async def test_as_of_a_time_before_the_run_the_memories_are_there_as_they_were(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        question: dict[str, Any] = {"query": "how old is Miso?", "kinds": ("memory",), "limit": 20}
+        before = await recalled(service, **question)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
+        assert await recalled(service, **question, as_of=Millis(LATER + DAY)) == [step.content]
+        assert await recalled(service, **question) == [step.content]
+    async with opened(now=clock) as service:  # the index is read from the file
+        assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
+        await service.call(PERSON, "rebuild", api.RebuildRequest())
+        assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
+        assert await recalled(service, **question) == [step.content]
+
+
+async def test_what_is_there_twice_becomes_one_with_the_sources_of_both(opened: Opener) -> None:
+    async with opened() as service:
+        await teach(service, "Our harbour master is Petra Holm.")
+        other = await service.call(
+            PERSON, "add", MemoryDraft(content="A note to be changed.", trust=Trust.USER, kind=Kind.STORED)
+        )
+        await service.call(
+            PERSON, "update", api.UpdateRequest(ref=other.memory.id, content="our harbour master is Petra Holm")
+        )
+        assert len(await listed(service)) == 2
+        [step] = (await consolidate(service)).steps
+        assert step.action == "merge"
+        assert step.into is not None
+        assert len(await listed(service)) == 1
+        why = await service.call(PERSON, "why", api.RefRequest(ref=step.into))
+        assert [source.grip.excerpt for source in why.sources] == ["Our harbour master is Petra Holm."]
+
+
+async def test_what_another_device_said_later_ends_what_held_before(opened: Opener) -> None:
+    async with opened() as service:
+        old = await service.call(PERSON, "add", MemoryDraft(content="The port is 8080.", created_at=NOW))
+        new = await service.call(
+            PERSON, "add", MemoryDraft(content="A note to be changed.", created_at=Millis(NOW + DAY))
+        )
+        await service.call(PERSON, "update", api.UpdateRequest(ref=new.memory.id, content="The port is 9090."))
+        [step] = (await consolidate(service)).steps
+        assert (step.action, step.members[0].id, step.into) == ("supersede", old.memory.id, new.memory.id)
+        assert (await get(service, old.memory.id)).memory.valid_to == NOW + DAY
+
+
+async def test_what_the_person_wrote_or_named_or_pinned_stays(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        named = (await service.call(PERSON, "list", api.ListRequest())).entries[0].memory
+        await service.call(PERSON, "rename", api.RenameRequest(ref=named.id, name="kept"))
+        written = await service.call(PERSON, "add", MemoryDraft(content="The door code is in the blue book."))
+        await service.call(PERSON, "set_active", api.SlotRequest(key="task", value="the ferry plan"))
+        clock.now = Millis(NOW + 1000 * DAY)
+        await consolidate(service)
+        left = {row[0] for row in await shown(service)}
+        assert {named.id, written.memory.id} <= left
+        assert (await get(service, "active/task")).memory.archived_at is None
+
+
+async def test_a_run_touches_its_share_and_says_what_it_left(opened: Opener) -> None:
+    clock = Clock()
+    policy = DEFAULT
+    async with opened(now=clock) as service:
+        await teach(service, *(f"My friend Kim{n} lives in Town{n} since {1950 + n}." for n in range(70)))
+        clock.now = LATER
+        total = len(await listed(service, limit=500))
+        assert total >= 60
+        answer = await consolidate(service)
+        assert 0 < answer.touched <= policy.consolidation.least
+        assert answer.touched + answer.left == total
+        again = await consolidate(service)
+        assert (again.touched, again.left) == (answer.left, 0)
+        assert (await consolidate(service)).steps == ()
+
+
+async def test_forgetting_a_compressed_memory_leaves_its_words_in_no_archive(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        member = next(one for one in step.members if "Okafor" in one.content)
+
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=member.id))
+
+        rows = await service.store.read(lambda q: q.fetch("select content from memory"))
+        assert len(rows) == len(TOLD) - 1
+        assert not any("Okafor" in row[0] for row in rows)
+        assert len(await listed(service)) == len(TOLD) - 1, "the others are back, for the next run to compress"
+
+
+async def test_forgetting_an_archive_forgets_what_it_holds(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=str(step.into)))
+        assert await service.store.read(lambda q: q.fetch("select content from memory")) == []
+        assert not any("Okafor" in hit for hit in await recalled(service, "who is the dentist?"))
+
+
+async def test_diff_shows_each_field_before_and_after_and_the_cause(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        answer = await consolidate(service)
+        assert answer.cause is not None
+        found = await service.call(PERSON, "diff", api.DiffRequest(cause=answer.cause, limit=500))
+        by_change = {change: [one for one in found.changes if one.change == change] for change in ("made", "archived")}
+        assert [one.id for one in by_change["made"]] == [answer.steps[0].into]
+        assert len(by_change["archived"]) == len(TOLD)
+        assert all(one.causes == (answer.cause,) for one in found.changes)
+        fields = {field.field: (field.before, field.after) for field in by_change["archived"][0].fields}
+        assert fields == {"archived_at": (None, LATER), "superseded_by": (None, answer.steps[0].into)}
+        since = await service.call(PERSON, "diff", api.DiffRequest(since=Millis(LATER - 1), limit=500))
+        assert since.changes == found.changes
+        first = await service.call(PERSON, "diff", api.DiffRequest(cause=answer.cause, limit=4))
+        rest = await service.call(PERSON, "diff", api.DiffRequest(cause=answer.cause, limit=500, cursor=first.next))
+        assert first.changes + rest.changes == found.changes
+
+
+async def run_with(service: Application, wording: Callable[[str, str, int], Awaitable[str]]) -> Sequence[Any]:
+    run = ConsolidationRun(service.store, DEFAULT, wording=wording)
+    return (await run.plan(LATER)).plan.steps
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        ("{lines}", True),
+        ("Relays: h1 of line 1.", False),
+        ("{lines} Zenobia owns 99 boats.", False),
+        ("", False),
+        ("\x00" * 50, False),
+        ("{lines}" * 5, False),
+    ],
+)
+async def test_a_writers_words_are_taken_only_where_they_lose_and_add_nothing(
+    opened: Opener, words: str, *, taken: bool
+) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        texts = [f"The host h{n} is the relay of line {n} and it answers there to whoever asks it." for n in range(6)]
+        for text in texts:
+            await service.call(PERSON, "add", MemoryDraft(content=text, trust=Trust.AGENT))
+        lines = "The host relays: " + "; ".join(f"h{n} of line {n}" for n in range(6)) + "."
+
+        async def wording(_system: str, _text: str, _most: int) -> str:
+            return words.format(lines=lines)
+
+        steps = await run_with(service, wording)
+        assert bool(steps) is taken
+        if taken:
+            assert lines in steps[0].archive.content
+
+
+async def test_a_writer_that_fails_changes_nothing_of_the_plan(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+
+        async def wording(_system: str, _text: str, _most: int) -> str:
+            raise UnavailableError("the writer did not answer", hint="try again")
+
+        plain = (await ConsolidationRun(service.store, DEFAULT).plan(LATER)).plan
+        assert await run_with(service, wording) == plain.steps
+        assert len(plain.steps) == 1
+
+
+def memory(**fields: Any) -> Memory:
+    given = {
+        "id": "m", "content": "x", "kind": Kind.OBSERVATION, "type": MemoryType.FACT, "salience": 0.55,
+        "created_at": NOW, "updated_at": NOW, "content_hash": "", "scope": "user",
+    }  # fmt: skip
+    return Memory(**(given | fields))
+
+
+def test_salience_halves_with_each_half_life_and_lives_longer_when_used() -> None:
+    policy = DEFAULT.consolidation
+    at = Millis(NOW + 45 * DAY)
+    assert decay.standing(memory(), NOW, policy) == 0.55
+    assert decay.standing(memory(), at, policy) == pytest.approx(0.275)
+    assert decay.standing(memory(access_count=1), at, policy) == 0.55
+    assert decay.standing(memory(), at, policy, helped=1) == 0.55
+    assert decay.standing(memory(accessed_at=at), at, policy) == 0.55
+    assert decay.standing(memory(type=MemoryType.PREFERENCE), Millis(NOW + 9999 * DAY), policy) == 0.55
+    assert decay.standing(memory(layer=Layer.IDENTITY), Millis(NOW + 9999 * DAY), policy) == 0.55
+    written = memory(kind=Kind.STORED, trust=Trust.USER)
+    assert decay.standing(written, Millis(NOW + 9999 * DAY), policy) == policy.person_floor
+
+
+async def test_the_job_runs_once_a_night_and_is_counted(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        ran = await service.call(PERSON, "run_job", api.JobRequest(name="consolidate"))
+        assert ran.error is None
+        assert len(await listed(service)) == 1
+        runs = await service.call(PERSON, "job_runs", api.JobRunsRequest(name="consolidate"))
+        assert [run.job for run in runs.runs] == ["consolidate"]
+        causes = await service.call(PERSON, "history", api.HistoryRequest(kind="consolidate"))
+        assert len(causes.causes) == 1
+
+
+STORE_FAULTS = ("before", "inside", "after")
+"""Where a write is cut off: before it, in the middle of it, or once it is durable."""
+
+
+@contextmanager
+def cut_off(store: Any, at: str) -> Iterator[None]:
+    """Have the writes of a real store end in an error, as where the process dies or the disk goes away."""
+    real = store.write
+
+    async def failing(work: Any, *, cause: Any = None) -> None:
+        def cut(tx: Any) -> None:
+            work(tx)
+            if at == "inside":
+                raise UnavailableError("cut off", hint="start again")
+
+        if at != "before":
+            await real(cut, cause=cause)
+        raise UnavailableError("cut off", hint="start again")
+
+    store.write = failing
+    try:
+        yield
+    finally:
+        store.write = real
+
+
+async def faulty_writes(service: Application, random: Random, rounds: int) -> int:
+    """Cut runs off at random, in steps of random size. Returns how many were; the last one ended, and is undone."""
+    policy = replace(DEFAULT, consolidation=replace(DEFAULT.consolidation, batch=random.choice((1, 10, 200))))
+    run = ConsolidationRun(service.store, policy)
+    before, whole = await shown(service), await run.plan(LATER)
+    gone = {member for step in whole.plan.steps for member in step.members}
+    expected = {row[0] for row in before} - gone | {str(step.into) for step in whole.plan.steps}
+    for done in range(1, rounds + 1):
+        at = random.choice(STORE_FAULTS)
+        found = await run.plan(LATER)
+        with cut_off(service.store, at), pytest.raises(UnavailableError):
+            await run.carry_out(found, service.store.new_cause("consolidate"))
+        if at != "after":
+            assert await shown(service) == before
+            continue
+        await run.carry_out(await run.plan(LATER), service.store.new_cause("consolidate"))
+        assert {row[0] for row in await shown(service)} == expected
+        return done
+    return rounds
+
+
+async def faulty_answers(service: Application, random: Random, rounds: int) -> int:
+    """Have a Writer fail in random ways. Returns how often; nothing wrong is ever in a plan, and nothing is written."""
+    before = await shown(service)
+    plain = (await ConsolidationRun(service.store, DEFAULT).plan(LATER)).plan.steps
+    for _ in range(rounds):
+
+        async def wording(_system: str, text: str, _most: int) -> str:
+            if random.random() < 0.3:
+                raise UnavailableError("timed out", hint="try again")
+            at = random.randrange(len(text))
+            return random.choice(
+                ("", "{}", "[[", f"{text} Also 424242.", f"{text}\n- Zoltan.", text[:at] + "9" + text[at:])
+            )
+
+        assert (await ConsolidationRun(service.store, DEFAULT, wording=wording).plan(LATER)).plan.steps == plain
+    assert await shown(service) == before
+    return rounds
+
+
+async def faults(opened: Opener, folder: Path, most: int, *, seed: int) -> None:
+    """Inject at least so many faults into stores that each hold a little old detail."""
+    random, count, number = Random(seed), 0, 0
+    while count < most:
+        number += 1
+        clock = Clock()
+        async with opened(now=clock, path=folder / str(number) / "memory.db") as service:
+            await teach(service, *TOLD)
+            clock.now = LATER
+            count += await faulty_answers(service, random, 10)
+            count += await faulty_writes(service, random, 10)
+
+
+async def test_a_run_that_is_cut_off_changes_nothing_or_is_done_again_alike(opened: Opener, tmp_path: Path) -> None:
+    await faults(opened, tmp_path, 40, seed=1)
+
+
+@pytest.mark.slow
+async def test_a_thousand_faults_change_nothing(opened: Opener, tmp_path: Path) -> None:
+    await faults(opened, tmp_path, 1_000, seed=2)
