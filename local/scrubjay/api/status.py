@@ -63,6 +63,7 @@ class Job:
     """A background job: when it ran, how it went, when it runs next. A paused one waits to be resumed.
 
     `waiting` says why work of the night has not begun though it is time for it; None where nothing keeps it.
+    `counts` is what it has counted in all its runs, by name: of `observe`, the facts that it stored and dropped.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Job:
     pending: int = 0
     paused: bool = False
     waiting: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

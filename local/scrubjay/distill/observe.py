@@ -144,7 +144,7 @@ def distill(
     counted: Counter[str] = Counter()
     kept: dict[tuple[str, Scope, str | None], Observation] = {}
     for before, event in zip((None, *events), events, strict=False):
-        if not _was_said(event) or (new is not None and event.id not in new):
+        if not was_said(event) or (new is not None and event.id not in new):
             continue
         counted["events"] += 1
         if DIRECTIVE.search(event.text):
@@ -152,10 +152,10 @@ def distill(
         else:
             made = _observed(event, cast.context(event), user_id, policy, counted)
             made += _agreed(before, event, cast.context(event), user_id, policy)
-        for observation in made:
-            key = (content_hash(observation.content), observation.scope, observation.resource_id)
+        for one in made:
+            key = (content_hash(one.content), one.scope, one.resource_id)
             counted["duplicates"] += key in kept
-            kept.setdefault(key, observation)
+            kept.setdefault(key, one)
     return Distilled(observations=tuple(kept.values()), counters=Counters(**counted))
 
 
@@ -164,7 +164,7 @@ class _Cast:
 
     def __init__(self, events: Sequence[Event], user_name: str | None, assistant_name: str | None) -> None:
         self._roles = {Role.USER: user_name or "the user", Role.ASSISTANT: assistant_name or "the assistant"}
-        spoken = [event for event in events if _was_said(event)]
+        spoken = [event for event in events if was_said(event)]
         self._names = tuple(dict.fromkeys(self._name(event) for event in spoken))
         self._people = tuple(dict.fromkeys(event.speaker for event in spoken if _is_named(event)))
 
@@ -184,7 +184,7 @@ class _Cast:
         return event.speaker if _is_named(event) else self._roles.get(event.role, self._roles[Role.USER])
 
 
-def _was_said(event: Event) -> bool:
+def was_said(event: Event) -> bool:
     """Say whether somebody in the session spoke. A paragraph of a file is nobody's word: "I" in it is not the person.
 
     Such a paragraph is a note that is trusted no more than an import, whatever role an earlier version gave it.
@@ -207,14 +207,14 @@ def _observed(
     thoughts = parsed.thoughts
     if event.project is not None and not context.named_talk and not _is_named(event):
         thoughts = tuple(selected(event.text, thoughts, context, policy))
-    return [_observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
+    return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
 
 
 def _agreed(
     before: Event | None, event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy
 ) -> list[Observation]:
     """Read a person's answer to what the agent proposed right before it. The grip covers both."""
-    if before is None or before.role is not Role.ASSISTANT or event.role is not Role.USER or not _was_said(before):
+    if before is None or before.role is not Role.ASSISTANT or event.role is not Role.USER or not was_said(before):
         return []
     found = agreed(before.text, event.text)
     if found is None or context.named_talk:
@@ -229,9 +229,9 @@ def _agreed(
         valid_to=None,
         personal=False,
     )
-    observation = _observation(event, thought, _scope(event, thought), user_id, policy)
+    answered = observation(event, thought, _scope(event, thought), user_id, policy)
     excerpt = f"{before.text}\n{event.text}"[thought.start : thought.end]
-    return [replace(observation, event_id_start=before.id, excerpt=excerpt)]
+    return [replace(answered, event_id_start=before.id, excerpt=excerpt)]
 
 
 def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted: Counter[str]) -> list[Observation]:
@@ -246,21 +246,22 @@ def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted:
     for said in directives.observed:
         scope = Scope.SESSION if said.scope is Scope.PROJECT and event.project is None else said.scope
         counted[PROMOTED[scope]] += 1
-        observation = _observation(event, _as_thought(event, said, policy), scope, user_id, policy)
-        made.append(replace(observation, topic=said.topic))
+        thought = directed(said, event, said.span_start, said.span_end, policy)
+        made.append(replace(observation(event, thought, scope, user_id, policy), topic=said.topic))
     return made
 
 
-def _as_thought(event: Event, said: Directive, policy: DistillPolicy) -> Thought:
+def directed(said: Directive, event: Event, start: int, end: int, policy: DistillPolicy) -> Thought:
+    """Return what a directive promotes as a thought at `[start:end]` of an event: typed, and with dates for "today"."""
     classified = classify(said.content, policy, role_agent=False, named_talk=False)
     dates = find_dates(said.content, event.ts, event.utc_offset)
     valid_from, valid_to = validity(said.content, dates)
     return Thought(
         content=dated(said.content, dates),
-        type=classified.type if classified else MemoryType.FACT,
+        type=said.type or (classified.type if classified else MemoryType.FACT),
         confidence=policy.directive_confidence,
-        start=said.span_start,
-        end=said.span_end,
+        start=start,
+        end=end,
         valid_from=valid_from,
         valid_to=valid_to,
         personal=False,
@@ -274,9 +275,10 @@ def _scope(event: Event, thought: Thought) -> Scope:
     return Scope.USER if event.project is None or thought.personal else Scope.PROJECT
 
 
-def _observation(
+def observation(
     event: Event, thought: Thought, scope: Scope, user_id: str | None, policy: DistillPolicy
 ) -> Observation:
+    """Return a thought of an event as an observation of a scope."""
     resources = {Scope.USER: user_id, Scope.PROJECT: event.project, Scope.SESSION: event.session_id}
     return Observation(
         content=thought.content,

@@ -1,6 +1,7 @@
 """The job that distils: session by session, what was said and not yet read becomes memories.
 
-It is called `learn` where people meet it (`status`, the table of jobs), as in the releases before.
+It is called `learn` where people meet it (`status`, the table of jobs), as in the releases before. Where a Writer is
+set, sessions are left to the observer (`scrubjay.jobs.observe`), which falls back to these patterns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.jobs.registry import Trigger
+from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Store
 
@@ -35,18 +37,21 @@ class Distill:
         *,
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
+        locks: SessionLocks,
+        is_observed: Callable[[], bool],
     ) -> None:
         self._store = store
         self._policy = policy
         self._stopping = stopping
         self._identity = identity
         self._on_memories = on_memories
-        self._distilling = asyncio.Lock()
+        self._locks = locks
+        self._is_observed = is_observed
         self._counted = (-1, 0)  # the store's commits when waiting events were last counted, and how many waited
 
     async def due(self) -> bool:
-        """Say whether events wait to be distilled."""
-        return await self.pending() > 0
+        """Say whether events wait to be distilled, and no observer reads them."""
+        return not self._is_observed() and await self.pending() > 0
 
     async def pending(self) -> int:
         """Return how many events wait to be distilled. Looks only where something was written since the last time."""
@@ -57,8 +62,8 @@ class Distill:
             self._counted = (commits, waiting)
         return waiting
 
-    async def run(self) -> int:
-        """Distil every event that was not yet, session by session. Returns how many memories are new.
+    async def run(self, session_id: str | None = None) -> int:
+        """Distil every event that was not yet, of one session or of all. Returns how many memories are new.
 
         Who adds or forgets meanwhile does not wait: a step that was overtaken is done again.
         """
@@ -66,19 +71,20 @@ class Distill:
         sessions = await asyncio.to_thread(self._sessions)
         names = await self._identity()
         cause = self._store.new_cause("distill")
-        while not self._stopping.is_set() and (
-            waiting := await self._store.read(lambda q: q.events.undistilled_sessions())
-        ):
-            for session_id, _ in waiting:
+        while not self._stopping.is_set() and (waiting := await self._waiting(session_id)):
+            for one in waiting:
                 if self._stopping.is_set():
                     break
-                async with self._distilling:
-                    made += await sessions.distill(session_id, names, cause)
+                made += await sessions.distill(one, names, cause)
         if made:
             self._on_memories()
         return made
 
+    async def _waiting(self, session_id: str | None) -> list[str]:
+        found = await self._store.read(lambda q: q.events.undistilled_sessions())
+        return [one for one, _ in found if session_id in {None, one}]
+
     def _sessions(self) -> SessionDistiller:
         from scrubjay.jobs.distill_session import SessionDistiller  # noqa: PLC0415  # an eighth of the daemon's start
 
-        return SessionDistiller(self._store, self._policy, self._stopping)
+        return SessionDistiller(self._store, self._policy, self._stopping, self._locks)

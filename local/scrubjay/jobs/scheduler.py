@@ -165,6 +165,7 @@ class Scheduler:
                     pending=pending,
                     paused=paused,
                     waiting=self._nights.reason(job.name),
+                    counts={} if row is None else dict(row.counts),
                 )
             )
         return tuple(found)

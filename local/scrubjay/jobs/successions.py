@@ -58,11 +58,12 @@ async def candidates_of(store: Store, content: str, policy: MemoryPolicy) -> lis
     return [
         memory
         for memory in await store.read(lambda q: q.memories.like(query, limit, chars=longest))
-        if _replaceable(memory)
+        if replaceable(memory)
     ]
 
 
-def _replaceable(memory: Memory) -> bool:
+def replaceable(memory: Memory) -> bool:
+    """Say whether something that is said later may end a memory. What is always loaded is the person's to change."""
     return (
         memory.superseded_by is None
         and memory.kind is not Kind.ARCHIVE
@@ -86,7 +87,7 @@ def carry_out(
     order = list(by_id)
 
     def alive(memory_id: str) -> bool:
-        return memory_id in by_id or (memory_id in stored and _replaceable(stored[memory_id]))
+        return memory_id in by_id or (memory_id in stored and replaceable(stored[memory_id]))
 
     def successor_of(memory_id: str) -> str | None:
         return ended.get(memory_id) or tx.queries.memories.successor(memory_id)

@@ -118,6 +118,22 @@ def successions(
     return found
 
 
+def stated(new: Statement, old: Statement) -> Succession | None:
+    """Return what follows where somebody who is not the person says that `new` takes the place of `old`.
+
+    None where `old` was said later. It is unsure where `old` is trusted more, or stands in another scope or resource.
+    """
+    if old.id == new.id or old.created_at > new.created_at:
+        return None
+    verdict, why = Verdict.SUPERSEDES, "stated"
+    if not _same_place(new, old):
+        verdict, why = Verdict.UNSURE, "scope"
+    elif TRUST_ORDER.index(new.trust) < TRUST_ORDER.index(old.trust):
+        verdict, why = Verdict.UNSURE, "trust"
+    at = max(new.created_at, new.valid_from or new.created_at)
+    return Succession(old=old.id, new=new.id, at=at, verdict=verdict, why=why)
+
+
 def _same_place(one: Statement, other: Statement) -> bool:
     return one.scope is other.scope and one.resource_id == other.resource_id
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from scrubjay.policy.consolidating import ConsolidationPolicy
 from scrubjay.policy.intake import LimitPolicy, RedactPolicy
 from scrubjay.policy.learning import TYPE_SALIENCE, CompactionPolicy, DistillPolicy, SupersessionPolicy, TocPolicy
+from scrubjay.policy.observing import ObserverPolicy, SupportPolicy
 from scrubjay.policy.recalling import (
     HandingPolicy,
     RecallPolicy,
@@ -31,12 +32,14 @@ __all__ = [
     "MemoryPolicy",
     "ModelPolicy",
     "NightPolicy",
+    "ObserverPolicy",
     "RecallPolicy",
     "RecallWeights",
     "RedactPolicy",
     "RelevancePolicy",
     "RoutingPolicy",
     "SupersessionPolicy",
+    "SupportPolicy",
     "SurfacingPolicy",
     "TocPolicy",
     "UndoPolicy",
@@ -67,6 +70,7 @@ class MemoryPolicy:
     undo: UndoPolicy = field(default_factory=UndoPolicy)
     models: ModelPolicy = field(default_factory=ModelPolicy)
     writer: WriterPolicy = field(default_factory=WriterPolicy)
+    observer: ObserverPolicy = field(default_factory=ObserverPolicy)
 
 
 DEFAULT = MemoryPolicy()

@@ -28,11 +28,11 @@ from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.consolidate import Consolidate
 from scrubjay.jobs.consolidation_run import ConsolidationRun
-from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.instructions import Instructions
 from scrubjay.jobs.integrity import Integrity
 from scrubjay.jobs.maintain import Maintain
+from scrubjay.jobs.readers import Readers
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
@@ -114,13 +114,16 @@ class Application:
         )
         self._models = Models(store, policy, named, self._maintainer.enter_space)
         stopping = asyncio.Event()
-        self.distill = Distill(
+        self._readers = Readers(
             store,
             policy,
             stopping,
+            writer=writer,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=self._learned,
+            now=now,
         )
+        self.distill, self.observe = self._readers.distill, self._readers.observe
         self.embed = Embed(self._models, policy.work, stopping)
         self.compact = Compact(
             store,
@@ -152,22 +155,10 @@ class Application:
             now=now,
         )
         consolidate = Consolidate(store, policy.night, carry_out=self._consolidation.carry_out)
-        jobs = Jobs(
-            (
-                self.distill,
-                self.compact,
-                self.embed,
-                self.toc,
-                self.recall_counts,
-                self.maintain,
-                spool,
-                self.instructions,
-                Backup(store, policy.night, stopping),
-                self.integrity,
-                self.surface,
-                consolidate,
-            )
-        )
+        of_sessions = (self.distill, self.observe, self.compact, self.embed, self.toc)
+        by_day = (self.recall_counts, self.maintain, spool, self.instructions)
+        by_night = (Backup(store, policy.night, stopping), self.integrity, self.surface, consolidate)
+        jobs = Jobs((*of_sessions, *by_day, *by_night))
         self.scheduler = Scheduler(
             jobs,
             store,
@@ -177,7 +168,7 @@ class Application:
         )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
-        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = []
+        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [self.observe.warnings]
         """What `status` is to say of what runs around the store; each is called when it is asked."""
         self.warnings.append(self.integrity.warnings)
         self._compose(named)
@@ -481,7 +472,7 @@ class Application:
             try:
                 async with asyncio.timeout(request.timeout_ms / 1000):
                     await self.compact.run()
-                    await self.distill.run()
+                    await self._readers.finish()
                     await self.embed.run()
                     await self.toc.run()
             except TimeoutError:

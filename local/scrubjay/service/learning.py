@@ -26,7 +26,7 @@ AGENT = "scrubjay"
 
 
 class Learning:
-    """Learns into one store. `distill` reads what was not read yet; `identity` returns who talks to whom."""
+    """Learns into one store. `distill` reads the rest of a session; `identity` returns who talks to whom."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Learning:
         policy: MemoryPolicy,
         *,
         events: Events,
-        distill: Callable[[], Awaitable[int]],
+        distill: Callable[[str], Awaitable[int]],
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         now: Callable[[], Millis],
     ) -> None:
@@ -65,7 +65,7 @@ class Learning:
         if request.dry_run or clean.reason:
             return api.LearnResponse(verdicts=verdicts, redactions=dict(clean.redactions))
         stored = await self._events.append([clean], learn=True)
-        await self._distill()
+        await self._distill(SESSION)
         learned = await self._store.read(partial(_learned, stored.ids[0]))
         return api.LearnResponse(
             verdicts=verdicts, learned=learned, event_id=stored.ids[0], redactions=stored.redactions

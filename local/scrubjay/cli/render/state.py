@@ -102,7 +102,12 @@ def jobs(found: Sequence[Job]) -> RenderableType:
         resting = f"waits: {job.waiting}" if job.waiting and not job.paused else resting
         state = "running" if job.running else resting
         table.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
-    return table
+    told = [Text(f"{job.name} counted: {_counts(job)}", style="dim") for job in found if job.counts]
+    return Group(table, *told) if told else table
+
+
+def _counts(job: Job) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(job.counts.items()))
 
 
 def job_runs(found: Sequence[JobRun]) -> RenderableType:

@@ -52,6 +52,16 @@ class EventFilter:
         return " and ".join(clauses) or "1", values
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnd:
+    """How far a session has come: how many events wait to be distilled, and the time and type of the last of all."""
+
+    session_id: str
+    waiting: int
+    last: Millis
+    last_type: EventType
+
+
 class EventQueries:
     """Events by id, page, session or dedupe key."""
 
@@ -171,6 +181,30 @@ class EventQueries:
             (session_id, len(prefix), prefix),
         )
         return [(rows.event_of(row[:-1]), bool(row[-1])) for row in found]
+
+    def ends_of_undistilled(self) -> list[SessionEnd]:
+        """Return how the sessions end that have events to distil, oldest first."""
+        return [
+            SessionEnd(session_id=str(row[0]), waiting=int(row[1]), last=Millis(row[2]), last_type=EventType(row[3]))
+            for row in self._fetch(
+                "select id, waiting, last, (select type from event e where e.session_id = w.id and not e.forgotten"
+                " order by e.ts desc, e.seq desc, e.id desc limit 1) from (select s.id, s.last, s.last_n,"
+                " (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0)"
+                " and e.n not in (select n from unlearned) and not e.forgotten) waiting"
+                " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)) w"
+                " where waiting > 0 order by last_n"
+            )
+        ]
+
+    def unlearned(self, ids: Sequence[str]) -> set[str]:
+        """Return which of some events nothing is to be learned from here."""
+        return {
+            str(row[0])
+            for row in self._fetch(
+                "select id from event where id in (select value from json_each(?)) and n in (select n from unlearned)",
+                (rows.array(ids),),
+            )
+        }
 
     def erased_since(self, events: Sequence[Event]) -> bool:
         """Say whether forget has reached into any of some events since they were read."""

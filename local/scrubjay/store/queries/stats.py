@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from scrubjay.store import rows
 from scrubjay.store.sqlite import Fetch
@@ -22,7 +24,10 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatistics:
-    """How a background job has gone. Times in UTC milliseconds; `last_error` is an error's code."""
+    """How a background job has gone. Times in UTC milliseconds; `last_error` is an error's code.
+
+    `counts` is what it has counted in all its runs, by name.
+    """
 
     runs: int
     failures: int
@@ -30,6 +35,7 @@ class JobStatistics:
     last_ms: int | None
     last_error: str | None
     paused: bool
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class StatsQueries:
@@ -87,8 +93,11 @@ class StatsQueries:
                 last_ms=row[4],
                 last_error=row[5],
                 paused=bool(row[6]),
+                counts=json.loads(row[7]),
             )
-            for row in self._fetch("select name, runs, failures, last_start, last_ms, last_error, paused from job")
+            for row in self._fetch(
+                "select name, runs, failures, last_start, last_ms, last_error, paused, counts from job"
+            )
         }
 
     def job_runs(self, job: str | None, limit: int) -> list[JobRun]:

@@ -1,0 +1,214 @@
+"""One session observed: its next turns go to the Writer, and what its answer promotes is stored in one transaction.
+
+The Writer is asked outside of any transaction. What it answered is stored together with the mark of how far the session
+was read: a crash before that asks again, a crash after it does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from scrubjay import redaction
+from scrubjay.distill.answer import Answered, Promoted, read_answer
+from scrubjay.distill.directives import DIRECTIVE
+from scrubjay.distill.observe import SOURCE, distill, was_said
+from scrubjay.distill.observer_prompt import Question, fitting, question
+from scrubjay.ingest import intake
+from scrubjay.jobs import successions
+from scrubjay.jobs.distill_session import SessionDistiller
+from scrubjay.jobs.session_commit import Reading, SessionCommit, Stored
+from scrubjay.jobs.session_locks import SessionLocks
+from scrubjay.policy import MemoryPolicy
+from scrubjay.store import Cause, Store
+from scrubjay.store.queries import Queries
+from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay.writer.port import Prompt
+from scrubjay_shared.errors import ScrubjayError
+from scrubjay_shared.records import Event, Memory, Scope
+from scrubjay_shared.text import analyse, fts_query
+
+log = logging.getLogger(__name__)
+
+JOB = "observe"
+TRIES = 3
+"""How often an answer is stored anew where somebody added what it says meanwhile: it is compared again each time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """The next events of a session, the ids of those that are new, and the arrival number up to which they cover it."""
+
+    events: Sequence[Event]
+    new: frozenset[str]
+    upto: int
+
+
+class SessionObserver:
+    """Observes the sessions of one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        stopping: asyncio.Event,
+        *,
+        writer: BudgetedWriter,
+        locks: SessionLocks,
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._stopping = stopping
+        self._writer = writer
+        self._locks = locks
+        self._commit = SessionCommit(store, policy, stopping)
+        self._patterns = SessionDistiller(store, policy, stopping, locks)
+
+    async def observe(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int | None:
+        """Read the next turns of one session. Returns how many memories are new, None where nothing is left to read."""
+        async with self._locks.of(session_id):
+            step = await self._next(session_id)
+            if step is None:
+                return None
+            stored = await self._observed(session_id, step, cause)
+        if stored is not None:
+            return stored.made
+        if self._stopping.is_set():
+            return None
+        return await self._patterns.distill(session_id, names, cause)
+
+    async def _next(self, session_id: str) -> _Step | None:
+        """Return the next turns that one question can show."""
+        policy = self._policy.observer
+        limit = policy.new_events
+        while True:
+            size = limit
+            events, new, upto = await self._store.read(
+                lambda q: q.events.undistilled(
+                    session_id,
+                    context=policy.context_turns,
+                    limit=size,
+                    chars=self._policy.limits.page_chars,
+                )
+            )
+            if not events:
+                return None
+            fresh = [event for event in events if event.id in new]
+            limit = fitting(fresh, policy)
+            if limit >= len(fresh):
+                break
+        before = [event.id for event in events if event.id not in new]
+        hidden = await self._store.read(lambda q: q.events.unlearned(before))
+        shown = [event for event in events if event.id not in hidden]
+        return _Step(events=shown, new=frozenset(new), upto=upto)
+
+    async def _observed(self, session_id: str, step: _Step, cause: Cause) -> Stored | None:
+        """Ask about a step and store the answer; None where patterns are to read it, or nothing was stored."""
+        began = time.perf_counter()
+        asked: Question | None = None
+        answered = Answered(promoted=(), counts={}, is_unusable=False)
+        if any(event.id in step.new and was_said(event) and event.text.strip() for event in step.events):
+            memories = await self._memories(step)
+            asked = await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer)
+            prompt = Prompt(system=asked.system, text=asked.text, max_output_tokens=self._policy.observer.output_tokens)
+            try:
+                written = await self._writer.write(prompt, job=JOB)
+            except ScrubjayError as error:
+                log.info("lifecycle.memory.commit_fallback reason=%s", error.code)
+                return None
+            answered = await asyncio.to_thread(_read, written.text, asked, self._policy)
+            if answered.is_unusable:
+                await self._refused(answered)
+                return None
+        reading = Reading(
+            session_id=session_id,
+            events=step.events,
+            upto=step.upto,
+            job=JOB,
+            promoted=(*answered.promoted, *await self._own_directives(step)),
+            counts=answered.counts,
+            keeps_streak=asked is not None,
+        )
+        for _ in range(TRIES):
+            stored = await self._commit.store(reading, cause)
+            if stored is not None:
+                self._tell(answered.counts, stored, len(step.new), began)
+                return stored
+            erased = await self._store.read(lambda q: q.events.erased_since(step.events))
+            if erased or self._stopping.is_set():
+                break
+        return None
+
+    async def _own_directives(self, step: _Step) -> tuple[Promoted, ...]:
+        """Return what agents with an observer of their own wrote as directives into their turns."""
+        written = {event.id for event in step.events if event.id in step.new and DIRECTIVE.search(event.text)}
+        if not written:
+            return ()
+        found = await asyncio.to_thread(distill, step.events, written, policy=self._policy.distill)
+        return tuple(Promoted(observation=one, source=SOURCE) for one in found.observations)
+
+    async def _memories(self, step: _Step) -> list[Memory]:
+        """Return the memories of these turns' project, person or session that share most words with them."""
+        policy = self._policy.observer
+        said = [event for event in step.events if event.id in step.new and was_said(event)]
+        projects = {event.project for event in said}
+        resources: dict[Scope, set[str | None] | None] = {
+            Scope.PROJECT: projects - {None},
+            Scope.SESSION: {event.session_id for event in said},
+            Scope.USER: None,
+        }
+        found: dict[str, Memory] = {}
+        for event in reversed(said):
+            tokens = list(dict.fromkeys(analyse(event.text[: policy.turn_chars])))[: self._policy.work.near_tokens]
+            if not tokens:
+                continue
+            read = partial(_like, fts_query(tokens), policy.memories, policy.memory_chars)
+            for memory in await self._store.read(read):
+                allowed = resources[memory.scope]
+                if successions.replaceable(memory) and (allowed is None or memory.resource_id in allowed):
+                    found.setdefault(memory.id, memory)
+            if len(found) >= policy.memories:
+                break
+        return list(found.values())[: policy.memories]
+
+    async def _refused(self, answered: Answered) -> None:
+        """Count an answer that holds no directive at all: patterns read the step instead."""
+        streak = await self._store.write(lambda tx: tx.jobs.count(JOB, answered.counts, keeps_streak=True))
+        log.info("lifecycle.memory.commit_fallback reason=no_directives")
+        self._warn(answered.counts, streak)
+
+    def _tell(self, counts: Mapping[str, int], stored: Stored, events: int, began: float) -> None:
+        log.info(
+            "lifecycle.memory.commit_done events=%d memories=%d merged=%d project_promoted_facts=%d"
+            " user_promoted_facts=%d session_scoped_facts=%d dropped_untagged_facts=%d unsupported_facts=%d ms=%d",
+            events,
+            stored.made,
+            stored.merged,
+            counts.get("project_promoted_facts", 0),
+            counts.get("user_promoted_facts", 0),
+            counts.get("session_scoped_facts", 0),
+            counts.get("dropped_untagged_facts", 0),
+            counts.get("unsupported_facts", 0),
+            (time.perf_counter() - began) * 1000,
+        )
+        self._warn(counts, stored.streak)
+
+    def _warn(self, counts: Mapping[str, int], streak: int) -> None:
+        if malformed := counts.get("malformed_facts"):
+            log.warning("observer: malformed directives were dropped count=%d", malformed)
+        if streak >= self._policy.observer.streak:
+            log.warning("lifecycle.memory.quality_warning malformed_reject_streak=%d", streak)
+
+
+def _read(answer: str, asked: Question, policy: MemoryPolicy) -> Answered:
+    """Read what the Writer answered, once secrets are out of it as out of everything that comes in."""
+    clean = redaction.clean(intake.valid(answer), policy.redact).text
+    return read_answer(clean, asked, policy=policy.observer, distill_policy=policy.distill)
+
+
+def _like(query: str, limit: int, chars: int, queries: Queries) -> list[Memory]:
+    return queries.memories.like(query, limit, chars=chars)

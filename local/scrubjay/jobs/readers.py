@@ -1,0 +1,55 @@
+"""Who reads sessions: the observer where a Writer is set, patterns else and where it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from scrubjay.jobs.distill import Distill
+from scrubjay.jobs.observe import Observe
+from scrubjay.jobs.session_locks import SessionLocks
+from scrubjay.policy import MemoryPolicy
+from scrubjay.store import Store
+from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay_shared.clock import Millis
+
+
+class Readers:
+    """Both readers of one store. `identity` returns the lines of the identity layer: who talks to whom."""
+
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        stopping: asyncio.Event,
+        *,
+        writer: BudgetedWriter,
+        identity: Callable[[], Awaitable[Mapping[str, str]]],
+        on_memories: Callable[[], None],
+        now: Callable[[], Millis],
+    ) -> None:
+        locks = SessionLocks()
+        self.distill = Distill(
+            store,
+            policy,
+            stopping,
+            identity=identity,
+            on_memories=on_memories,
+            locks=locks,
+            is_observed=lambda: writer.is_on,
+        )
+        self.observe = Observe(
+            store,
+            policy,
+            stopping,
+            writer=writer,
+            identity=identity,
+            on_memories=on_memories,
+            locks=locks,
+            now=now,
+        )
+
+    async def finish(self) -> None:
+        """Read all that waits now."""
+        await self.observe.finish()
+        await self.distill.run()
