@@ -109,6 +109,7 @@ ROWS: dict[str, Row] = {
     "grip": Row(lambda ref: api.GripRequest(id=ref), "passage"),
     "conflicts": Row(lambda _: api.ConflictsRequest(), "open"),
     "context": Row(lambda _: api.ContextRequest(), "open"),
+    "active": Row(lambda _: api.ActiveRequest(), "open"),
     # What is added belongs to who adds it.
     "add": Row(lambda _: MemoryDraft(content=anew("a note")), "open"),
     "ingest": Row(lambda _: api.IngestRequest(events=(event(anew("said"), None, "own session"),)), "open"),
@@ -130,6 +131,8 @@ ROWS: dict[str, Row] = {
     "diff": Row(lambda _: api.DiffRequest(since=Millis(0)), "person"),
     "set_identity": Row(lambda _: api.SlotRequest(key="name", value="crow"), "person"),
     "learn": Row(lambda _: api.LearnRequest(text=anew("We chose SQLite.")), "person"),
+    "confirm_active": Row(lambda _: api.ProposalsRequest(every=True), "person"),
+    "dismiss_active": Row(lambda _: api.ProposalsRequest(every=True), "person"),
     "set_active": Row(lambda _: api.SlotRequest(key="task", value="none"), "person"),
     "import": Row(lambda _: api.ImportRequest(name="a.md", data=anew("# Title\n\nA note").encode()), "person"),
     "export": Row(lambda _: NOTHING, "person"),

@@ -117,6 +117,7 @@ READS: dict[str, Survey | ById | str] = {
     "events": Survey(api.EventsRequest),
     "sessions": Survey(lambda: NOTHING),
     "context": Survey(api.ContextRequest),
+    "active": Survey(api.ActiveRequest),
     "conflicts": Survey(api.ConflictsRequest),
     "agents": Survey(api.AgentsRequest),
     "agent_activity": Survey(lambda: api.ActivityRequest(since=Millis(SPOKEN - 1), until=Millis(SPOKEN + 10**9))),
@@ -134,7 +135,18 @@ READS: dict[str, Survey | ById | str] = {
     **dict.fromkeys(
         (
             *("export", "history", "undo", "resolve", "set_identity", "set_active", "import", "backup", "rebuild"),
-            *("run_job", "pause_job", "resume_job", "use_model", "learn", "hook", "consolidate", "diff"),
+            *(
+                "confirm_active",
+                "dismiss_active",
+                "run_job",
+                "pause_job",
+                "resume_job",
+                "use_model",
+                "learn",
+                "hook",
+                "consolidate",
+                "diff",
+            ),
         ),
         PERSON_ONLY,
     ),

@@ -190,6 +190,9 @@ class Asking:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
                      "/v1/conflicts", "/v1/context"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
+        yield "active", partial(self.client.call, "GET", "/v1/active")
+        yield "dismiss_active", partial(self.client.call, "POST", "/v1/active/dismiss", {"every": True})
+        yield "confirm_active", partial(self.client.call, "POST", "/v1/active/confirm", {"every": True})
         yield "route", partial(self.client.call, "POST", "/v1/route", {"query": QUESTION})
         yield "route, nothing named", partial(self.client.call, "POST", "/v1/route", {"query": "what is new?"})
         yield "teleport", partial(self.client.call, "POST", "/v1/teleport", {"query": QUESTION, "limit": 100})

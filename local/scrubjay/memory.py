@@ -104,6 +104,26 @@ class Memory:
         """Return the active layer as text; "" when it is empty."""
         return packing.layer_text(packing.ACTIVE_TITLE, self.get_active())
 
+    def active(self) -> api.ActiveResponse:
+        """Return what is active, and what is proposed for it: open goals, last decisions, what was left unfinished."""
+        answer: api.ActiveResponse = self.call(
+            "active", api.ActiveRequest(project=self._project, session_id=self._session)
+        )
+        return answer
+
+    def confirm_active(self, *refs: str, every: bool = False) -> api.ActiveResponse:
+        """Put proposals into the active layer, by their ids or all of them. Raises NotFoundError."""
+        answer: api.ActiveResponse = self.call("confirm_active", self._proposals(refs, every=every))
+        return answer
+
+    def dismiss_active(self, *refs: str, every: bool = False) -> api.ActiveResponse:
+        """Propose these no more for the same reason; take active ones out of the layer. Raises NotFoundError."""
+        answer: api.ActiveResponse = self.call("dismiss_active", self._proposals(refs, every=every))
+        return answer
+
+    def _proposals(self, refs: tuple[str, ...], *, every: bool) -> api.ProposalsRequest:
+        return api.ProposalsRequest(refs=refs, every=every, project=self._project, session_id=self._session)
+
     def get_startup_context(self) -> str:
         """Return identity and active layer as text, within their budgets; it says so itself when it had to cut."""
         return self._context().text

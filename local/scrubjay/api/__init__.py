@@ -33,9 +33,14 @@ from scrubjay.api.consolidation import (
     MemoryDiff,
 )
 from scrubjay.api.context import (
+    ActiveLine,
+    ActiveRequest,
+    ActiveResponse,
     ContextItem,
     ContextRequest,
     ContextResponse,
+    Proposal,
+    ProposalsRequest,
     Section,
     SlotRequest,
 )
@@ -149,6 +154,9 @@ from scrubjay.api.undo import (
 )
 
 __all__ = [
+    "ActiveLine",
+    "ActiveRequest",
+    "ActiveResponse",
     "Activity",
     "ActivityRequest",
     "ActivityResponse",
@@ -222,6 +230,8 @@ __all__ = [
     "PathResponse",
     "Place",
     "Pointer",
+    "Proposal",
+    "ProposalsRequest",
     "Quote",
     "RebuildRequest",
     "RebuildResponse",

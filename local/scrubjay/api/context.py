@@ -61,7 +61,8 @@ class ContextResponse:
     """What an agent loads at its start: identity and active layer as text. `cut` names what did not fit.
 
     `notes` say when nothing belongs to the project that was named. `handed` is the whole of what an agent is given,
-    as it is given: a block that says it is recalled, with `items` in it; "" where that is nothing.
+    as it is given: a block that says it is recalled, with `items` in it; "" where that is nothing. Of the `tokens` of
+    `text`, `active_tokens` are the active layer's.
     """
 
     text: str
@@ -72,3 +73,67 @@ class ContextResponse:
     notes: tuple[str, ...] = ()
     items: tuple[ContextItem, ...] = ()
     handed: str = ""
+    active_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveLine:
+    """One line of the active layer: its key and words, and the memory that holds it. `fits` is whether it is loaded.
+
+    One that does not fit into the layer's budget of tokens is kept and not loaded.
+    """
+
+    key: str
+    ref: str
+    text: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A line that is proposed for the active layer. `ref` is the id of a memory, or of an event (`kind` says which).
+
+    `reason` is "goal" (an open one), "decision" (one of late) or "left_off" (what the last session did not finish).
+    `tokens` is what it would take of the layer's budget.
+    """
+
+    ref: str
+    kind: str
+    reason: str
+    text: str
+    ts: Millis
+    trust: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveRequest:
+    """Whose active layer is asked for; without a project, that of the project in which something was said last."""
+
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveResponse:
+    """The lines of the active layer and what is proposed for it, in a project; `tokens` of `budget` are taken."""
+
+    project: str | None
+    active: tuple[ActiveLine, ...]
+    proposed: tuple[Proposal, ...]
+    tokens: int
+    budget: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalsRequest:
+    """Which proposals are confirmed or dismissed: by the beginning of their ids, or all of them (`every`).
+
+    What is dismissed may also be a line that is active: it is then taken out of the layer.
+    """
+
+    refs: tuple[str, ...] = ()
+    every: bool = False
+    project: str | None = None
+    session_id: str | None = None

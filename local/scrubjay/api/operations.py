@@ -269,6 +269,26 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="active",
+            request=api.ActiveRequest,
+            response=api.ActiveResponse,
+            summary="What is active, and what is proposed: open goals, last decisions, what was left unfinished.",
+        ),
+        Operation(
+            name="confirm_active",
+            request=api.ProposalsRequest,
+            response=api.ActiveResponse,
+            summary="Put proposals into the active layer.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="dismiss_active",
+            request=api.ProposalsRequest,
+            response=api.ActiveResponse,
+            summary="Propose lines no more for that reason; take active ones out of the layer.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="import",
             request=api.ImportRequest,
             response=api.ImportResponse,

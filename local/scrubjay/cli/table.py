@@ -101,6 +101,12 @@ COMMANDS: dict[str, Command] = {
             'scrubjay context --identity name=Maya --active task="the booking beta"',
         ),
         Command(
+            "active",
+            "show what is active and what is proposed for it; confirm or dismiss that",
+            "ActiveResponse",
+            "scrubjay active confirm 01KXK2Y3",
+        ),
+        Command(
             "toc",
             "walk through what was said by time: years, months, weeks, days, segments",
             "TocResponse",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from scrubjay.policy.consolidating import ConsolidationPolicy
 from scrubjay.policy.intake import LimitPolicy, RedactPolicy
+from scrubjay.policy.layers import LayersPolicy
 from scrubjay.policy.learning import TYPE_SALIENCE, CompactionPolicy, DistillPolicy, SupersessionPolicy, TocPolicy
 from scrubjay.policy.observing import ObserverPolicy, SupportPolicy
 from scrubjay.policy.recalling import (
@@ -28,6 +29,7 @@ __all__ = [
     "DaemonPolicy",
     "DistillPolicy",
     "HandingPolicy",
+    "LayersPolicy",
     "LimitPolicy",
     "MemoryPolicy",
     "ModelPolicy",
@@ -63,6 +65,7 @@ class MemoryPolicy:
     limits: LimitPolicy = field(default_factory=LimitPolicy)
     toc: TocPolicy = field(default_factory=TocPolicy)
     handing: HandingPolicy = field(default_factory=HandingPolicy)
+    layers: LayersPolicy = field(default_factory=LayersPolicy)
     surfacing: SurfacingPolicy = field(default_factory=SurfacingPolicy)
     daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
     work: WorkPolicy = field(default_factory=WorkPolicy)

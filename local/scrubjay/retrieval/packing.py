@@ -77,24 +77,33 @@ def context(
     *,
     identity_tokens: int,
     active_tokens: int,
+    first: Sequence[str] = (),
 ) -> ContextResponse:
     """Return the startup context: the identity layer, then the active one, each within its own budget.
 
-    Lines that do not fit are named in `cut`, and the text says how many there are.
+    Lines that do not fit are named in `cut`, and the text says how many there are. `first` are the keys of those that
+    stay before others; a line stands whole or not at all.
     """
     parts: list[str] = []
     cut: list[str] = []
+    spent = dict.fromkeys((IDENTITY_TITLE, ACTIVE_TITLE), 0)
     for title, lines, budget in (
         (IDENTITY_TITLE, identity, identity_tokens),
         (ACTIVE_TITLE, active, active_tokens),
     ):
         if lines:
-            text, dropped = _layer(title, lines, budget)
+            text, dropped = _layer(title, lines, budget, first)
             parts.append(text)
             cut += dropped
+            spent[title] = estimate_tokens(text)
     text = "\n\n".join(parts)
     return ContextResponse(
-        text=text, tokens=estimate_tokens(text), identity=dict(identity), active=dict(active), cut=tuple(cut)
+        text=text,
+        tokens=estimate_tokens(text),
+        active_tokens=spent[ACTIVE_TITLE],
+        identity=dict(identity),
+        active=dict(active),
+        cut=tuple(cut),
     )
 
 
@@ -103,21 +112,22 @@ def layer_text(title: str, lines: Mapping[str, str]) -> str:
     return "\n".join([title, *(_line(key, value) for key, value in lines.items())]) if lines else ""
 
 
-def _layer(title: str, lines: Mapping[str, str], budget: int) -> tuple[str, list[str]]:
+def _layer(title: str, lines: Mapping[str, str], budget: int, first: Sequence[str]) -> tuple[str, list[str]]:
     most = chars_within(budget)
     whole = layer_text(title, lines)
     if _bounded(whole, most) <= budget:
         return whole, []
-    kept = [title]
-    dropped: list[str] = []
+    kept: dict[str, str] = {}
+    spent = [title]
     note = "({} more did not fit: scrubjay context --json lists them)"
     room = budget - estimate_tokens("\n" + note.format(len(lines)))
-    for key, value in lines.items():
-        if len(value) <= most and _bounded("\n".join([*kept, _line(key, value)]), most) <= room:
-            kept.append(_line(key, value))
-        else:
-            dropped.append(key)
-    return "\n".join([*kept, note.format(len(dropped))]), dropped
+    for key in dict.fromkeys([*(key for key in first if key in lines), *lines]):
+        value = lines[key]
+        if len(value) <= most and _bounded("\n".join([*spent, _line(key, value)]), most) <= room:
+            kept[key] = _line(key, value)
+            spent.append(kept[key])
+    dropped = [key for key in lines if key not in kept]
+    return "\n".join([title, *(kept[key] for key in lines if key in kept), note.format(len(dropped))]), dropped
 
 
 def _line(key: str, value: str) -> str:

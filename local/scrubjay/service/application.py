@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from scrubjay import accounts, api
+from scrubjay import accounts
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
-from scrubjay.api.caller import Caller
 from scrubjay.jobs import conditions
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
@@ -62,12 +61,14 @@ from scrubjay.service.history import History
 from scrubjay.service.hooks import Hooks
 from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
+from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
 from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.route import Router
+from scrubjay.service.settling import Settling
 from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
@@ -204,7 +205,9 @@ class Application:
             forgetting=self._forgetting,
             handing=self._handing,
             wake=self._wake,
+            now=now,
         )
+        layers = Layers(store, policy, context=self._context, references=self._references, wake=self._wake, now=now)
         self._hooks = Hooks(
             policy,
             events=self._events,
@@ -273,6 +276,11 @@ class Application:
             now=now,
         )
         background = Background(self.scheduler, policy)
+        settling = Settling(
+            (self.compact.run, self._readers.finish, self.embed.run, self.toc.run),
+            to_learn=self.distill.pending,
+            to_embed=self.embed.pending,
+        )
         self.indexed = self._maintainer.indexed
         self.handlers = Handlers(
             {
@@ -311,10 +319,13 @@ class Application:
                 "context": self._context.context,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,
+                "active": layers.active,
+                "confirm_active": layers.confirm,
+                "dismiss_active": layers.dismiss,
                 "import": self._imports.load,
                 "stats": status.stats,
                 "status": status.status,
-                "settle": self._drain,
+                "settle": settling.settle,
                 "jobs": background.jobs,
                 "run_job": background.run,
                 "pause_job": background.pause,
@@ -465,19 +476,6 @@ class Application:
             finally:
                 await self.store.close()
                 await self._maintainer.close()
-
-    async def _drain(self, _: Caller, request: api.SettleRequest) -> api.SettleResponse:
-        """Do what is left to learn and embed now, for at most `timeout_ms`, and say what is still left."""
-        if request.timeout_ms > 0:
-            try:
-                async with asyncio.timeout(request.timeout_ms / 1000):
-                    await self.compact.run()
-                    await self._readers.finish()
-                    await self.embed.run()
-                    await self.toc.run()
-            except TimeoutError:
-                log.info("drain gave up after ms=%d", request.timeout_ms)
-        return api.SettleResponse(to_learn=await self.distill.pending(), to_embed=await self.embed.pending())
 
     # --- embedding ----------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from scrubjay import api
@@ -11,6 +11,7 @@ from scrubjay.api import access
 from scrubjay.api.access import ACTIVE_PREFIX, IDENTITY_PREFIX, View
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
+from scrubjay.lifecycle import proposals
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import packing
 from scrubjay.service import transfer
@@ -19,9 +20,18 @@ from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, TooLargeError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryDraft, MemoryType
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a layer that is always loaded: its key, and the memory that holds it."""
+
+    key: str
+    memory: Memory
 
 
 class Context:
@@ -36,6 +46,7 @@ class Context:
         forgetting: Forgetting,
         handing: Handing,
         wake: Callable[[str], None],
+        now: Callable[[], Millis],
     ) -> None:
         self._store = store
         self._policy = policy
@@ -43,6 +54,7 @@ class Context:
         self._forgetting = forgetting
         self._handing = handing
         self._wake = wake
+        self._now = now
 
     async def context(self, caller: Caller, request: api.ContextRequest) -> api.ContextResponse:
         """Return the startup context: who the agent is and what it is at, within their budgets, and more.
@@ -66,17 +78,18 @@ class Context:
     async def always(self, caller: Caller, *, project: str | None, session_id: str | None) -> api.ContextResponse:
         """Return the layers that are always loaded, as a caller sees them."""
         seen = access.view(caller, project=project, session_id=session_id)
-        identity = await self.slots(Layer.IDENTITY, seen)
-        active = await self.slots(Layer.ACTIVE, seen)
+        identity = await self.lines(Layer.IDENTITY, seen)
+        active = await self.lines(Layer.ACTIVE, seen)
         limits = self._policy.limits
         made = partial(
             packing.context,
-            identity,
-            active,
+            _texts(identity),
+            _texts(active),
             identity_tokens=limits.identity_tokens,
             active_tokens=limits.active_tokens,
+            first=_first((*identity, *active)),
         )
-        return await off_loop(sum(map(len, (*identity.values(), *active.values()))), made)
+        return await off_loop(sum(len(line.memory.content) for line in (*identity, *active)), made)
 
     async def set_identity(self, caller: Caller, request: api.SlotRequest) -> api.ContextResponse:
         """Set one line of the identity layer."""
@@ -122,12 +135,27 @@ class Context:
 
     async def slots(self, layer: Layer, seen: View) -> dict[str, str]:
         """Return the lines of a layer that a caller sees, by their keys."""
-        lines: dict[str, str] = {}
+        return _texts(await self.lines(layer, seen))
+
+    async def lines(self, layer: Layer, seen: View) -> list[Line]:
+        """Return the lines of a layer that a caller sees, oldest first; what does not hold any more is none."""
+        found: dict[str, Line] = {}
         for memory in await self._store.read(lambda q: q.memories.layer(layer.value)):
-            if seen.shows(memory) and memory.superseded_by is None:
+            if seen.shows(memory) and proposals.holds(memory, self._now()):
                 name = memory.name or memory.id[-6:]
-                lines[name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)] = memory.content
-        return lines
+                key = name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)
+                found[key] = Line(key, memory)
+        return list(found.values())
+
+
+def _texts(lines: Iterable[Line]) -> dict[str, str]:
+    return {line.key: line.memory.content for line in lines}
+
+
+def _first(lines: Iterable[Line]) -> tuple[str, ...]:
+    """Return the keys of lines in the order in which they stay where not all fit: what is salient, then what is new."""
+    ordered = sorted(lines, key=lambda line: (-line.memory.salience, -line.memory.updated_at, line.key))
+    return tuple(dict.fromkeys(line.key for line in ordered))
 
 
 def _check(request: api.ContextRequest, policy: MemoryPolicy) -> None:

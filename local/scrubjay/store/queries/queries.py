@@ -17,6 +17,7 @@ from scrubjay.store.queries.feedback import FeedbackQueries
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.queries.handed import HandedQueries
 from scrubjay.store.queries.instructions import InstructionQueries
+from scrubjay.store.queries.layers import LayerQueries
 from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
@@ -56,6 +57,7 @@ class Queries:
         self.teams = TeamQueries(fetch)
         self.toc = TocQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
+        self.layers = LayerQueries(fetch)
         self.surfacing = SurfacingQueries(fetch)
         self.instructions = InstructionQueries(fetch)
         self.writer_calls = WriterCallQueries(fetch)

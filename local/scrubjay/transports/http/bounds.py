@@ -67,6 +67,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "clear": {"items": {"enum": ["topic", "valid_from", "valid_to", "superseded_by"]}},
         },
         "SupersedeRequest": {"content": words},
+        "ProposalsRequest": {"refs": {"maxItems": work.recalled_hits}},
         "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}},
         "HistoryRequest": page,
         "DiffRequest": {"limit": page["limit"], "since": time, "cursor": {"pattern": "^[0-9A-Z]{26}$"}},
@@ -131,9 +132,17 @@ CONDITIONS: dict[str, list[Keywords]] = {
             ]
         }
     ],
+    "ProposalsRequest": [
+        {
+            "oneOf": [
+                {"required": ["refs"], "properties": {"refs": {"minItems": 1}, "every": {"const": False}}},
+                {"required": ["every"], "properties": {"every": {"const": True}, "refs": {"maxItems": 0}}},
+            ]
+        }
+    ],
     "UpdateRequest": [
         {"anyOf": [{"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in _CHANGES]}
     ],
 }
 """What fields say of each other: a memory of a project names the project, a text that anybody may have written is not
-loaded always, an update changes something."""
+loaded always, an update changes something, proposals are named or all meant."""
