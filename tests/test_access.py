@@ -123,7 +123,16 @@ ROWS: dict[str, Row] = {
     "settle": Row(lambda _: api.SettleRequest(timeout_ms=0), "open"),
     "jobs": Row(lambda _: NOTHING, "open"),
     "job_runs": Row(lambda _: api.JobRunsRequest(), "open"),
+    # An agent's own plain files: test_vault tells that it sees no other's.
+    "vault_remember": Row(lambda _: api.VaultRememberRequest(text=anew("seen"), agent="somebody"), "vault"),
+    "vault_recall": Row(lambda _: api.VaultRecallRequest(query="zebra", agent="somebody"), "vault"),
+    "vault_compact": Row(lambda _: api.VaultCondenseRequest(agent="somebody"), "vault"),
+    "vault_reflect": Row(lambda _: api.VaultCondenseRequest(agent="somebody"), "vault"),
     # The person's alone.
+    "vaults": Row(lambda _: api.VaultsRequest(), "person"),
+    "vault_init": Row(lambda ref: api.VaultInitRequest(agent=anew("somebody"), folder=anew(f"{ref}-vault")), "person"),
+    "vault_sync": Row(lambda _: api.VaultSyncRequest(), "person"),
+    "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
     "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
@@ -258,10 +267,10 @@ def over_http(daemon: Settings) -> Iterator[Calls]:
 def expected(name: str, who: str, whose: str) -> str:
     """Return what becomes of an operation on a memory: the rule, told again."""
     effect = ROWS[name].effect
-    if who not in SEEN or (effect == "person" and who != "person"):
-        return "denied"
-    if effect == "passage":
-        return "missing"  # a memory is none
+    if who not in SEEN or (effect in {"person", "vault"} and who != "person"):
+        return "denied"  # of vaults: an agent asks for no other's
+    if effect in {"passage", "vault"}:
+        return "missing"  # a memory is none, and nobody has the vault
     if who == "person" or effect in {"survey", "open"}:
         return "done"
     if effect == "session":  # another's: to one that has a session, it is another's; to the rest it is not there
@@ -276,7 +285,7 @@ def check(calls: Calls, name: str, who: str) -> None:
     caller, row = CALLERS[who], ROWS[name]
     memories, events = calls.memories(), calls.events()
     for whose, ref in memories.items():
-        target = str(calls.folder) if name == "backup" else ref
+        target = str(calls.folder) if name in {"backup", "vault_init"} else ref
 
         found = outcome(lambda target=target: calls.call(caller, name, row.request(target)))  # type: ignore[misc]
 

@@ -108,6 +108,7 @@ class ById:
 TELLS_NOTHING = "tells how the store is, without a word of what is in it"
 WRITES = "writes: test_access tells what of"
 PERSON_ONLY = "the person's alone"
+OWN_FILES = "reads the caller's own vault alone: test_vault has two of them"
 
 READS: dict[str, Survey | ById | str] = {
     "list": Survey(lambda: api.ListRequest(limit=200)),
@@ -132,6 +133,7 @@ READS: dict[str, Survey | ById | str] = {
         ("ingest", "add", "update", "supersede", "forget", "rename", "alias", "compact", "feedback"),
         WRITES,
     ),
+    **dict.fromkeys(("vault_remember", "vault_recall", "vault_compact", "vault_reflect"), OWN_FILES),
     **dict.fromkeys(
         (
             *("export", "history", "undo", "resolve", "set_identity", "set_active", "import", "backup", "rebuild"),
@@ -147,6 +149,7 @@ READS: dict[str, Survey | ById | str] = {
                 "consolidate",
                 "diff",
             ),
+            *("vaults", "vault_init", "vault_sync", "vault_stop"),
         ),
         PERSON_ONLY,
     ),

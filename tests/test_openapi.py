@@ -184,6 +184,7 @@ TAKES_WHAT_A_TYPE_CANNOT_SAY = {
     "import": "a file's contents decide",
     "hook": "the payload's contents decide",
     "backup": "the folder must exist",
+    "vault_init": "it makes a folder wherever the path says",
     "use_model": "the model must exist",
     "resolve": "the version must exist",
     "settle": "it waits",

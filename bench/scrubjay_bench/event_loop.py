@@ -196,6 +196,15 @@ class Asking:
         yield "route", partial(self.client.call, "POST", "/v1/route", {"query": QUESTION})
         yield "route, nothing named", partial(self.client.call, "POST", "/v1/route", {"query": "what is new?"})
         yield "teleport", partial(self.client.call, "POST", "/v1/teleport", {"query": QUESTION, "limit": 100})
+        folder = str(self.folder / "vault")
+        yield "vault_init", partial(self.client.call, "POST", "/v1/vaults", {"agent": "zara", "folder": folder})
+        said = {"agent": "zara", "text": self.texts["prose"][:20_000]}
+        yield "vault_remember", partial(self.client.call, "POST", "/v1/vaults/remember", said)
+        asked = {"agent": "zara", "query": QUESTION}
+        yield "vault_recall", partial(self.client.call, "POST", "/v1/vaults/recall", asked)
+        for action in ("compact", "reflect", "sync", "stop"):
+            yield f"vault_{action}", partial(self.client.call, "POST", f"/v1/vaults/{action}", {"agent": "zara"})
+        yield "vaults", partial(self.client.call, "GET", "/v1/vaults")
         yield "layers", partial(self.client.call, "GET", "/v1/route/layers")
         yield "compact", partial(self.client.call, "POST", "/v1/sessions/page/compact", {})
         yield "replay", partial(self.client.call, "GET", "/v1/sessions/page/replay", query={"limit": 500})

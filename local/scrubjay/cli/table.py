@@ -162,6 +162,12 @@ COMMANDS: dict[str, Command] = {
         Command(
             "export", "write everything out, one JSON record per line", "ExportReport", "scrubjay export all.ndjson"
         ),
+        Command(
+            "vault",
+            "keep an agent's memory as plain files that anybody edits",
+            "VaultsResponse",
+            "scrubjay vault init ~/vaults/zara --agent zara",
+        ),
         Command("backup", "copy the store while it is in use, and check the copy", "PathResponse", "scrubjay backup"),
         Command(
             "restore", "put a backup in place of the store", "RestoreReport", "scrubjay restore scrubjay-2026-11-21.db"

@@ -19,6 +19,7 @@ from scrubjay.policy.recalling import (
 )
 from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, UndoPolicy, WorkPolicy
 from scrubjay.policy.surfacing import SurfacingPolicy
+from scrubjay.policy.vault import VaultPolicy
 from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "SurfacingPolicy",
     "TocPolicy",
     "UndoPolicy",
+    "VaultPolicy",
     "WorkPolicy",
     "WriterPolicy",
     "weighted",
@@ -74,6 +76,7 @@ class MemoryPolicy:
     models: ModelPolicy = field(default_factory=ModelPolicy)
     writer: WriterPolicy = field(default_factory=WriterPolicy)
     observer: ObserverPolicy = field(default_factory=ObserverPolicy)
+    vault: VaultPolicy = field(default_factory=VaultPolicy)
 
 
 DEFAULT = MemoryPolicy()

@@ -73,6 +73,7 @@ from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
 from scrubjay.service.undo import Undo
+from scrubjay.service.vaults.plain_files import PlainFiles
 from scrubjay.settings import Settings
 from scrubjay.spool import Report
 from scrubjay.store import Store
@@ -281,6 +282,8 @@ class Application:
             to_learn=self.distill.pending,
             to_embed=self.embed.pending,
         )
+        self.plain_files = PlainFiles(store, policy, wake=self._wake, add_job=self.scheduler.add, now=now)
+        self.warnings.append(self.plain_files.vaults.problems)
         self.indexed = self._maintainer.indexed
         self.handlers = Handlers(
             {
@@ -335,6 +338,7 @@ class Application:
                 "rebuild": self.archives.rebuild,
                 "models": status.models,
                 "use_model": status.use_model,
+                **self.plain_files.handlers,
             },
             {"export": self.archives.export},
             self.project_names,
@@ -392,6 +396,7 @@ class Application:
         try:
             await service._models.start()
             await service._maintainer.load()
+            await service.plain_files.vaults.start()
         except BaseException:
             await store.close()
             raise

@@ -29,6 +29,7 @@ from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
+from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
@@ -68,6 +69,8 @@ __all__ = [
     "StoredSegment",
     "TocStep",
     "Transaction",
+    "VaultFileRow",
+    "VaultRow",
     "Waiting",
     "check",
     "copies",

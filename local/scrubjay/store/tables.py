@@ -63,6 +63,8 @@ TABLES = (
     Table(name="job_run", role=Role.LOCAL),
     Table(name="instruction_file", role=Role.LOCAL),
     Table(name="writer_call", role=Role.LOCAL),
+    Table(name="vault", role=Role.LOCAL),
+    Table(name="vault_file", role=Role.LOCAL),
     Table(name="handed", role=Role.LOCAL, memory_id="ref"),
     Table(name="prediction", role=Role.LOCAL, memory_id="ref"),
     Table(name="surfaced", role=Role.LOCAL, memory_id="ref"),

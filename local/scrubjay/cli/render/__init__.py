@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         state,
         toc,
         transfer,
+        vaults,
     )
 else:
     from scrubjay.cli.lazy import LazyModule
@@ -44,6 +45,7 @@ else:
         state,
         toc,
         transfer,
+        vaults,
     ) = (
         LazyModule(f"{__name__}.{area}")
         for area in (
@@ -63,6 +65,7 @@ else:
             "state",
             "toc",
             "transfer",
+            "vaults",
         )
     )
 
@@ -85,5 +88,6 @@ __all__ = [
     "state",
     "toc",
     "transfer",
+    "vaults",
     "words",
 ]

@@ -40,12 +40,15 @@ class ConsolidationQueries:
     def current(self, after: int | None, limit: int) -> tuple[list[CurrentMemory], int | None]:
         """Return a page of current memories that are loaded on search alone, in the order of their arrival.
 
-        Comes with the key to read on after, None at the end.
+        Comes with the key to read on after, None at the end. What stands in plain files is left out: `compact` of the
+        vault condenses that.
         """
         found = self._fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES}, m.n from memory m"
             " left join access a on a.memory_id = m.id where m.n > ? and m.superseded_by is null"
-            " and m.archived_at is null and m.layer = 'archive' order by m.n limit ?",
+            " and m.archived_at is null and m.layer = 'archive'"
+            " and (m.resource_id is null or m.resource_id < 'vault:' or m.resource_id >= 'vault;')"
+            " order by m.n limit ?",
             (after or 0, limit),
         )
         memories = [(int(row[-1]), rows.memory_of(row[:-1])) for row in found]

@@ -27,6 +27,7 @@ from scrubjay.store.queries.stats import StatsQueries
 from scrubjay.store.queries.surfacing import SurfacingQueries
 from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
+from scrubjay.store.queries.vaults import VaultQueries
 from scrubjay.store.queries.writer_calls import WriterCallQueries
 from scrubjay.store.sqlite import fetching
 
@@ -61,6 +62,7 @@ class Queries:
         self.surfacing = SurfacingQueries(fetch)
         self.instructions = InstructionQueries(fetch)
         self.writer_calls = WriterCallQueries(fetch)
+        self.vaults = VaultQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

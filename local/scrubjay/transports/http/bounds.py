@@ -95,6 +95,11 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "query": {"maxLength": limits.max_query_chars},
             "limit": {"minimum": 1, "maximum": work.recalled_hits},
         },
+        "VaultRememberRequest": {"text": words | {"maxLength": policy.vault.entry_chars}},
+        "VaultRecallRequest": {
+            "query": {"maxLength": limits.max_query_chars},
+            "limit": {"minimum": 1, "maximum": work.recalled_hits},
+        },
         "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},

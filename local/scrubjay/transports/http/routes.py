@@ -75,6 +75,14 @@ ROUTES: tuple[Route, ...] = (
     Route("pause_job", "POST", "/v1/jobs/{name}/pause"),
     Route("resume_job", "POST", "/v1/jobs/{name}/resume"),
     Route("models", "GET", "/v1/models"),
+    Route("vaults", "GET", "/v1/vaults"),
+    Route("vault_init", "POST", "/v1/vaults"),
+    Route("vault_sync", "POST", "/v1/vaults/sync"),
+    Route("vault_stop", "POST", "/v1/vaults/stop"),
+    Route("vault_remember", "POST", "/v1/vaults/remember"),
+    Route("vault_recall", "POST", "/v1/vaults/recall"),
+    Route("vault_compact", "POST", "/v1/vaults/compact"),
+    Route("vault_reflect", "POST", "/v1/vaults/reflect"),
     Route("use_model", "POST", "/v1/models/use"),
 )
 BY_OPERATION: dict[str, Route] = {route.operation: route for route in ROUTES}

@@ -1,0 +1,1 @@
+"""Plain files of agents' memories: kept in step with the store, written to, and asked."""

@@ -1,0 +1,1 @@
+"""An agent's memory as plain markdown files: how they are read, written, and merged with the store."""
