@@ -34,7 +34,9 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 EMBED_APIS = ("ollama", "openai")
 WRITER_SERVERS = ("openai", "anthropic")
 """Writers that are servers: what their wire format is called after."""
-WRITERS = ("none", *WRITER_SERVERS)
+WRITER_AGENTS = ("claude", "codex", "gemini", "opencode")
+"""Writers that are coding agents, installed and logged in by the person."""
+WRITERS = ("none", *WRITER_SERVERS, *WRITER_AGENTS)
 MAX_TOKENS = 999_999_999  # more than any subscription gives: a typing error, not a wish
 
 MAX_CONFIG_BYTES = 1_048_576  # a settings file is some lines; this bounds what a wrong path can make us read

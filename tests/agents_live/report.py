@@ -22,6 +22,7 @@ class Found:
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     claims: set[tuple[str, str]] = field(default_factory=set)
     told: tuple[str, str, str] = ("", "", "")
+    extra: dict[str, int] = field(default_factory=dict)
 
 
 FOUND = Found()
@@ -35,6 +36,11 @@ def ran(host: str, **figures: Any) -> None:
 def passed(host: str, claim: str) -> None:
     """Keep that a claim holds for a host."""
     FOUND.claims.add((host, claim))
+
+
+def writer(name: str, *, extra: int) -> None:
+    """Keep how many bytes an agent adds to a prompt."""
+    FOUND.extra[name] = extra
 
 
 def story(decision: str, later: str, given: str) -> None:

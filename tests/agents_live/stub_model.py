@@ -3,7 +3,9 @@
 Speaks: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions, Gemini generateContent; streaming and not.
 The script is fixed: a conversation that offers a tool called …memory_search is answered with one call of that, then one
 that offers a shell tool with one call of that, then with a text (before them a tool search, where one is offered). So one run of an agent makes prompt, tool calls, their
-results and a final answer. What was asked is logged: names of the tools offered, and the blocks of memory in the request.
+results and a final answer. With a `script` no tool is called: it is given all strings of a request and returns the answer and
+the tokens to report, read and written. What was asked is logged: names of the tools offered, the blocks of memory in the
+request, and with a script the bytes of the request and what was answered.
 Standard library only.
 """
 
@@ -73,6 +75,8 @@ def arguments(properties):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     log_path = None
+    script = None
+    said, counts = ANSWER, (10, 5)
 
     def log_message(self, *_):
         pass
@@ -150,6 +154,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         path, body = self.path.split("?")[0], self.body()
+        scripted = {}
+        if Handler.script:
+            found = Handler.script(list(strings(body)))
+            self.said, self.counts = found[0], found[1:]
+            size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+            scripted = {
+                "bytes": size,
+                "said": found[0],
+                "counts": found[1:],
+                "system": body.get("system"),
+                "body": body,
+            }
         names = [f"{space}/{name}" if space else name for space, name, _ in offered(body.get("tools"))]
         self.note(
             method="POST",
@@ -158,7 +174,10 @@ class Handler(BaseHTTPRequestHandler):
             stream=body.get("stream"),
             memory=self.memory,
             tools=names,
+            **scripted,
         )
+        if Handler.script:
+            body.pop("tools", None)
         if path.endswith("/count_tokens"):
             self.answer({"input_tokens": 10})
         elif path.endswith("/v1/messages"):
@@ -187,10 +206,15 @@ class Handler(BaseHTTPRequestHandler):
         block = (
             {"type": "tool_use", "id": f"toolu_stub_{done}", "name": tool[1], "input": arguments(tool[2])}
             if tool
-            else {"type": "text", "text": ANSWER}
+            else {"type": "text", "text": self.said}
         )
         stop = "tool_use" if tool else "end_turn"
-        usage = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+        usage = {
+            "input_tokens": self.counts[0],
+            "output_tokens": self.counts[1],
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        }
         message = {
             "id": f"msg_{time.time_ns()}",
             "type": "message",
@@ -208,7 +232,7 @@ class Handler(BaseHTTPRequestHandler):
         delta = (
             {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
             if tool
-            else {"type": "text_delta", "text": ANSWER}
+            else {"type": "text_delta", "text": self.said}
         )
         events = [
             {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
@@ -218,7 +242,7 @@ class Handler(BaseHTTPRequestHandler):
             {
                 "type": "message_delta",
                 "delta": {"stop_reason": stop, "stop_sequence": None},
-                "usage": {"output_tokens": 5},
+                "usage": {"output_tokens": self.counts[1]},
             },
             {"type": "message_stop"},
         ]
@@ -248,14 +272,14 @@ class Handler(BaseHTTPRequestHandler):
                 "id": "m_1",
                 "role": "assistant",
                 "status": "completed",
-                "content": [{"type": "output_text", "text": ANSWER, "annotations": []}],
+                "content": [{"type": "output_text", "text": self.said, "annotations": []}],
             }
         usage = {
-            "input_tokens": 10,
+            "input_tokens": self.counts[0],
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": 5,
+            "output_tokens": self.counts[1],
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 15,
+            "total_tokens": sum(self.counts),
         }
         whole = {
             "id": f"resp_{time.time_ns()}",
@@ -280,7 +304,7 @@ class Handler(BaseHTTPRequestHandler):
                     "item_id": "m_1",
                     "output_index": 0,
                     "content_index": 0,
-                    "delta": ANSWER,
+                    "delta": self.said,
                 }
             )
         events += [
@@ -294,7 +318,7 @@ class Handler(BaseHTTPRequestHandler):
     def say_chat(self, body):
         done = sum(m.get("role") == "tool" for m in body.get("messages", []))
         tool = next_call(body.get("tools"), done)
-        message = {"role": "assistant", "content": None if tool else ANSWER}
+        message = {"role": "assistant", "content": None if tool else self.said}
         if tool:
             message["tool_calls"] = [
                 {
@@ -306,7 +330,7 @@ class Handler(BaseHTTPRequestHandler):
             ]
         stop = "tool_calls" if tool else "stop"
         head = {"id": f"chatcmpl-{time.time_ns()}", "created": int(time.time()), "model": body.get("model")}
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        usage = {"prompt_tokens": self.counts[0], "completion_tokens": self.counts[1], "total_tokens": sum(self.counts)}
         if not body.get("stream"):
             self.answer(
                 {
@@ -331,7 +355,7 @@ class Handler(BaseHTTPRequestHandler):
     def say_gemini(self, body, streaming):
         parts = [p for c in body.get("contents", []) for p in c.get("parts", [])]
         tool = next_call(body.get("tools"), sum("functionResponse" in p for p in parts))
-        part = {"functionCall": {"name": tool[1], "args": arguments(tool[2])}} if tool else {"text": ANSWER}
+        part = {"functionCall": {"name": tool[1], "args": arguments(tool[2])}} if tool else {"text": self.said}
         if (body.get("generationConfig") or {}).get("responseMimeType") == "application/json":
             part = {
                 "text": json.dumps(
@@ -346,15 +370,17 @@ class Handler(BaseHTTPRequestHandler):
             }
         value = {
             "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
-            "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+            "usageMetadata": dict(
+                zip(("promptTokenCount", "candidatesTokenCount", "totalTokenCount"), (*self.counts, sum(self.counts)))
+            ),
             "modelVersion": "stub",
         }
         self.stream([(None, value)]) if streaming else self.answer(value)
 
 
-def serve(port=0, log=None):
+def serve(port=0, log=None, script=None):
     """Start in a thread; returns the server, whose server_address[1] is the port."""
-    Handler.log_path = log
+    Handler.log_path, Handler.script = log, staticmethod(script) if script else None
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

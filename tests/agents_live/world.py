@@ -6,7 +6,7 @@ import json
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -102,9 +102,11 @@ class World:
 
 
 @contextmanager
-def world(root: Path, packages: Path, models: Path | None) -> Iterator[World]:
+def world(
+    root: Path, packages: Path, models: Path | None, script: Callable[[list[str]], tuple[str, int, int]] | None = None
+) -> Iterator[World]:
     """Yield a home with a git project and a stub model that listens; its daemon is stopped at the end."""
-    server = stub_model.serve(log=str(root / "model.jsonl"))
+    server = stub_model.serve(log=str(root / "model.jsonl"), script=script)
     names = {"SCRUBJAY_MODELS_DIR": str(models)} if models is not None else {"SCRUBJAY_MODEL": "none"}
     home = Home(
         root=root / "home", model=f"http://127.0.0.1:{server.server_address[1]}", packages=packages, names=names

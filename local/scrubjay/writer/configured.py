@@ -8,14 +8,15 @@ from urllib.parse import urlsplit
 
 from scrubjay.policy import WriterPolicy
 from scrubjay.setting_values import is_this_machine
-from scrubjay.settings import Settings
+from scrubjay.settings import WRITER_SERVERS, Settings
+from scrubjay.writer.agents import AGENTS
 from scrubjay.writer.budget import Caps
 from scrubjay.writer.budgeted import Chosen
+from scrubjay.writer.headless import AgentWriter
 from scrubjay.writer.port import Prompt, Writer, Written
 from scrubjay_shared.errors import DeniedError
 
 OFF = "none"
-SERVERS = ("openai", "anthropic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,17 @@ def chosen(settings: Settings, environ: Mapping[str, str], policy: WriterPolicy)
     """
     if settings.writer == OFF:
         return None
-    return _server(settings, environ, policy)
+    if settings.writer in WRITER_SERVERS:
+        return _server(settings, environ, policy)
+    agent = AGENTS[settings.writer]
+    return Chosen(
+        writer=AgentWriter(agent, settings.writer_model, environ, policy),
+        name=agent.name,
+        model=settings.writer_model or agent.name,
+        destination=f"{agent.program}, and from there to its model",
+        leaves=True,
+        framing_tokens=agent.framing_tokens,
+    )
 
 
 def _server(settings: Settings, environ: Mapping[str, str], policy: WriterPolicy) -> Chosen:
