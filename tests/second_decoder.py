@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+import unicodedata
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -1062,3 +1063,43 @@ def _team_device(log: Team, body: dict[int, Any], author: bytes, _seq: int) -> N
     writes = log.members[author]["role"] > 1
     end = None if writes else known["end"] if known else _NONE
     log.devices[device] = {"account": author.hex(), "sign_pub": sign_pub.hex(), "end": end, "in": True}
+
+
+# --- forgotten words --------------------------------------------------------------------------------------------------
+
+
+def digest_of(key: bytes, parts: list[str]) -> str:
+    return hmac.new(key, "\x1f".join(parts).encode(), hashlib.sha256).digest()[:16].hex()
+
+
+def digests_of_words(key: bytes, text: str) -> tuple[list[str], list[str], str | None]:
+    """Return the digests by which a text is compared, those kept when it is forgotten (sorted), and that of an event."""
+    edges = ".,;:!\"'()“”‘’`*_[]{}<>«»„"
+    said = []
+    for spelled in unicodedata.normalize("NFKC", text).casefold().split():
+        word = spelled.strip(edges)
+        if any(character.isalnum() for character in word):
+            said.append(word)
+    event = digest_of(key, ["event", *said]) if len(said) >= 4 else None
+    if not said:
+        return [], [], None
+    if len(text) > 1000:
+        only = [digest_of(key, ["words", *said])]
+        return only, only, event
+
+    def turned(words: list[str]) -> str:
+        every = [words[at:] + words[:at] for at in range(len(words))]
+        return digest_of(key, ["words", *min(every)])
+
+    compared = [turned(said)]
+    marked = [word for word in said if len(word) > 3 and ("@" in word or any(one.isdigit() for one in word))]
+    little = "the our my your a an is are was were be this that these those it its his her their".split()  # noqa: SIM905
+    others = {word for word in said if word not in little and word not in marked}
+    if marked and others:
+        compared.append(digest_of(key, ["particular", *sorted(others), "", *marked]))
+    swapped = set()
+    for at, word in enumerate(said):
+        sides = {said[0], *said[at + 1 : at + 2]}
+        if word in ("is", "are") and sides & {"the", "our", "my", "your"}:
+            swapped.add(turned([*said[at + 1 :], word, *said[:at]]))
+    return compared, sorted({*compared, *swapped}), event

@@ -1089,7 +1089,7 @@ async def test_what_came_from_another_device_is_recalled_at_once(service: Applic
     assert [hit.id for hit in (await service.call(PERSON, "recall", api.RecallRequest(query="wubbaflintok"))).hits] == [
         id_of(9)
     ]
-    assert set(asked) == {"embed", "toc"}
+    assert set(asked) == {"embed", "sweep", "toc"}
     await received(service, [op(4, OpType.FORGET, ops.forget_body(id_of(1)))])
     assert (await service.call(PERSON, "recall", api.RecallRequest(query="quvexzoldrun", kinds=("memory",)))).hits == ()
 

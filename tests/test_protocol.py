@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay_shared import account, envelope, ops, parts, sealing, segment, teams, wire
+from scrubjay_shared import account, envelope, ops, parts, sealing, segment, teams, tombstones, wire
 from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -55,9 +55,20 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS = (
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS, TOMBSTONES = (
     make.committed(f"{name}.json")
-    for name in ("objects", "account", "checkpoint", "instances", "ops", "causes", "merge", "emptied", "teams")
+    for name in (
+        "objects",
+        "account",
+        "checkpoint",
+        "instances",
+        "ops",
+        "causes",
+        "merge",
+        "emptied",
+        "teams",
+        "tombstones",
+    )
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
 LANE = (make.ACCOUNT, make.SCOPE, make.DEVICE)
@@ -331,6 +342,27 @@ def test_both_decoders_read_an_op_as_its_vector_says(one: dict[str, Any]) -> Non
     assert one["body"] == make.plain(first.body)
     assert ops.encode(first) == data
     assert one["applies"] == (ops.problem(first) == "")
+
+
+@pytest.mark.parametrize("one", TOMBSTONES["ops"], ids=names(TOMBSTONES["ops"]))
+def test_both_decoders_read_what_a_forget_says_of_words(one: dict[str, Any]) -> None:
+    data = bytes.fromhex(one["bytes"])
+    first = ops.decode(data, device=TOMBSTONES["device"], seq=one["seq"])
+    assert first.body == second.op(data)[4]
+    assert one["body"] == make.plain(first.body)
+    assert ops.encode(first) == data
+    assert ops.problem(first) == ""
+    assert not ops.problem(replace(first, body=ops.of_id_alone(first.body)))
+
+
+@pytest.mark.parametrize("one", TOMBSTONES["texts"], ids=[one["text"][:20] for one in TOMBSTONES["texts"]])
+def test_both_decoders_make_the_same_digests_of_forgotten_words(one: dict[str, Any]) -> None:
+    key = bytes.fromhex(TOMBSTONES["key"])
+    assert [tombstones.digest(key, form).hex() for form in tombstones.forms(one["text"])] == one["said"]
+    assert second.digests_of_words(key, one["text"]) == (one["said"], sorted(one["forgotten"]), one["event"])
+    project = TOMBSTONES["project"]
+    assert tombstones.project_digest(key, project["name"]).hex() == project["digest"]
+    assert second.digest_of(key, ["project", project["name"]]) == project["digest"]
 
 
 @pytest.mark.parametrize("one", CAUSES["ops"], ids=names(CAUSES["ops"]))

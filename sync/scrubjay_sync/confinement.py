@@ -1,9 +1,10 @@
 """What a limited device may say, wherever its ops are read: the rights that the account log gives it. Pure.
 
 A limited device holds the keys of some scopes and runs without a person. Its ops are taken as an agent's, never as the
-person's; nothing of it stands among what is always loaded as who the person is; and the names that it gives are names
-of its scope, so that none can take the place of another. Which things it may speak of is for the store to say, which
-knows where they live. All of it depends on the op and the log alone, so that every device reads the same.
+person's; what it forgets is forgotten by its id, and no words are refused elsewhere because of it; nothing of it stands
+among what is always loaded as who the person is; and the names that it gives are names of its scope, so that none can
+take the place of another. Which things it may speak of is for the store to say, which knows where they live. All of it
+depends on the op and the log alone, so that every device reads the same.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def confined(data: bytes, *, device: str, seq: int, scope: str) -> bytes | None:
         changed[_EVENT_TRUST] = least(ops.trust_of(body), MOST_TRUST).value
     elif kind == OpType.MEMORY:
         changed[FIELDS] = _fields(body[FIELDS], scope, spoke=Field.CONTENT in body.get(EMPTIED, ()))
+    elif kind == OpType.FORGET:
+        changed = ops.of_id_alone(body)
     elif kind in {OpType.CLAIM, OpType.UNCLAIM}:
         changed[CLAIMED] = _name(body[CLAIMED], scope)
     return data if changed == body else ops.encode_wire((kind, version, op_id, hlc, changed))
@@ -48,6 +51,11 @@ def about(data: bytes, *, device: str, seq: int) -> str:
     """Return the id of what an op is about: of a grip that is forgotten, the memory where it says so."""
     op = ops.decode(data, device=device, seq=seq)
     return ops.owner_of(op) or ops.entity_of(op)
+
+
+def named_by(data: bytes, *, device: str, seq: int) -> str:
+    """Return the id that an op names first: of a grip that is forgotten, the grip's, wherever it says that it is of."""
+    return ops.entity_of(ops.decode(data, device=device, seq=seq))
 
 
 def _fields(said: dict[int, Any], scope: str, *, spoke: bool) -> dict[int, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from scrubjay_shared import account, clock, envelope, ops, sealing, segment, teams, wire
+from scrubjay_shared import account, clock, envelope, ops, sealing, segment, teams, tombstones, wire
 from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -1583,6 +1583,49 @@ def made_teams() -> Made:
     return {"entries": log.described, "refused": refused}
 
 
+# --- forgotten words --------------------------------------------------------------------------------------------------
+
+
+def made_tombstones() -> Made:
+    """Return the vectors of what is left of forgotten words: ops that carry it, and the digests of texts."""
+    key_id, key = IDS[2], fixed("tombstones", tombstones.KEY_BYTES)
+    texts = (
+        "The reviewer is Petra.",
+        "On 7 May we ship to Gdańsk",
+        "My token is zq81-Hunter, “really”!",
+        "We moved from 10.0.0.1 to 10.0.0.2 (finally)",
+        "Ｆｕｌｌ ｗｉｄｔｈ １２３４",
+        "— … —",
+        "long " * 300,
+    )
+    digests = [tombstones.digest(key, form) for form in tombstones.forgotten_forms(texts[0])]
+    project = tombstones.project_digest(key, "/work/site")
+    words = ops.ForgottenWords(key=key_id, digests=tuple(digests), project=project)
+    named = [
+        ("a key", op(1, OpType.FORGET, ops.new_key_body(key_id, key))),
+        ("a forget with what is left of the words", op(2, OpType.FORGET, ops.forget_body(IDS[1], words=words))),
+        ("the words are refused no more", op(3, OpType.FORGET, ops.forget_body(IDS[1], IDS[3], lifted=True))),
+    ]
+    return {
+        "device": DEVICE.hex(),
+        "ops": [
+            {"name": name, "seq": one.seq, "bytes": ops.encode(one).hex(), "body": plain(one.body)}
+            for name, one in named
+        ],
+        "key": key.hex(),
+        "project": {"name": "/work/site", "digest": project.hex()},
+        "texts": [
+            {
+                "text": text,
+                "said": [tombstones.digest(key, form).hex() for form in tombstones.forms(text)],
+                "forgotten": [tombstones.digest(key, form).hex() for form in tombstones.forgotten_forms(text)],
+                "event": None if (form := tombstones.event_form(text)) is None else tombstones.digest(key, form).hex(),
+            }
+            for text in texts
+        ],
+    }
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 FILES: dict[str, Callable[[], Made]] = {
@@ -1596,6 +1639,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "instances.json": made_instances,
     "checkpoint.json": made_checkpoints,
     "teams.json": made_teams,
+    "tombstones.json": made_tombstones,
 }
 
 

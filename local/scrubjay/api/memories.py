@@ -10,11 +10,15 @@ from scrubjay_shared.records import Json, Kind, Layer, Memory, MemoryType, Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A memory with the names that resolve to it. `created` is false when an equal memory was already there."""
+    """A memory with the names that resolve to it. `created` is false when an equal memory was already there.
+
+    `lifted` says that its words had been forgotten for good, and are refused no more since the person added them again.
+    """
 
     memory: Memory
     aliases: tuple[str, ...] = ()
     created: bool = False
+    lifted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +128,14 @@ class AliasRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetRequest:
-    """Erase a memory or an event. `keep_sources` leaves the words in the events that the memory was read from."""
+    """Erase a memory or an event. `keep_sources` leaves the words in the events that the memory was read from.
+
+    `for_good`: the same words are refused from then on, whoever comes with them, until the person adds them again.
+    """
 
     ref: str
     keep_sources: bool = False
+    for_good: bool = True
     project: str | None = None
     session_id: str | None = None
 
@@ -137,10 +145,12 @@ class ForgetResponse:
     """What is gone: memories and events by id. `sources` counts the passages blanked out of events.
 
     `copies` are files beside the store, made before, that may still hold the words: backups, and stores that a restore
-    put aside. Nothing but the person deletes those.
+    put aside. Nothing but the person deletes those. `remaining` are memories and events, by id, that hold a number, a
+    key or an address of the words in another sentence: each can be forgotten by its id.
     """
 
     forgotten: tuple[str, ...]
     events: tuple[str, ...] = ()
     sources: int = 0
     copies: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()

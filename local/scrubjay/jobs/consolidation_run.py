@@ -34,6 +34,7 @@ from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import Succession, successions
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Store, Transaction
+from scrubjay.store.writes.memories import statement_of
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.ops import Field
@@ -274,7 +275,9 @@ def _archive(tx: Transaction, archive: Archive, members: Sequence[Memory]) -> li
     }
     if first.resource_id is not None:
         fields[Field.RESOURCE_ID] = first.resource_id
-    return [MemoryWrite(memory_id=archive.id, fields=fields)]
+    write = MemoryWrite(memory_id=archive.id, fields=fields)
+    # Words that were forgotten for good are in none of its members, but a writer may have found them again.
+    return [write] if tx.forget.left_of([statement_of(write)]) == [archive.content] else None
 
 
 __all__ = ["KIND", "ConsolidationRun", "Planned", "Wording"]

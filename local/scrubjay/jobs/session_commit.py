@@ -20,10 +20,10 @@ from scrubjay.distill.observe import SOURCE
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.supersession import NewStatement, Succession, stated
 from scrubjay.policy import MemoryPolicy
-from scrubjay.store import Cause, MemoryWrite, Store, Transaction
+from scrubjay.store import Cause, MemoryWrite, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Event, Grip, Kind, Memory, content_hash
+from scrubjay_shared.records import Event, Grip, Kind, Memory, Scope, content_hash
 from scrubjay_shared.text import analyse, fts_query
 
 NEAR_CHARS = 8
@@ -110,6 +110,8 @@ class SessionCommit:
             if added & wanted or tx.queries.events.erased_since(reading.events):
                 return None  # somebody added or forgot something of this while it was read: read it again
             gone = tx.queries.ops.forgotten([*pending, *grown])
+            refused = _refused(tx, {one: found for one, found in pending.items() if one not in gone})
+            gone |= refused
             writes = [
                 MemoryWrite(memory_id=memory_id, fields=_observed(kept.observation, by_id), grips=tuple(grips))
                 for memory_id, (kept, grips) in pending.items()
@@ -126,7 +128,8 @@ class SessionCommit:
             if writes:
                 tx.memories.write(writes)
             tx.events.distilled(reading.session_id, reading.upto)
-            streak = tx.jobs.count(reading.job, reading.counts, keeps_streak=reading.keeps_streak)
+            counts = {**reading.counts, "forgotten_facts": len(refused)} if refused else reading.counts
+            streak = tx.jobs.count(reading.job, counts, keeps_streak=reading.keeps_streak)
             return Stored(made=len(pending.keys() - gone), merged=len(grown), streak=streak)
 
         return await self._store.write(work, cause=cause)
@@ -148,6 +151,18 @@ class SessionCommit:
             else []
         )
         return same_memory(observation, [*exact, *like], self._policy.distill)
+
+
+def _refused(tx: Transaction, pending: Mapping[str, tuple[Promoted, Sequence[Grip]]]) -> set[str]:
+    """Return which facts were forgotten for good: in their own words, or in those of a place they are read from."""
+    said = [
+        (memory_id, Statement(text=text, project=kept.resource_id if kept.scope is Scope.PROJECT else None))
+        for memory_id, (promoted, grips) in pending.items()
+        for kept in [promoted.observation]
+        for text in (kept.content, *(grip.excerpt for grip in grips))
+    ]
+    left = tx.forget.left_of([statement for _, statement in said])
+    return {memory_id for (memory_id, statement), text in zip(said, left, strict=True) if text != statement.text}
 
 
 def _joined(writes: Sequence[MemoryWrite]) -> list[MemoryWrite]:

@@ -37,6 +37,7 @@ from scrubjay.jobs.registry import Jobs
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.jobs.spool import Spool
 from scrubjay.jobs.surface import Surface
+from scrubjay.jobs.sweep import Sweep
 from scrubjay.jobs.toc import TableOfContents
 from scrubjay.model_choice import Origin
 from scrubjay.models import http
@@ -135,6 +136,8 @@ class Application:
         )
         self.toc = TableOfContents(store, policy, stopping)
         self.recall_counts = RecallCounts(store, policy.work)
+        sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
+        self.sweep = Sweep(store, policy.work, stopping, sweep)
         self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
         self.instructions = Instructions(
@@ -158,7 +161,7 @@ class Application:
         )
         consolidate = Consolidate(store, policy.night, carry_out=self._consolidation.carry_out)
         of_sessions = (self.distill, self.observe, self.compact, self.embed, self.toc)
-        by_day = (self.recall_counts, self.maintain, spool, self.instructions)
+        by_day = (self.recall_counts, self.sweep, self.maintain, spool, self.instructions)
         by_night = (Backup(store, policy.night, stopping), self.integrity, self.surface, consolidate)
         jobs = Jobs((*of_sessions, *by_day, *by_night))
         self.scheduler = Scheduler(

@@ -21,7 +21,7 @@ from scrubjay.compaction.markers import Marker, Place
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.paging import cursor, cursor_text, page_limit
 from scrubjay.service.references import References
-from scrubjay.store import Cause, EventFilter, MemoryWrite, Queries, Store, Transaction
+from scrubjay.store import Cause, EventFilter, MemoryWrite, Queries, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.ops import Field
@@ -153,6 +153,10 @@ class Compaction:
         last, number = found.last, len([1 for event, seq in there if markers.marker_of(event, seq)]) + 1
         [project] = found.projects if len(found.projects) == 1 else [None]
         name = _free_name(tx, last.session_id, number)
+        left = tx.forget.left_of([Statement(text=line.text, project=project) for line in lines])
+        lines = [  # what was forgotten for good and said again since is not quoted
+            replace(line, text=text) for line, text in zip(lines, left, strict=True) if text is not None
+        ]
         memory_id = tx.new_id()
         about = extract.About(
             session_id=last.session_id,

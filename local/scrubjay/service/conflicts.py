@@ -18,7 +18,7 @@ from scrubjay.jobs import successions
 from scrubjay.jobs.successions import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import check_successor
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service import transfer
+from scrubjay.service import refusals, transfer
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Conflict, MemoryWrite, Store, Transaction
@@ -84,7 +84,9 @@ class Conflicts:
             there = new_id if draft is None else _equal(tx, draft)
             if there is None and draft is not None:
                 made = tx.new_id()
-                writes.append(MemoryWrite(memory_id=made, fields=transfer.fields_of(draft, tx.now)))
+                write = MemoryWrite(memory_id=made, fields=transfer.fields_of(draft, tx.now))
+                refusals.lifted(tx, caller, write)
+                writes.append(write)
                 at, successor = tx.now, made
             else:
                 new = tx.queries.memories.get(there or "")
@@ -135,7 +137,9 @@ class Conflicts:
                 write = MemoryWrite(memory_id=memory_id, fields={cast("Field", one.field): value}, settles=True)
 
                 def work(tx: Transaction) -> None:
-                    access.check_change(caller, tx.queries.memories.get(memory_id))
+                    shown = tx.queries.memories.get(memory_id)
+                    access.check_change(caller, shown)
+                    refusals.lifted(tx, caller, write, shown)
                     tx.memories.write([write])
 
                 await self._store.write(work, cause=self._store.new_cause("resolve"))

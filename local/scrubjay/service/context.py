@@ -14,7 +14,7 @@ from scrubjay.ingest import intake
 from scrubjay.lifecycle import proposals
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import packing
-from scrubjay.service import transfer
+from scrubjay.service import refusals, transfer
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.references import References
@@ -110,7 +110,7 @@ class Context:
                 raise NotFoundError(
                     f"the {layer} layer has no line called {request.key!r}", hint="scrubjay context shows its lines"
                 )
-            await self._forgetting.forget(caller, api.ForgetRequest(ref=held))
+            await self._forgetting.forget(caller, api.ForgetRequest(ref=held, for_good=False))
             return await self.context(caller, api.ContextRequest())
         content = await off_loop(len(request.value), lambda: intake.content(self._policy, request.value))
 
@@ -123,11 +123,12 @@ class Context:
                         hint=f"scrubjay forget {held} removes that one; then set the line again",
                     )
                 fields = {Field.CONTENT: content, Field.LAYER: layer.value}
-                tx.memories.write([MemoryWrite(memory_id=held, fields=fields)])
+                write = MemoryWrite(memory_id=held, fields=fields)
             else:
                 draft = MemoryDraft(content=content, name=name, kind=Kind.NOTE, type=MemoryType.LONG_TERM, layer=layer)
                 write = MemoryWrite(memory_id=tx.new_id(), fields=transfer.fields_of(draft, tx.now), names=(name,))
-                tx.memories.write([write])
+            refusals.lifted(tx, caller, write)
+            tx.memories.write([write])
 
         await self._store.write(work, cause=self._store.new_cause(f"set_{layer}"))
         self._wake("embed")

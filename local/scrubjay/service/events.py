@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
@@ -16,7 +16,8 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import SMALL_CHARS, off_loop
-from scrubjay.store import Cause, EventFilter, Store, Transaction
+from scrubjay.store import Cause, EventFilter, Statement, Store, Transaction
+from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.records import Event, EventDraft, EventType
@@ -27,10 +28,14 @@ SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventTy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The events of one request, None for one that is not to be stored; `learn` says whether they are distilled."""
+    """The events of one request, None for one that is not to be stored; `learn` says whether they are distilled.
+
+    `imported` ones are copies of what was said before, whatever time they bear.
+    """
 
     events: Sequence[Event | None]
     learn: bool
+    imported: bool = False
 
 
 class Events:
@@ -102,11 +107,12 @@ class Events:
                 redactions += clean.redactions
                 wanted.append(clean.event)
 
-        batch = Batch(events=wanted, learn=learn)
+        batch = Batch(events=wanted, learn=learn, imported=cause is not None)
         if cause is None:
-            ids, accepted = await self._append(batch)
+            ids, accepted, forgotten = await self._append(batch)
         else:
-            ids, accepted = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
+            ids, accepted, forgotten = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
+        skipped["forgotten"] += forgotten
         if accepted:
             if any(event is not None and event.type is EventType.COMPACTION for event in wanted):
                 self._wake("compact")
@@ -116,7 +122,7 @@ class Events:
                 self._wake("surface")
         return api.IngestResponse(
             accepted=accepted,
-            duplicates=sum(1 for event in wanted if event is not None) - accepted,
+            duplicates=sum(1 for event in wanted if event is not None) - accepted - forgotten,
             ids=tuple(ids),
             redactions=dict(sorted(redactions.items())),
             skipped=skipped_of(skipped),
@@ -151,26 +157,58 @@ class Events:
         return api.SessionsResponse(sessions=tuple(session for session in found if seen.shows_session(session)))
 
 
-def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str], int]]:
-    """Append what is new in the batches of some requests. Returns of each the ids of its events and how many are new.
+def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str], int, int]]:
+    """Append what is new in the batches of some requests.
 
+    Returns of each the ids of its events, how many are new, and how many are not stored because they were forgotten.
     An event of an earlier batch is there already for a later one.
     """
     known = tx.queries.events.known([event for batch in batches for event in batch.events if event is not None])
-    counts: list[int] = []
+    counts: list[tuple[int, int]] = []
+    refuses = tx.queries.tombstones.any_words()
     for learn, alike in groupby(batches, key=lambda batch: batch.learn):
         fresh: dict[str, Event] = {}
         for batch in alike:
             before = len(fresh)
-            for event in batch.events:
-                if event is not None and event.dedupe_key not in known:
-                    fresh.setdefault(event.dedupe_key, event)
-            counts.append(len(fresh) - before)
+            new = [event for event in batch.events if event is not None and event.dedupe_key not in known]
+            left = without_forgotten(tx, new, imported=batch.imported) if refuses else new
+            for event in left:
+                fresh.setdefault(event.dedupe_key, event)
+            counts.append((len(fresh) - before, len(new) - len(left)))
         known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
     return [
-        (["" if event is None else known[event.dedupe_key] for event in batch.events], count)
+        (["" if event is None else known.get(event.dedupe_key, "") for event in batch.events], *count)
         for batch, count in zip(batches, counts, strict=True)
     ]
+
+
+def without_forgotten(tx: Transaction, events: Sequence[Event], *, imported: bool) -> list[Event]:
+    """Return events as they may be stored: copies of forgotten ones are left out, forgotten sentences blanked.
+
+    That holds for what was said before it was forgotten, and for all that is `imported`: what is said anew is what
+    happened, and stays as it was said.
+    """
+    latest = tx.queries.tombstones.latest()
+    old = {place for place, event in enumerate(events) if imported or event.ts <= latest}
+    said = {place: Statement(text=events[place].text, project=events[place].project) for place in old}
+    copies = dict(zip(said, tx.queries.tombstones.refusing_events(list(said.values())), strict=True))
+    left: list[Event] = []
+    refused: list[str] = []
+    for place, event in enumerate(events):
+        if place in old:
+            at = None if imported else event.ts
+            gone = [entity for entity, when in copies[place].items() if at is None or at <= when]
+            refused += gone
+            if gone:
+                continue
+            if spans := tx.queries.tombstones.passages(said[place], at=at):
+                sentences = [replace(said[place], text=event.text[start:end]) for start, end in spans]
+                refused += [entity for one in tx.queries.tombstones.refusing(sentences) for entity in one]
+                left.append(replace(event, text=ops.blanked(event.text, spans)))
+                continue
+        left.append(event)
+    tx.forget.count(refused)
+    return left
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

@@ -213,6 +213,8 @@ class Imports:
             return cleaned, {content_hash(draft.content) for draft in cleaned}
 
         cleaned, hashes = await asyncio.to_thread(clean)
+        cleaned, forgotten = await self._remembered(cleaned)
+        said["forgotten"] += forgotten
         known = await self._store.read(
             lambda q: q.memories.from_sources([draft.metadata["source_key"] for draft in cleaned])
         )
@@ -235,7 +237,16 @@ class Imports:
             await self._store.write(lambda tx: tx.memories.write(changed), cause=cause)
             self._wake("embed")
         added = await self._memories.add_all(IMPORTER, fresh, cause=cause) if fresh else []
-        return plan, sum(1 for _, new in added if new), said, lowered
+        return plan, sum(1 for one in added if one.created), said, lowered
+
+    async def _remembered(self, drafts: Sequence[MemoryDraft]) -> tuple[list[MemoryDraft], int]:
+        """Return drafts without what was forgotten for good, and of how many something was left out."""
+        if not await self._store.read(lambda q: q.tombstones.any_words()):
+            return list(drafts), 0
+        said = [transfer.statement_of(draft) for draft in drafts]
+        left = await self._store.write(lambda tx: tx.forget.left_of(said))
+        kept = [replace(draft, content=text) for draft, text in zip(drafts, left, strict=True) if text is not None]
+        return kept, sum(1 for draft, text in zip(drafts, left, strict=True) if text != draft.content)
 
     async def _under_earlier_keys(
         self, drafts: tuple[EventDraft, ...], earlier: Mapping[str, str]
@@ -303,10 +314,11 @@ class Imports:
                 now=self._now(),
                 policy=self._policy,
             )
-            there, new = await self._store.write(partial(transfer.append_events, ready=ready), cause=cause)
+            there, new, forgotten = await self._store.write(partial(transfer.append_events, ready=ready), cause=cause)
             tally.there.update(there)
             tally.events += new
-            tally.duplicates += len(ready) - new
+            tally.duplicates += len(ready) - new - forgotten
+            tally.skipped["forgotten"] += forgotten
         if source is intake.Source.RESTORE:
             await self._store.write(partial(transfer.forget_copies, records=file.lines, events=False), cause=cause)
         for group in batches([line.memory for line in file.lines if line.memory is not None], size):

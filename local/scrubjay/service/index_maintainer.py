@@ -236,6 +236,7 @@ class IndexMaintainer:
             task.add_done_callback(self._dropping.discard)
         if changes.arrived:
             self._wake("embed")
+            self._wake("sweep")
         if changes.events or changes.vectors or changes.removed:
             self._wake("toc")
         self._unsaved += len(changes.events) + len(changes.memories) + len(changes.removed) + len(changes.vectors)

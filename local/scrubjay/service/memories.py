@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrubjay import api
 from scrubjay.api import access
@@ -17,7 +17,7 @@ from scrubjay.lifecycle.replacement import check_period, check_successor
 from scrubjay.lifecycle.supersession import NewStatement
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service import transfer
+from scrubjay.service import refusals, transfer
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
@@ -34,6 +34,14 @@ CLEARED = {
     "superseded_by": Field.SUPERSEDED_BY,
 }
 """The fields that an update can clear, by name."""
+
+
+class Added(NamedTuple):
+    """What became of a draft: the memory that says it, whether that is new, and whether it had been forgotten."""
+
+    memory_id: str
+    created: bool = False
+    lifted: bool = False
 
 
 class Memories:
@@ -61,13 +69,11 @@ class Memories:
         access.check_memory(caller, request)
         source = intake.source_of(caller)
         cleaned = await off_loop(len(request.content), lambda: intake.memory(request, self._policy, source))
-        ((memory_id, created),) = await self.add_all(caller, [cleaned], cause=self._store.new_cause("add"))
-        return await self._references.entry(memory_id, created=created)
+        [added] = await self.add_all(caller, [cleaned], cause=self._store.new_cause("add"))
+        return await self._references.entry(added.memory_id, created=added.created, lifted=added.lifted)
 
-    async def add_all(
-        self, caller: Caller, drafts: Sequence[MemoryDraft], *, cause: Cause
-    ) -> Sequence[tuple[str, bool]]:
-        """Store drafts that were cleaned. Returns the id of each and whether it is new."""
+    async def add_all(self, caller: Caller, drafts: Sequence[MemoryDraft], *, cause: Cause) -> Sequence[Added]:
+        """Store drafts that were cleaned. What was forgotten for good, the person alone stores again."""
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
 
         statements = [_statement(place, draft, self._now()) for place, draft in enumerate(drafts)]
@@ -75,14 +81,14 @@ class Memories:
         replaced = await successions.find(statements, alike, self._policy)
         same = await asyncio.to_thread(lambda: [_same(one, found) for one, found in zip(drafts, alike, strict=True)])
 
-        def work(tx: Transaction) -> Sequence[tuple[str, bool]]:
+        def work(tx: Transaction) -> Sequence[Added]:
             hashes = [content_hash(draft.content) for draft in drafts]
             known = {
                 (said, scope, resource): found
                 for said, scope, resource, found in tx.queries.memories.duplicates(hashes)
             }
             unchanged = tx.queries.memories.content_hashes([memory.id for memory in same if memory is not None])
-            answers: list[tuple[str, bool]] = []
+            answers: list[Added] = []
             writes: dict[str, MemoryWrite] = {}
             placed: list[tuple[str, str, bytes]] = []
             for place, (draft, said) in enumerate(zip(drafts, hashes, strict=True)):
@@ -94,26 +100,28 @@ class Memories:
                 names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
                 if found is None:
                     found = known[key] = tx.new_id(draft.created_at)
-                    writes[found] = MemoryWrite(memory_id=found, fields=transfer.fields_of(draft, tx.now), names=names)
-                    answers.append((found, True))
+                    writes[found] = write = MemoryWrite(
+                        memory_id=found, fields=transfer.fields_of(draft, tx.now), names=names
+                    )
+                    answers.append(Added(found, created=True, lifted=refusals.lifted(tx, caller, write)))
                     if embedded is not None:
                         placed.append((found, said, embedded[1][place]))
                     continue
-                answers.append((found, False))
+                answers.append(Added(found))
                 if names and access.may_name_existing(caller):
                     earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
                     fields = dict(earlier.fields)
                     if draft.name is not None and not tx.queries.memories.is_named(found) and Field.NAME not in fields:
                         fields[Field.NAME] = draft.name
                     writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
-            ids = {statements[place].id: found for place, (found, new) in enumerate(answers) if new}
+            ids = {statements[place].id: added.memory_id for place, added in enumerate(answers) if added.created}
             tx.memories.write(successions.carry_out(tx, replaced, ids, list(writes.values())))
             if embedded is not None:
                 tx.vectors.put(embedded[0], placed)
             return answers
 
         answers = await self._store.write(work, cause=cause)
-        if embedded is None and any(created for _, created in answers):
+        if embedded is None and any(added.created for added in answers):
             self._wake("embed")
         return answers
 
@@ -167,7 +175,7 @@ class Memories:
             )
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> bool:
             shown = tx.queries.memories.get(memory_id)
             access.check_change(caller, shown)
             if shown.kind is Kind.ARCHIVE and Field.CONTENT in fields:
@@ -178,12 +186,14 @@ class Memories:
             if request.layer is not None:
                 intake.check_layer(request.layer, shown.trust)
             _check_lifespan(tx, write)
+            lifted = refusals.lifted(tx, caller, write, shown)
             tx.memories.write([write])
+            return lifted
 
-        await self._store.write(work, cause=self._store.new_cause("update"))
+        lifted = await self._store.write(work, cause=self._store.new_cause("update"))
         if Field.CONTENT in fields:
             self._wake("embed")
-        return await self._references.entry(memory_id)
+        return await self._references.entry(memory_id, lifted=lifted)
 
     async def _fields(self, caller: Caller, request: api.UpdateRequest) -> dict[Field, Any]:
         """Return what an update says of the memory itself, cleaned."""

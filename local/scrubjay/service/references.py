@@ -42,8 +42,9 @@ class References:
         known = await self._store.read(lambda q: q.stats.projects())
         return () if project in known else (projects.unknown(project, known),)
 
-    async def entry(self, memory_id: str, *, created: bool = False) -> api.Entry:
+    async def entry(self, memory_id: str, *, created: bool = False, lifted: bool = False) -> api.Entry:
         """Return a memory with its names."""
         memory = await self._store.read(lambda q: q.memories.get(memory_id))
         names = (await self._store.read(lambda q: q.names.aliases([memory_id]))).get(memory_id, ())
-        return api.Entry(memory=memory, aliases=tuple(alias.name for alias in names), created=created)
+        aliases = tuple(alias.name for alias in names)
+        return api.Entry(memory=memory, aliases=aliases, created=created, lifted=lifted)

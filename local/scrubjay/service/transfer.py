@@ -21,13 +21,14 @@ from scrubjay.ingest import intake
 from scrubjay.ingest.intake import Source
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.policy import TYPE_SALIENCE, MemoryPolicy
-from scrubjay.store import MemoryWrite, Transaction
+from scrubjay.service.events import without_forgotten
+from scrubjay.store import MemoryWrite, Statement, Transaction
 from scrubjay.store.queries.replication import LEFT
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes
 from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Event, EventDraft, Grip, Kind, MemoryDraft, content_hash
+from scrubjay_shared.records import Event, EventDraft, Grip, Kind, MemoryDraft, Scope, content_hash
 
 AT_ONCE = 500
 """Ops of a log taken in by one transaction: some hundredths of a second, so that others get their turn."""
@@ -99,8 +100,11 @@ def events_of(
     return ready
 
 
-def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[dict[str, str], int]:
-    """Store events that are not there yet. Returns their ids here, by their ids in the file, and how many are new."""
+def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[dict[str, str], int, int]:
+    """Store events that are not there yet.
+
+    Returns their ids here, by their ids in the file, how many are new, and how many were forgotten as they stand there.
+    """
     known = tx.queries.events.known([event for _, event in ready])
     known |= tx.queries.events.known([replace(event, id=given) for given, event in ready])
     there: dict[str, str] = {}
@@ -110,9 +114,12 @@ def append_events(tx: Transaction, ready: Sequence[tuple[str, Event]]) -> tuple[
             known[event.dedupe_key] = event.id
             fresh.append(event)
         there[given] = known[event.dedupe_key]
+    left = without_forgotten(tx, fresh, imported=True) if tx.queries.tombstones.any_words() else fresh
+    kept = {event.id for event in left}
+    gone = {event.id for event in fresh if event.id not in kept}
     # They were distilled where they were said: what that gave stands in the file.
-    tx.events.append(fresh, learn=False)
-    return there, len(fresh)
+    tx.events.append(left, learn=False)
+    return {given: here for given, here in there.items() if here not in gone}, len(left), len(gone)
 
 
 def memories_of(
@@ -197,6 +204,12 @@ def write_memories(
             draft = replace(draft, kind=Kind.OBSERVATION)  # it was read from these passages: they are here
             del lowered["kind"]
         draft = replace(draft, name=draft.name if draft.name in free else None)
+        [text] = tx.forget.left_of([statement_of(draft)])
+        if text is None or (grips and text != draft.content):
+            skipped["forgotten"] += 1
+            continue
+        skipped["forgotten"] += text != draft.content
+        draft = replace(draft, content=text)
         successor = _successor(tx, ready.kept.memory.superseded_by, source)
         if successor is not None and closes_circle(here, successor, successor_of):
             successor = None
@@ -213,6 +226,11 @@ def write_memories(
         writes.append(MemoryWrite(memory_id=here, fields=fields, grips=grips, names=free))
     tx.memories.write(writes)
     return len(writes), +skipped, +changed
+
+
+def statement_of(draft: MemoryDraft) -> Statement:
+    """Return what a draft says, to be compared with what was forgotten."""
+    return Statement(text=draft.content, project=draft.resource_id if draft.scope is Scope.PROJECT else None)
 
 
 def _names(draft: MemoryDraft) -> list[str]:

@@ -13,7 +13,7 @@ from scrubjay.lifecycle.undo import UNDO, Undoing, undoing, without_circles
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.history import change_of, changed_fields
 from scrubjay.service.paging import cursor, cursor_text, page_limit
-from scrubjay.store import CauseRow, MemoryWrite, Queries, Store, Transaction
+from scrubjay.store import CauseRow, MemoryWrite, Queries, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field, OpType
 
@@ -141,6 +141,10 @@ def _carry_out(tx: Transaction, ids: Sequence[str], cause: str) -> list[Undoing]
     for plan in plans:
         if plan.changes:
             free = tuple(name for name in plan.claimed if taken.setdefault(name, plan.memory_id) == plan.memory_id)
-            writes.append(MemoryWrite(memory_id=plan.memory_id, fields=plan.fields, names=free, unnamed=plan.unclaimed))
+            fields = dict(plan.fields)
+            content = fields.get(Field.CONTENT)
+            if isinstance(content, str) and tx.forget.left_of([Statement(text=content)]) != [content]:
+                del fields[Field.CONTENT]  # it was forgotten meanwhile, and stays so
+            writes.append(MemoryWrite(memory_id=plan.memory_id, fields=fields, names=free, unnamed=plan.unclaimed))
     tx.memories.write(writes)
     return plans

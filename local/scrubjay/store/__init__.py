@@ -29,16 +29,20 @@ from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
+from scrubjay.store.queries.tombstones import UNSWEPT, Statement
+from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
+from scrubjay.store.writes.forgetting import Refusal
 from scrubjay.store.writes.memories import MemoryWrite
 from scrubjay.store.writes.toc import Cut, TocStep
 from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
     "FIRST",
+    "UNSWEPT",
     "Cause",
     "CauseRow",
     "Changes",
@@ -47,6 +51,7 @@ __all__ = [
     "Damage",
     "EventFilter",
     "Held",
+    "HeldWords",
     "Holder",
     "JobRun",
     "JobStatistics",
@@ -58,11 +63,13 @@ __all__ = [
     "Quarantined",
     "Queries",
     "Received",
+    "Refusal",
     "Remedy",
     "Sections",
     "Seen",
     "SessionPlace",
     "Snapshot",
+    "Statement",
     "Store",
     "StoreInUseError",
     "StoredPeriod",

@@ -203,10 +203,6 @@ def _derived(connection: Any, watch: Watch) -> Iterator[Damage]:
         if table in hidden:
             connection.execute(sql.replace(name, f"temp.{name}", 1))
     connection.execute("begin")
-    connection.execute(
-        "insert into temp.tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
-        (int(OpType.FORGET),),
-    )
     context = WriteContext(connection, Queries(connection), LogHead(), Millis(0), bytes)
     Projections(context, empty_full_text=_leave_new).project_all(tell=False)
     for table in tables.DERIVED:

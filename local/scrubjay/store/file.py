@@ -24,7 +24,7 @@ from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, S
 log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
-PROJECTED = "5"
+PROJECTED = "6"
 """Which projections the tables of a store hold (meta `projected`); one of an older version makes them again.
 
 Raised too when a closed set gets another word: a row of an older version holds the default in its place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from scrubjay.store.projections import full_text
 from scrubjay.store.projections.memories import OF_MEMORIES, PROJECTED_AT_ONCE
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries.op_log import ERASED
+from scrubjay.store.queries.tombstones import UNSWEPT, Statement
 from scrubjay.store.received import Ready, ReadyEvent, Refused, data_of, ready
 from scrubjay.store.superseded import Superseded
 from scrubjay.store.write_context import WriteContext
@@ -66,21 +68,63 @@ class OpIngest:
         self._projections = projections
         self._superseded = superseded
 
-    def receive(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Received:
+    def receive(self, device: str, run: Sequence[tuple[int, bytes | None]], *, is_of_person: bool = True) -> Received:
         """Take in ops of another device, or of this one's own lane: (seq, encoded op, or None for an erased one).
 
         They may come in any order, with gaps, and any number of times. What this version cannot apply is quarantined,
-        never raised. What they say is not distilled here: that is done where it was said.
+        never raised. What they say is not distilled here: that is done where it was said. Of what others than the
+        store's person wrote, nothing is forgotten because this person forgot the same words.
         """
         latest = dict(run)
         known = self._known(device, latest)
         new = self._store_ready(ready(device, sorted((seq, data) for seq, data in latest.items() if seq not in known)))
+        if is_of_person:
+            new = replace(new, erased=self._forget_again(latest.keys() - known, device) or new.erased)
         return replace(new, duplicates=len(run) - len(latest) + len(known))
 
     def receive_ready(self, run: Ready) -> Received:
         """Take in ops as `receive` does, that were made ready before."""
         known = self._known(run.device, run.seqs)
-        return replace(self._store_ready(run.without(known)), duplicates=len(known))
+        new = self._store_ready(run.without(known))
+        erased = self._forget_again(set(run.seqs) - known, run.device) or new.erased
+        return replace(new, duplicates=len(known), erased=erased)
+
+    def _forget_again(self, seqs: Iterable[int], device: str) -> bool:
+        """Forget memories that came with the words of forgotten ones. Returns whether any did.
+
+        Their device had not heard of it. What the person wrote down by hand after it was forgotten stays, as if they
+        had lifted that: what says so may come later.
+        """
+        if not self._context.queries.tombstones.any_words():
+            return False
+        came = self._fetch(
+            "select distinct m.id, m.content, iif(m.scope = 'project', m.resource_id, null),"
+            " iif(m.kind in ('note', 'stored') and m.trust = 'user', m.created_at, 0)"
+            " from op o join memory m on m.id = o.entity where o.device = ? and o.type = ? and m.kind <> 'archive'"
+            " and m.layer not in ('identity', 'active') and o.seq in (select value from json_each(?))",
+            (device, int(OpType.MEMORY), rows.array(seqs)),
+        )
+        found = self._context.queries.tombstones.refusing(
+            [Statement(text=text, project=project) for _, text, project, _ in came]
+        )
+        gone = [
+            str(memory_id)
+            for (memory_id, _, _, by_hand), forgotten in zip(came, found, strict=True)
+            if any(by_hand <= at for at in forgotten.values())
+        ]
+        made = [self._log.make(OpType.FORGET, ops.forget_body(memory_id)) for memory_id in gone]
+        self._log.append(made)
+        if made:
+            self._projections.erasure.tombstone(made)
+            full_text.erase_traces(self._context)
+            self._context.changes.erased = True
+        return bool(made)
+
+    def _sweep_from_here(self) -> None:
+        """Let a job compare what comes next with what was forgotten: a joining device reads a million events."""
+        if self._context.queries.tombstones.unswept() is None:
+            last = self._fetch("select coalesce(max(n), 0) from memory")[0][0]
+            self._context.set_meta(UNSWEPT, json.dumps([last, self._context.queries.events.last()]))
 
     def _known(self, device: str, seqs: Iterable[int]) -> set[int]:
         """Return at which of some places an op of a device is held."""
@@ -137,6 +181,7 @@ class OpIngest:
         forgot = self._fetch("select 1 from op where entity = ? and type = ? limit 1", (entity, int(OpType.FORGET)))
         if not forgot:
             self._run("delete from tombstone where id = ?", (entity,))
+            self._run("delete from tombstone_words where entity = ?", (entity,))
             self._projections.memories.drop([entity])
             self._projections.memories.project_again([entity])
 
@@ -230,6 +275,8 @@ class OpIngest:
         def erased_before(op: Op) -> bool:
             return op.type != OpType.FORGET and (entities[op.seq] in gone or grips.get(op.seq) in gone)
 
+        if events and self._context.queries.tombstones.any_words():
+            self._sweep_from_here()
         self._log.add(
             [
                 (
@@ -243,6 +290,8 @@ class OpIngest:
         )
         self._count_received(device, len(events) + len(others))
         erased = self._projections.erasure.tombstone(forgets) if forgets else False
+        if any(ops.words_of(op) is not None for op in forgets):
+            self._context.set_meta(UNSWEPT, json.dumps([0, 0]))  # what is here may hold the same words
         many = ("event", "op", "unlearned") if len(events) >= _MANY else ()
         with checksums.brought_along(self._context.connection, many):
             for at in range(0, len(events), _AT_ONCE):

@@ -63,6 +63,7 @@ TABLES = (
     Table(name="job_run", role=Role.LOCAL),
     Table(name="instruction_file", role=Role.LOCAL),
     Table(name="writer_call", role=Role.LOCAL),
+    Table(name="tombstone_hit", role=Role.LOCAL),
     Table(name="vault", role=Role.LOCAL),
     Table(name="vault_file", role=Role.LOCAL),
     Table(name="handed", role=Role.LOCAL, memory_id="ref"),
@@ -94,7 +95,9 @@ TABLES = (
     Table(name="toc_segment", role=Role.CONTENTS),
     Table(name="toc_period", role=Role.CONTENTS),
     Table(name="toc_stale", role=Role.CONTENTS),
-    Table(name="tombstone", role=Role.DERIVED, columns="id, hlc", key="id"),
+    Table(name="tombstone", role=Role.DERIVED, columns="id, hlc, lifted", key="id"),
+    Table(name="tombstone_key", role=Role.DERIVED, columns="id, key", key="id"),
+    Table(name="tombstone_words", role=Role.DERIVED, columns="digest, entity, key, project", key="entity"),
     Table(
         name="memory",
         role=Role.DERIVED,

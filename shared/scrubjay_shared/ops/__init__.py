@@ -26,6 +26,7 @@ kept), `state` (the fold), `encoding`
 
 from scrubjay_shared.ops.blanks import BLANK_CHARACTER, blanked
 from scrubjay_shared.ops.bodies import (
+    ForgottenWords,
     blank_body,
     claim_body,
     count_body,
@@ -40,8 +41,12 @@ from scrubjay_shared.ops.bodies import (
     grip_of,
     is_hollow,
     is_replacing,
+    lifts,
     memory_body,
     name_of,
+    new_key_body,
+    new_key_of,
+    of_id_alone,
     owner_of,
     spans_of,
     stamps_of,
@@ -49,6 +54,7 @@ from scrubjay_shared.ops.bodies import (
     trust_of,
     unclaim_body,
     with_blanks,
+    words_of,
 )
 from scrubjay_shared.ops.causes import cause_in, cause_of, caused, is_cause
 from scrubjay_shared.ops.emptying import to_empty
@@ -98,6 +104,7 @@ __all__ = [
     "WORDS",
     "Counter",
     "Field",
+    "ForgottenWords",
     "OpType",
     "Stamp",
     "State",
@@ -136,10 +143,14 @@ __all__ = [
     "is_hollow",
     "is_repeatable",
     "is_replacing",
+    "lifts",
     "live_claims",
     "memory_body",
     "merge",
     "name_of",
+    "new_key_body",
+    "new_key_of",
+    "of_id_alone",
     "op_of",
     "out_of_reach",
     "owner_of",
@@ -160,4 +171,5 @@ __all__ = [
     "winner",
     "wire_problem",
     "with_blanks",
+    "words_of",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scrubjay_shared.clock import Millis, shown_time, ulid_bytes, ulid_text
@@ -18,17 +18,24 @@ from scrubjay_shared.ops.schema import (
     ENTITY,
     FIELDS,
     LAST,
+    LIFTED,
+    NEW_KEY,
     OWNER,
     SEEN,
     SPANS,
     TOTAL,
+    VALUE_KEY,
+    VALUE_PROJECT,
+    VALUES,
     Counter,
     Field,
     OpType,
 )
 from scrubjay_shared.ops.stamps import Stamp, wire_of
 from scrubjay_shared.records import TRUST_OF, Event, EventType, Grip, Op, Role, Trust, least
+from scrubjay_shared.tombstones import DIGEST_BYTES, KEY_BYTES
 
+ID_BYTES = 16
 MAX_TOTAL = 1 << 40
 """The most that one device can have counted: a recall a millisecond for 35 years. Sums of many stay in 63 bits."""
 
@@ -73,12 +80,42 @@ def memory_body(
     return body
 
 
-def forget_body(entity: str, owner: str | None = None) -> dict[int, Any]:
-    """Return the body of a forget: the id of a memory, an event or a grip. `owner` is the memory of a grip."""
-    body = {ENTITY: ulid_bytes(entity)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenWords:
+    """What is left of forgotten words: the id of a key, digests under it, and that of the project they were of."""
+
+    key: str
+    digests: tuple[bytes, ...]
+    project: bytes = b""
+    """Empty for what was of no project: it is refused in all."""
+
+
+def forget_body(
+    entity: str, owner: str | None = None, words: ForgottenWords | None = None, *, lifted: bool = False
+) -> dict[int, Any]:
+    """Return the body of a forget: the id of a memory, an event or a grip. `owner` is the memory of a grip.
+
+    `words` are refused from then on; `lifted` says that they are no more.
+    """
+    body: dict[int, Any] = {ENTITY: ulid_bytes(entity)}
     if owner is not None:
         body[OWNER] = ulid_bytes(owner)
+    if words is not None:
+        body[VALUE_KEY] = ulid_bytes(words.key)
+        body[VALUES] = sorted(words.digests)
+        if words.project:
+            body[VALUE_PROJECT] = words.project
+    if lifted:
+        body[LIFTED] = True
     return body
+
+
+def new_key_body(key_id: str, key: bytes) -> dict[int, Any]:
+    """Return the body that gives a key for digests of forgotten words: a forget of an id that nothing else has.
+
+    So a reader from before applies it too, and keeps it, and its lane is packed as ever.
+    """
+    return {ENTITY: ulid_bytes(key_id), NEW_KEY: key}
 
 
 def claim_body(memory_id: str, name: str) -> dict[int, Any]:
@@ -159,6 +196,42 @@ def is_hollow(op: Op) -> bool:
 def owner_of(op: Op) -> str | None:
     """Return the memory of the grip that an op of type FORGET is about, where it says so."""
     return ulid_text(op.body[OWNER]) if op.type == OpType.FORGET and OWNER in op.body else None
+
+
+def words_of(op: Op) -> ForgottenWords | None:
+    """Return what is left of the words that an op of type FORGET is about; None where that is nothing we can read."""
+    body = op.body
+    key, digests, project = body.get(VALUE_KEY), body.get(VALUES), body.get(VALUE_PROJECT, b"")
+    if (
+        op.type == OpType.FORGET
+        and isinstance(key, bytes)
+        and len(key) == ID_BYTES
+        and isinstance(digests, list)
+        and all(isinstance(one, bytes) and len(one) == DIGEST_BYTES for one in digests)
+        and isinstance(project, bytes)
+        and len(project) in {0, DIGEST_BYTES}
+    ):
+        return ForgottenWords(key=ulid_text(key), digests=tuple(digests), project=project)
+    return None
+
+
+def new_key_of(op: Op) -> bytes | None:
+    """Return the key that an op of type FORGET gives under its entity's id; None where it gives none."""
+    key = op.body.get(NEW_KEY)
+    return key if op.type == OpType.FORGET and type(key) is bytes and len(key) == KEY_BYTES else None
+
+
+def lifts(op: Op) -> bool:
+    """Whether an op of type FORGET says that the words of its entity are refused no more."""
+    return op.type == OpType.FORGET and op.body.get(LIFTED) is True
+
+
+def of_id_alone(body: Mapping[int, Any]) -> dict[int, Any]:
+    """Return the body of a forget without what it says of words."""
+    return {key: value for key, value in body.items() if key not in _OF_WORDS}
+
+
+_OF_WORDS = frozenset({VALUE_KEY, VALUES, VALUE_PROJECT, NEW_KEY, LIFTED})
 
 
 def grip_of(op: Op) -> str:

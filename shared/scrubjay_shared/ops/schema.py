@@ -89,6 +89,8 @@ CAUSE = 0
 ENTITY = 1
 FIELDS, BASES, ALSO, EMPTIED = 2, 3, 4, 5
 OWNER = 2
+VALUE_KEY, VALUES, VALUE_PROJECT, NEW_KEY, LIFTED = 3, 4, 5, 6, 7
+"""Of a forget: what is left of the words (`ForgottenWords`), a key for it, and that it is refused no more."""
 CLAIMED = 2
 SEEN = 3
 COUNTER, TOTAL, LAST = 2, 3, 4

@@ -19,7 +19,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.parts import joined
 from scrubjay_shared.segment import Entry
-from scrubjay_sync.confinement import about, confined
+from scrubjay_sync.confinement import about, confined, named_by
 from scrubjay_sync.engine import checkpoints, outbox, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED, subject
@@ -149,14 +149,19 @@ def _receive(
 def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry]) -> list[Entry]:
     """Return the ops of a limited device that it may write: about new things, and those of its lane's scope."""
     device, scope = lane.device.hex(), context.member.scopes.name(lane.scope)
-    allowed: list[tuple[int, bytes | None, str]] = []
+    allowed: list[tuple[int, bytes | None, frozenset[str]]] = []
     for seq, data in entries:
         if data is None:
-            allowed.append((seq, None, ""))
+            allowed.append((seq, None, frozenset()))
         elif (kept := confined(data, device=device, seq=seq, scope=scope)) is not None:
-            allowed.append((seq, kept, about(kept, device=device, seq=seq)))
-    where = tx.queries.replication.lives({entity for _, _, entity in allowed if entity}, context.member.home)
-    return [(seq, data) for seq, data, entity in allowed if where.get(entity, lane.scope) == lane.scope]
+            named = {about(kept, device=device, seq=seq), named_by(kept, device=device, seq=seq)}
+            allowed.append((seq, kept, frozenset(named)))
+    where = tx.queries.replication.lives({one for _, _, named in allowed for one in named}, context.member.home)
+    return [
+        (seq, data)
+        for seq, data, named in allowed
+        if all(where.get(entity, lane.scope) == lane.scope for entity in named)
+    ]
 
 
 def _take_back(context: Context, tx: Transaction, lane: Lane, entities: set[str]) -> None:

@@ -33,7 +33,7 @@ from scrubjay_shared.segment import Entry
 from scrubjay_shared.teams import TeamDevice
 from scrubjay_shared.wire import LaneHead
 from scrubjay_sync import packing, planning
-from scrubjay_sync.confinement import about, confined
+from scrubjay_sync.confinement import about, confined, named_by
 from scrubjay_sync.packing import Opened, SealContext, Signer
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.teams.log import VERIFY, PinnedTeam, TeamContext
@@ -136,9 +136,10 @@ async def _take(context: TeamContext, found: PinnedTeam, device: TeamDevice, ope
     def work(tx: Transaction) -> Taken:
         entries = list(_entries(tx, device.id.hex(), opened))
         allowed = _allowed(context, tx, found, device, entries)
+        own = device.account == context.account
         tx.teams.put_lane(found.team, device.id, last.header.n_to, last.end)
         tx.replication.place({entity: found.team for _, _, entity in allowed if entity})
-        received = tx.ingest.receive(device.id.hex(), [(seq, data) for seq, data, _ in allowed])
+        received = tx.ingest.receive(device.id.hex(), [(seq, data) for seq, data, _ in allowed], is_of_person=own)
         return Taken(received, len(entries) - len(allowed))
 
     taken = await context.store.write(work)
@@ -186,8 +187,9 @@ def _allowed(
                 kept.append((seq, taken, about(taken, device=author, seq=seq)))
         except CorruptError:
             continue
-    where = tx.queries.replication.lives({entity for _, _, entity in kept if entity}, context.member.home)
-    return [one for one in kept if where.get(one[2], found.team) == found.team]
+    named = {one[0]: {one[2], "" if one[1] is None else named_by(one[1], device=author, seq=one[0])} for one in kept}
+    where = tx.queries.replication.lives({entity for both in named.values() for entity in both}, context.member.home)
+    return [one for one in kept if all(where.get(entity, found.team) == found.team for entity in named[one[0]])]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

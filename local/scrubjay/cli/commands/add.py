@@ -56,8 +56,14 @@ def run(line: Namespace) -> None:
     draft = msgspec.convert(fields(line, invocation.words(line.text, "what to remember")), records.MemoryDraft)
     with invocation.store(line) as store:
         entry: api.Entry = store.call("add", draft)
-        out.answer(entry, lambda: memories.changed("added" if entry.created else "already there:", entry))
+        out.answer(entry, lambda: memories.changed(_done(entry), entry))
         invocation.embedded(store)
+
+
+def _done(entry: api.Entry) -> str:
+    if entry.lifted:
+        return "added (it had been forgotten, and is refused no more)"
+    return "added" if entry.created else "already there:"
 
 
 def fields(line: Namespace, content: str) -> dict[str, Any]:

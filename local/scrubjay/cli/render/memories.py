@@ -180,6 +180,14 @@ def source(found: Source) -> RenderableType:
     return Group(*parts)
 
 
+def _remaining(refs: Sequence[str]) -> list[Text]:
+    few = refs[:COPIES]
+    more = [f"  and {len(refs) - len(few):,} more"] if len(refs) > len(few) else []
+    what = counted(len(refs), "memory or event", "memories and events")
+    told = f"a part of it is still in {what}. To forget too:"
+    return [Text(told), *(Text(f"  scrubjay forget {ref}") for ref in few), *map(Text, more)]
+
+
 def forgotten(answer: ForgetResponse) -> Text:
     """Return what is gone, and the copies that may still hold it."""
     parts = [counted(len(answer.forgotten), "memory", "memories")]
@@ -188,6 +196,8 @@ def forgotten(answer: ForgetResponse) -> Text:
     if answer.sources:
         parts.append(counted(answer.sources, "passage") + " blanked")
     gone = Text("forgotten: " + ", ".join(parts), style="green")
+    if answer.remaining:
+        gone = Text("\n").join([gone, *_remaining(answer.remaining)])
     if not answer.copies:
         return gone
     few = answer.copies[:COPIES]

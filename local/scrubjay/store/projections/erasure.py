@@ -13,6 +13,9 @@ from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
 
+_AT_ONCE = 512
+"""Ops that are in memory at one time while the tombstones are made again."""
+
 
 class Erasure:
     """What ops of type FORGET do to the tables."""
@@ -27,11 +30,41 @@ class Erasure:
 
     def tombstone(self, forgets: Sequence[Op]) -> bool:
         """Leave a tombstone of what some ops of type FORGET are about, and erase it. Returns whether words went."""
-        self._run_many(
-            "insert into tombstone (id, hlc) values (?, ?) on conflict (id) do update set hlc = min(hlc, excluded.hlc)",
-            [(ops.entity_of(op), op.hlc) for op in forgets],
-        )
+        self._put(forgets)
         return self._erase([ops.entity_of(op) for op in forgets])
+
+    def remake(self) -> None:
+        """Make the tombstones again from the log."""
+        for table in ("tombstone", "tombstone_key", "tombstone_words"):
+            self._run(f"delete from {table}")
+        at = ("", 0)
+        while found := self._fetch(
+            "select device, seq, body from op where type = ? and (device, seq) > (?, ?) and body is not null"
+            " order by device, seq limit ?",
+            (int(OpType.FORGET), *at, _AT_ONCE),
+        ):
+            at = found[-1][:2]
+            self._put([ops.decode(body, device=device, seq=seq) for device, seq, body in found])
+
+    def _put(self, forgets: Sequence[Op]) -> None:
+        """Write the rows of some ops: what each is about, and what is left of its words."""
+        self._run_many(
+            "insert into tombstone (id, hlc, lifted) values (?, ?, ?) on conflict (id) do update set"
+            " hlc = min(hlc, excluded.hlc), lifted = max(lifted, excluded.lifted)",
+            [(ops.entity_of(op), op.hlc, int(ops.lifts(op))) for op in forgets],
+        )
+        keys = [(ops.entity_of(op), key) for op in forgets if (key := ops.new_key_of(op)) is not None]
+        # Of two keys under one id, which no honest device makes, the smaller counts, whichever came first.
+        self._run_many(
+            "insert into tombstone_key (id, key) values (?, ?) on conflict (id) do update set"
+            " key = min(key, excluded.key)",
+            keys,
+        )
+        left = [(ops.entity_of(op), words) for op in forgets if (words := ops.words_of(op)) is not None]
+        self._run_many(
+            "insert or ignore into tombstone_words (digest, entity, key, project) values (?, ?, ?, ?)",
+            [(one.hex(), entity, words.key, words.project.hex()) for entity, words in left for one in words.digests],
+        )
 
     def _erase(self, ids: Sequence[str]) -> bool:
         """Erase what the store holds of some ids, whatever they are of. Returns whether it held anything."""

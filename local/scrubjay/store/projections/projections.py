@@ -20,7 +20,6 @@ from scrubjay.store.projections.memories import Memories
 from scrubjay.store.projections.names import Names
 from scrubjay.store.projections.sessions import Sessions
 from scrubjay.store.write_context import WriteContext
-from scrubjay_shared.ops import OpType
 
 
 class Projections:
@@ -50,11 +49,6 @@ class Projections:
         Whoever keeps a copy of it all is told nothing, and must make that again too: it would replace each document.
         """
         self._context.run("reindex")
-        self._context.run("delete from tombstone")
-        self._context.run(
-            "insert or ignore into tombstone (id, hlc) select entity, min(hlc) from op where type = ? group by entity",
-            (int(OpType.FORGET),),
-        )
         if vectors:
             self._context.run("delete from embedding")
         self.project_all(tell=False)
@@ -64,10 +58,11 @@ class Projections:
         return memories, events
 
     def project_all(self, *, tell: bool) -> None:
-        """Make sessions, memories and all that hangs on them again, and note that this version did it.
+        """Make tombstones, sessions, memories and all that hangs on them again, and note that this version did it.
 
         `tell` is whether an index must learn of it.
         """
+        self.erasure.remake()
         self._empty_full_text(self._context)
         for table in tables.REMADE:
             self._context.run(f"delete from {table}")

@@ -27,6 +27,7 @@ from scrubjay.store.queries.stats import StatsQueries
 from scrubjay.store.queries.surfacing import SurfacingQueries
 from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
+from scrubjay.store.queries.tombstones import TombstoneQueries
 from scrubjay.store.queries.vaults import VaultQueries
 from scrubjay.store.queries.writer_calls import WriterCallQueries
 from scrubjay.store.sqlite import fetching
@@ -57,6 +58,7 @@ class Queries:
         self.replication = ReplicationQueries(fetch)
         self.teams = TeamQueries(fetch)
         self.toc = TocQueries(fetch)
+        self.tombstones = TombstoneQueries(fetch)
         self.feedback = FeedbackQueries(fetch)
         self.layers = LayerQueries(fetch)
         self.surfacing = SurfacingQueries(fetch)

@@ -8,12 +8,13 @@ from typing import Any
 
 from scrubjay.store.op_log import OpLog
 from scrubjay.store.projections.memories import Memories
+from scrubjay.store.queries.tombstones import Statement
 from scrubjay.store.superseded import Superseded
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
-from scrubjay_shared.errors import ConflictError, NotFoundError
+from scrubjay_shared.errors import ConflictError, DeniedError, NotFoundError
 from scrubjay_shared.ops import Field, OpType, Stamp
-from scrubjay_shared.records import Grip, Op
+from scrubjay_shared.records import Grip, Op, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,11 @@ class MemoryWrites:
     def write(self, writes: Sequence[MemoryWrite]) -> None:
         """Write some registers of some memories (making those that are new), anchor them, and claim names for them.
 
-        Raises ConflictError when a name belongs to another memory, NotFoundError when a memory was forgotten.
+        Raises ConflictError when a name belongs to another memory, NotFoundError when a memory was forgotten,
+        DeniedError when words were forgotten: whoever writes asks `Forgetting.left_of` before, or lifts that.
         """
         ids = [write.memory_id for write in writes]
+        self._refuse_forgotten(writes)
         if gone := self._context.queries.ops.forgotten(ids):
             raise NotFoundError(
                 f"memory {min(gone)} was forgotten", hint="scrubjay add makes a new memory of the same words"
@@ -90,6 +93,16 @@ class MemoryWrites:
             op for key, value in write.fields.items() for op in self._fields(replace(write, fields={key: value}), state)
         ]
 
+    def _refuse_forgotten(self, writes: Sequence[MemoryWrite]) -> None:
+        said = [write for write in writes if isinstance(write.fields.get(Field.CONTENT), str)]
+        found = self._context.queries.tombstones.left_of([statement_of(write) for write in said]) if said else []
+        for write, left in zip(said, found, strict=True):
+            if left != write.fields[Field.CONTENT]:
+                raise DeniedError(
+                    "these words were forgotten for good, and are not stored again",
+                    hint="if they shall be remembered after all, the person says so with: scrubjay add",
+                )
+
     def _refuse_taken(self, writes: Sequence[MemoryWrite]) -> None:
         wanted: dict[str, str] = {}
         for write in writes:
@@ -125,6 +138,15 @@ class MemoryWrites:
         op = self._log.make(OpType.UNCLAIM, ops.unclaim_body(memory_id, held[0][1], seen))
         self._log.append([op])
         self._memories.project({memory_id: [*before, op]})
+
+
+def statement_of(write: MemoryWrite) -> Statement:
+    """Return what a write says, and of which project as far as the write tells."""
+    is_of_project = write.fields.get(Field.SCOPE) == Scope.PROJECT.value
+    return Statement(
+        text=str(write.fields.get(Field.CONTENT, "")),
+        project=write.fields.get(Field.RESOURCE_ID) if is_of_project else None,
+    )
 
 
 def _seen(state: ops.State, write: MemoryWrite, clock: int) -> tuple[_Bases, _Also, list[Stamp]]:

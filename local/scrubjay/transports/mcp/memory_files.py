@@ -216,7 +216,7 @@ async def _delete(context: ToolContext, path: str) -> str:
     if not gone:
         raise missing(path)
     for file in gone:
-        await context.operation("forget", api.ForgetRequest(ref=file.memory.id))
+        await context.operation("forget", api.ForgetRequest(ref=file.memory.id, for_good=False))
     return f"Successfully deleted {path}"
 
 

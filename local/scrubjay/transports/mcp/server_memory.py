@@ -225,7 +225,7 @@ def _refs(node: Node) -> list[str]:
 
 async def _forget(context: ToolContext, refs: Iterable[str], what: str) -> Answer:
     for ref in dict.fromkeys(refs):
-        await context.operation("forget", api.ForgetRequest(ref=ref))
+        await context.operation("forget", api.ForgetRequest(ref=ref, for_good=False))
     message = f"{what} deleted successfully"
     return Answer(text=message, structured={"success": True, "message": message})
 

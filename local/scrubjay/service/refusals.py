@@ -1,0 +1,22 @@
+"""What was forgotten for good and is written again: the person may, and says so by it."""
+
+from __future__ import annotations
+
+from scrubjay.api.caller import Caller, Principal
+from scrubjay.store import MemoryWrite, Statement, Transaction
+from scrubjay.store.writes.memories import statement_of
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import Memory, Scope
+
+
+def lifted(tx: Transaction, caller: Caller, write: MemoryWrite, shown: Memory | None = None) -> bool:
+    """Refuse the words of a write no more where the person writes them. Returns whether they were refused before.
+
+    `shown` is the memory that is rewritten. Of anybody else the write itself is refused (`MemoryWrites.write`).
+    """
+    if caller.principal is not Principal.PERSON or Field.CONTENT not in write.fields:
+        return False
+    said = statement_of(write)
+    if shown is not None:
+        said = Statement(text=said.text, project=shown.resource_id if shown.scope is Scope.PROJECT else None)
+    return bool(tx.forget.lift([said], write.memory_id))

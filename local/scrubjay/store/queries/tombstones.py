@@ -1,0 +1,201 @@
+"""Reading tombstones: which words were forgotten, as far as their digests tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scrubjay.store import rows
+from scrubjay.store.sqlite import Fetch
+from scrubjay_shared import ops, tombstones
+from scrubjay_shared.clock import Hlc, Millis, millis_of
+
+UNSWEPT = "unswept"
+"""The meta key of up to where the store was compared with what other devices forgot: [memory, event] by arrival."""
+
+_NOT_OF_TEAMS = "id not in (select entity from placed where scope in (select team from team_log))"
+"""Of memories: what others of a team may have written is not forgotten because the same words were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """Words that may have been forgotten, and the project that they are of; None for those of none."""
+
+    text: str
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A memory or an event that holds some words."""
+
+    id: str
+    text: str
+    project: str | None
+    is_event: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Memories and passages of events that say what was forgotten, up to some arrival numbers."""
+
+    upto: tuple[int, int]
+    memories: tuple[str, ...]
+    passages: Mapping[str, Sequence[tuple[int, int]]]
+    ended: bool
+
+
+class TombstoneQueries:
+    """The keyed digests of forgotten words, and when these were forgotten."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    def keys(self) -> dict[str, bytes]:
+        """Return the keys of digests by id, the smallest id first."""
+        return {str(one): bytes(key) for one, key in self._fetch("select id, key from tombstone_key order by id")}
+
+    def any_words(self) -> bool:
+        """Say whether any words are refused."""
+        return bool(self._fetch("select 1 from tombstone_words limit 1"))
+
+    def latest(self) -> Millis:
+        """Return when something was forgotten last; 0 where nothing was."""
+        return millis_of(Hlc(int(self._fetch("select coalesce(max(hlc), 0) from tombstone")[0][0])))
+
+    def refusing(self, said: Sequence[Statement]) -> list[dict[str, Millis]]:
+        """Return of each text what was forgotten of the same words, and when."""
+        return self._known([(tombstones.forms(one.text), one.project) for one in said])
+
+    def refusing_events(self, said: Sequence[Statement]) -> list[dict[str, Millis]]:
+        """Return of each event's text which forgotten events said the same."""
+        forms = [(tombstones.event_form(one.text), one.project) for one in said]
+        return self._known([(() if form is None else (form,), project) for form, project in forms])
+
+    def passages(self, said: Statement, *, at: Millis | None = None) -> list[tuple[int, int]]:
+        """Return where the sentences of a text stand that were forgotten. With `at`, only those forgotten since."""
+        if not self.any_words():
+            return []
+        spans = list(tombstones.sentences(said.text[:MAX_SEARCHED_CHARS]))
+        found = self._known([(tombstones.forms(said.text[start:end]), said.project) for start, end in spans])
+        return [
+            span
+            for span, forgotten in zip(spans, found, strict=True)
+            if any(at is None or at <= when for when in forgotten.values())
+        ]
+
+    def left_of(self, said: Sequence[Statement]) -> list[str | None]:
+        """Return what may be stored of each text: all of it, or without the sentences that were forgotten.
+
+        None where nothing is left.
+        """
+        if not said or not self.any_words():
+            return [one.text for one in said]
+        return [
+            None if whole else _without(one.text, self.passages(one))
+            for one, whole in zip(said, self.refusing(said), strict=True)
+        ]
+
+    def holding(self, words: Sequence[str]) -> list[Held]:
+        """Return the memories and events that hold one of some words (without case), as far as they still say any.
+
+        Reads all that the store holds: some tenths of a second for a hundred thousand events.
+        """
+        if not words:
+            return []
+        marks = " or ".join("instr(lower({0}), ?)" for _ in words)
+        return [
+            Held(id=row[0], text=row[1], project=row[2], is_event=bool(row[3]))
+            for row in self._fetch(
+                "select id, content, iif(scope = 'project', resource_id, null), 0 from memory"
+                f" where kind <> 'archive' and {_NOT_OF_TEAMS} and ({marks.format('content')}) union all"
+                f" select id, text, project, 1 from event where not forgotten and ({marks.format('text')})",
+                (*words, *words),
+            )
+        ]
+
+    def unswept(self) -> tuple[int, int] | None:
+        """Return up to which memory and which event the store was compared with what others forgot; None for all."""
+        found = self._fetch("select value from meta where key = ?", (UNSWEPT,))
+        if not found or not found[0][0]:
+            return None
+        memory, event = json.loads(found[0][0])
+        return int(memory), int(event)
+
+    def next_unswept(self, memory: int, event: int, limit: int) -> Sweep:
+        """Compare the next memories and events with what was forgotten. What was said after that stays."""
+        latest = int(self.latest())
+        memories = self._fetch(
+            "select n, id, content, iif(scope = 'project', resource_id, null),"
+            " iif(kind in ('note', 'stored') and trust = 'user', created_at, 0) from memory"
+            f" where n > ? and kind <> 'archive' and layer not in ('identity', 'active') and {_NOT_OF_TEAMS}"
+            " order by n limit ?",
+            (memory, limit),
+        )
+        events = self._fetch(
+            "select n, id, text, project, ts from event where n > ? and not forgotten and ts <= ? order by n limit ?",
+            (event, latest, limit),
+        )
+        refused = self.refusing([Statement(text=text, project=project) for _, _, text, project, _ in memories])
+        passages = {
+            str(event_id): spans
+            for _, event_id, text, project, ts in events
+            if (spans := self.passages(Statement(text=text, project=project), at=Millis(ts)))
+        }
+        return Sweep(
+            upto=(memories[-1][0] if memories else memory, events[-1][0] if events else event),
+            memories=tuple(
+                str(memory_id)
+                for (_, memory_id, _, _, by_hand), forgotten in zip(memories, refused, strict=True)
+                if any(by_hand <= at for at in forgotten.values())
+            ),
+            passages=passages,
+            ended=len(memories) < limit and len(events) < limit,
+        )
+
+    def _known(self, wanted: Sequence[tuple[Iterable[str], str | None]]) -> list[dict[str, Millis]]:
+        keys = self.keys()
+        if not keys:
+            return [{} for _ in wanted]
+        digests = [
+            {(tombstones.digest(key, form).hex(), key_id): form for key_id, key in keys.items() for form in forms}
+            for forms, _ in wanted
+        ]
+        there: dict[tuple[str, str], list[tuple[str, str, Millis]]] = {}
+        for digest, key_id, project, entity, hlc in self._fetch(
+            "select w.digest, w.key, w.project, w.entity, t.hlc"
+            " from tombstone_words w join tombstone t on t.id = w.entity"
+            " where not t.lifted and w.digest in (select value from json_each(?))",
+            (rows.array(digest for one in digests for digest, _ in one),),
+        ):
+            there.setdefault((digest, key_id), []).append((project, entity, millis_of(Hlc(int(hlc)))))
+        return [
+            _in_project(there, one, project, keys) if there else {}
+            for one, (_, project) in zip(digests, wanted, strict=True)
+        ]
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
+    left = ops.blanked(text, spans) if spans else text
+    return left if any(map(str.isalnum, left)) else None
+
+
+MAX_SEARCHED_CHARS = 100_000
+"""Characters of an event in which forgotten sentences are looked for: a tenth of a second. Talk is never so long."""
+
+
+def _in_project(
+    there: Mapping[tuple[str, str], Sequence[tuple[str, str, Millis]]],
+    digests: Iterable[tuple[str, str]],
+    project: str | None,
+    keys: Mapping[str, bytes],
+) -> dict[str, Millis]:
+    """Return what was forgotten under some digests; not what was so in another project, where it may be true."""
+    found: dict[str, Millis] = {}
+    for digest, key_id in digests:
+        for of_project, entity, at in there.get((digest, key_id), ()):
+            here = "" if project is None else tombstones.project_digest(keys[key_id], project).hex()
+            if not (of_project and here) or of_project == here:
+                found[entity] = at
+    return found
