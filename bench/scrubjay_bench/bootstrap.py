@@ -1,9 +1,9 @@
 """A first upload and a new machine: accounts of 10,000, 100,000 and 1,000,000 events, from first device to second.
 
 The first store is written through the store's own append path and kept. Each role (who uploads, who joins) is a process
-of its own with the product's engine in it, so that its memory and processor time are its own; then a real daemon joins,
-and is asked. The service is a real process with its rate limits lifted: a person's third machine within ten minutes
-would have to wait.
+of its own with the product's engine in it, so that its memory and processor time are its own: one reads the lanes, one
+begins with the snapshot that the first device made. Then a real daemon joins by snapshot, and is asked. The service is a
+real process with its rate limits lifted: a person's third machine within ten minutes would have to wait.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
 from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.errors import NotFoundError, UnavailableError
 from scrubjay_shared.records import Event
 from scrubjay_shared.wire import Kdf
 from scrubjay_sync import packing
@@ -50,7 +50,7 @@ from scrubjay_sync.keys.recovery_code import RecoveryCode
 
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 GOALS = {
-    "1m": {"wall": 40.0, "first.query": 3.0, "memory.peak": 250.0, "upload.wall": 30.0},
+    "1m": {"wall": 40.0, "snapshot.wall": 20.0, "first.query": 3.0, "memory.peak": 250.0, "upload.wall": 30.0},
 }
 SEED = 31
 FORMAT = 2
@@ -81,6 +81,7 @@ def measured(plan: Plan, events: int, name: str) -> list[Figure]:
             with clouds.running(at / "cloud", unlimited=True) as service:
                 _upload(rounds, store, at / "first", service, events)
                 _join(rounds, at / "second", service, events)
+                _join_by_snapshot(rounds, at / "snapshot", service, events)
                 _join_daemon(rounds, plan, at / "third", service, events)
                 rounds.add("size", _on_disk(at / "cloud") / events)
             _floor(rounds, store, at / "floor.db", events)
@@ -142,6 +143,8 @@ def _upload(rounds: Rounds, store: Path, home: Path, service: clouds.Service, ev
     rounds.add("upload.cpu", told["cpu"])
     rounds.add("upload.service.cpu", service.cpu_seconds() - before)
     rounds.add("upload.memory.peak", told["peak_mb"])
+    for name in ("make.wall", "make.cpu", "make.memory.peak"):
+        rounds.add(f"snapshot.{name}", told[name])
 
 
 def _join(rounds: Rounds, home: Path, service: clouds.Service, events: int) -> None:
@@ -166,6 +169,21 @@ def _join(rounds: Rounds, home: Path, service: clouds.Service, events: int) -> N
     rounds.add("service.cpu", service.cpu_seconds() - before)
     rounds.add("memory.peak", told["peak_mb"])
     rounds.add("memory.before", told["before_mb"])
+
+
+def _join_by_snapshot(rounds: Rounds, home: Path, service: clouds.Service, events: int) -> None:
+    home.mkdir()
+    before = service.cpu_seconds()
+    told = _role("snapshot", home, service)
+    if told["events"] != events or told["snapshot.events"] != events:
+        raise UnavailableError(f"{told['snapshot.events']:.0f} of {events} events came", hint="scrubjay sync status")
+    rounds.add("snapshot.rate", events / told["snapshot.wall"])
+    for name in ("snapshot.wall", "snapshot.first", "snapshot.cpu"):
+        rounds.add(name, told[name])
+    rounds.add("snapshot.verified", told["wall"])
+    rounds.add("snapshot.verified.cpu", told["cpu"])
+    rounds.add("snapshot.service.cpu", service.cpu_seconds() - before)
+    rounds.add("snapshot.memory.peak", told["peak_mb"])
 
 
 def _join_daemon(rounds: Rounds, plan: Plan, home: Path, service: clouds.Service, events: int) -> None:
@@ -306,12 +324,21 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
             joining = await admission.log_in(machine, username=USERNAME, auth_key=AUTH_KEY, name="second")
             member = await joining.recover(CODE)
         first: list[float] = []
+        by_snapshot: dict[str, float] = {}
 
         def note(progress: Progress) -> None:
+            if progress.step == "snapshot" and role == "snapshot":
+                by_snapshot.setdefault("snapshot.first", time.perf_counter() - began)
+                if progress.done == progress.total:
+                    by_snapshot["snapshot.wall"] = time.perf_counter() - began
+                    by_snapshot["snapshot.cpu"] = time.process_time() - began_cpu
+                    by_snapshot["snapshot.events"] = progress.done
             if progress.step == "bootstrap" and not first:
                 clocks.wall["enough"] = progress.done / max(progress.total, 1)
                 first.append(time.perf_counter())
 
+        if role == "join":
+            setattr(cloud.snapshots, "manifest", _none_there)  # noqa: B010 - by its lanes
         # Where time goes inside a round: these are the only ways out of the event loop's own work.
         for method in ("lane", "pull", "heads"):
             setattr(cloud, method, clocks.awaited("download", getattr(cloud, method)))
@@ -337,12 +364,14 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         children = os.times()
         prepare = children.children_user + children.children_system
         cpu = own + prepare
+        if role == "upload":
+            by_snapshot |= await _snapshot_made(made)
         count = (await store.read(lambda q: q.fetch("select count(*) from event")))[0][0]
     finally:
         await cloud.aclose()
         await store.close()
     opened, download = clocks.main.get("open", 0.0), clocks.main.get("download", 0.0)
-    return {
+    return by_snapshot | {
         "wall": wall,
         "cpu": cpu,
         "first": first[0] - began if first else wall,
@@ -355,6 +384,20 @@ async def _device(role: str, home: Path, origin: str) -> dict[str, float]:
         "events": count,
         "before_mb": before,
         "peak_mb": _peak_mb(),
+    }
+
+
+async def _none_there(_: bytes) -> bytes:
+    raise NotFoundError("this device reads the lanes", hint="it is a benchmark of that")
+
+
+async def _snapshot_made(engine: Engine) -> dict[str, float]:
+    began, began_cpu = time.perf_counter(), time.process_time()
+    await engine.snapshot()
+    return {
+        "make.wall": time.perf_counter() - began,
+        "make.cpu": time.process_time() - began_cpu,
+        "make.memory.peak": _peak_mb(),
     }
 
 
@@ -439,6 +482,19 @@ def _figures(rounds: Rounds, events: int, size: str) -> list[Figure]:
         row("first", "until the first page is applied, which is the newest one, however small", "s"),
         row("memory.peak", "most resident memory of the device, without recall's index and the other process", "MB"),
         row("memory.before", "of which before its first round", "MB"),
+        row("snapshot.wall", "a new device that begins with a snapshot: until it holds everything", "s", "floor.wall"),
+        row("snapshot.rate", "the same as a rate", "events/s", "floor.rate"),
+        row("snapshot.first", "until the newest events of the snapshot are stored", "s"),
+        row("snapshot.cpu", "its processor time until it holds everything, without the other process", "s",
+            "floor.cpu"),
+        row("snapshot.verified", "until every lane was read, checked and compared with what the snapshot said", "s"),
+        row("snapshot.verified.cpu", "its processor time till then, the other process included", "s"),
+        row("snapshot.service.cpu", "the service's processor time for both", "s"),
+        row("snapshot.memory.peak", "most resident memory of the device, without recall's index and the other process",
+            "MB"),
+        row("snapshot.make.wall", "making the snapshot and sending it, on loopback", "s"),
+        row("snapshot.make.cpu", "its processor time", "s"),
+        row("snapshot.make.memory.peak", "most resident memory of the device that makes it", "MB"),
         row("daemon.wall", "a real daemon lets itself in with the recovery code: until it holds everything, asked all"
             " the while", "s", "floor.wall"),
         row("first.query", f"the same until the newest {min(USEFUL, events):,} events are there"

@@ -138,6 +138,7 @@ class CloudPolicy:
     former_name_ms: int = 90 * DAY_MS  # others take a name no sooner: by then teams and habits know the new one
     superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
     keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before
+    snapshot_ms: int = DAY_MS  # chunks that no manifest names: an upload that broke off goes on within a day
     audit_ms: int = 90 * DAY_MS
     audit_rows: int = 10_000  # per account, whatever their age
     audit_recent_ms: int = DAY_MS  # a sweep counts the rows of accounts that got some since: it runs every hour

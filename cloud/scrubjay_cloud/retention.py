@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from scrubjay_cloud.bodies.loose import announce, release
+from scrubjay_cloud.bodies.loose import announce, drop_blobs
 from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.envelope import SNAPSHOT_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Swept:
     buckets: int = 0
     audits: int = 0
     keyrings: int = 0
+    snapshots: int = 0
     objects: int = 0
 
     @property
@@ -66,7 +68,8 @@ def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
         "invites": by_age("invite", "hash", "expires", now),
         "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),
         "audits": lambda tx: _audits(tx, now, policy),
-        "keyrings": lambda tx: _keyrings(tx, now - policy.keyring_ms, rows),
+        "keyrings": lambda tx: _replaced(tx, now - policy.keyring_ms, rows, "not in"),
+        "snapshots": lambda tx: _replaced(tx, now - policy.snapshot_ms, rows, "in"),
         "objects": lambda tx: _superseded(tx, now - policy.superseded_ms, rows),
     }
 
@@ -91,12 +94,15 @@ def _audits(tx: Transaction, now: Millis, policy: CloudPolicy) -> int:
     return gone
 
 
-def _keyrings(tx: Transaction, before: int, rows: int) -> int:
-    expired = tx.rows("select account, hash, size from blob where replaced_at <= ? limit ?", (before, rows))
+def _replaced(tx: Transaction, before: int, rows: int, among: str) -> int:
+    """Delete blobs that are not in force, of the kinds of snapshots or of all others."""
+    kinds = ", ".join(str(int(kind)) for kind in sorted(SNAPSHOT_KINDS))
+    expired = tx.rows(
+        f"select account, hash, size from blob where replaced_at <= ? and kind {among} ({kinds}) limit ?",
+        (before, rows),
+    )
     for account, digest, size in expired:
-        release(tx, "blob", "account = ? and hash = ?", (account, digest))
-        tx.execute("update account set bytes = bytes - ?, objects = objects - 1 where id = ?", (size, account))
-        tx.execute("delete from blob where account = ? and hash = ?", (account, digest))
+        drop_blobs(tx, account, [(digest, size)])
     return len(expired)
 
 

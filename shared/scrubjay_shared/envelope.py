@@ -65,6 +65,8 @@ _OPEN = int(Suite.OPEN)  # an enum's own members cost more to look up and to com
 _PACK = int(ObjectKind.PACK)
 LANE_KINDS = frozenset({ObjectKind.SEGMENT, ObjectKind.BEACON, ObjectKind.PACK})
 """The kinds that stand in lanes."""
+SNAPSHOT_KINDS = frozenset({ObjectKind.SNAPSHOT_CHUNK, ObjectKind.SNAPSHOT_MANIFEST})
+"""The kinds of which a scope has one set in force: a manifest, and the chunks that it names."""
 
 ZSTD = 1
 """Flag: the payload was compressed."""

@@ -345,6 +345,21 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutSnapshot:
+    """PUT /v1/snapshots/{scope}: the manifest's object, and the hashes of the chunks' objects, sent before."""
+
+    manifest: bytes
+    chunks: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunks:
+    """POST /v1/snapshots/{scope}/missing: hashes of objects; of the answer, those that the server does not have."""
+
+    chunks: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchVector:
     """One memory's vector, given by a client: float32 little-endian, unit length.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from scrubjay_shared import parts, sealing, segment
+from scrubjay_shared import parts, sealing, segment, snapshot
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import (
     HEADER_BYTES,
@@ -27,6 +27,7 @@ from scrubjay_shared.envelope import (
 from scrubjay_shared.errors import MalformedError, TooLargeError, UpdateNeededError
 from scrubjay_shared.parts import PART, Part
 from scrubjay_shared.segment import Entry
+from scrubjay_shared.snapshot import ChunkRef
 from scrubjay_sync.policy import SYNC
 
 _KNOWN_FLAGS = ZSTD | PART
@@ -100,15 +101,37 @@ def segments(seal: SealContext, entries: Sequence[Entry], signer: Signer) -> lis
 
 def checkpoint(seal: SealContext, seen: Checkpoint, signer: Signer) -> Opened:
     """Return the object that tells other devices what this one has seen."""
-    heads = [[scope, device, n, tip] for (scope, device), (n, tip) in sorted(seen.heads.items())]
-    payload = msgspec.msgpack.encode({1: seen.at, 2: heads, 3: seen.log_seq, 4: seen.log_head})
-    envelope = _sealed(seal, ObjectKind.BEACON, payload, signer)
+    envelope = _sealed(seal, ObjectKind.BEACON, msgspec.msgpack.encode(_said(seen)), signer)
     if envelope is None:
         raise TooLargeError(
             "the account has too many lanes for one checkpoint",
             hint="scrubjay sync scopes list shows the scopes; delete what is not used",
         )
     return Opened(envelope=envelope, checkpoint=seen)
+
+
+def _said(seen: Checkpoint) -> dict[int, object]:
+    heads = [[scope, device, n, tip] for (scope, device), (n, tip) in sorted(seen.heads.items())]
+    return {1: seen.at, 2: heads, 3: seen.log_seq, 4: seen.log_head}
+
+
+def chunk(seal: SealContext, payload: bytes, signer: Signer) -> Envelope | None:
+    """Return the object of a chunk of a snapshot, the same for the same content; None when it does not fit one."""
+    header = _header(seal, ObjectKind.SNAPSHOT_CHUNK)
+    salt = snapshot.salt_of(payload, seal.key)
+    try:
+        return _fitting(sealing.seal(header, payload, key=seal.key, salt=salt, sign=signer.sign))
+    except TooLargeError:
+        return None
+
+
+def manifest(seal: SealContext, seen: Checkpoint, chunks: Sequence[ChunkRef], signer: Signer) -> Envelope:
+    """Return the object of a snapshot's manifest. Raises TooLargeError when it names too much for one."""
+    payload = msgspec.msgpack.encode(_said(seen) | {5: snapshot.encode_refs(chunks)})
+    envelope = _sealed(seal, ObjectKind.SNAPSHOT_MANIFEST, payload, signer)
+    if envelope is None or len(chunks) > snapshot.MAX_CHUNKS:
+        raise TooLargeError("the account is too large for one snapshot", hint="new machines read its lanes instead")
+    return envelope
 
 
 def pack(seal: SealContext, covered: Sequence[Envelope], entries: Sequence[Entry], signer: Signer) -> Envelope | None:
@@ -195,6 +218,22 @@ def opened(envelope: Envelope, key: bytes) -> Opened:
     if not header.flags & PART:
         return Opened(envelope=envelope, entries=tuple(entries))
     return Opened(envelope=envelope, part=parts.part_of(entries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A snapshot as its manifest tells of it: who made it, what that device had seen, and its chunks, newest first."""
+
+    maker: bytes
+    seen: Checkpoint
+    chunks: tuple[ChunkRef, ...]
+
+
+def opened_manifest(envelope: Envelope, key: bytes) -> Manifest:
+    """Return what a snapshot's manifest says. Its signature is checked before. Raises what `opened` does."""
+    payload = sealing.unseal(envelope, key=key)
+    chunks = snapshot.decode_refs(payload)
+    return Manifest(maker=envelope.header.device, seen=_checkpoint(payload), chunks=tuple(chunks))
 
 
 class _Heads(msgspec.Struct, array_like=True, frozen=True):

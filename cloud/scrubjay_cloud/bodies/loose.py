@@ -38,6 +38,14 @@ def release(tx: Transaction, table: str, where: str, params: Params) -> None:
     )
 
 
+def drop_blobs(tx: Transaction, account: bytes, gone: Sequence[tuple[bytes, int]]) -> None:
+    """Delete some blobs of an account, and take them out of its counts: (hash, size)."""
+    for digest, size in gone:
+        release(tx, "blob", "account = ? and hash = ?", (account, digest))
+        tx.execute("update account set bytes = bytes - ?, objects = objects - 1 where id = ?", (size, account))
+        tx.execute("delete from blob where account = ? and hash = ?", (account, digest))
+
+
 def mark(tx: Transaction, now: Millis, count: int) -> list[tuple[bytes, str]]:
     """Mark keys that are due, and those that a collection left behind marked; return them with their accounts."""
     lock = " for update skip locked" if tx.dialect == "postgres" else ""

@@ -10,6 +10,7 @@ from scrubjay_cloud.lanes.objects import get_object, put_object
 from scrubjay_cloud.lanes.push import pack, push, repair
 from scrubjay_cloud.lanes.read import heads, pull, read_lane
 from scrubjay_cloud.lanes.scopes import delete_scope
+from scrubjay_cloud.lanes.snapshots import delete_snapshot, get_snapshot, missing_chunks, put_snapshot
 from scrubjay_cloud.lanes.stream import events
 from scrubjay_cloud.lanes.validate import MAX_N
 from scrubjay_shared.envelope import (
@@ -18,7 +19,7 @@ from scrubjay_shared.envelope import (
 from scrubjay_shared.errors import (
     InvalidError,
 )
-from scrubjay_shared.wire import Deleted, Heads, PushAnswer
+from scrubjay_shared.wire import Chunks, Deleted, Heads, PushAnswer, PutSnapshot
 
 
 def _scopes(text: str) -> tuple[bytes, ...] | None:
@@ -140,6 +141,44 @@ ENDPOINTS = (
         takes=Takes.OBJECTS,
         status=204,
         limit="push",
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/snapshots/{scope}",
+        summary="The manifest of a scope's snapshot.",
+        handler=get_snapshot,
+        admits=Admits.DEVICE,
+        answer=bytes,
+        limit="pull",
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/snapshots/{scope}",
+        summary="Put a snapshot in the place of the one that a scope has.",
+        handler=put_snapshot,
+        admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=PutSnapshot,
+        status=204,
+        limit="push",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/snapshots/{scope}",
+        summary="Delete a scope's snapshot.",
+        handler=delete_snapshot,
+        admits=Admits.DEVICE,
+        status=204,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/snapshots/{scope}/missing",
+        summary="Which of some chunks of a snapshot are not there.",
+        handler=missing_chunks,
+        admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=Chunks,
+        answer=Chunks,
     ),
     Endpoint(
         method="DELETE",

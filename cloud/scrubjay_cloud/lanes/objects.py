@@ -10,9 +10,11 @@ from scrubjay_cloud.bodies.transfer import BodyRow, sent, with_bodies
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Answer, Call
 from scrubjay_cloud.lanes.read import readable_scopes
+from scrubjay_cloud.lanes.snapshots import check_maker
 from scrubjay_cloud.refusals import account_deleted, scope_not_given
 from scrubjay_cloud.service import Service
 from scrubjay_shared.envelope import (
+    SNAPSHOT_KINDS,
     ObjectKind,
     Suite,
 )
@@ -55,7 +57,12 @@ async def put_object(service: Service, call: Call) -> Answer:
         )
     if blob.kind == ObjectKind.KEYRING:
         raise InvalidError("a keyring is sent with the log entry that names it", hint="send it with POST /v1/log")
-    check_blob(blob, await service.state(caller.account, caller.head))
+    if blob.kind == ObjectKind.SNAPSHOT_MANIFEST:
+        raise InvalidError("a manifest is sent with the chunks that it names", hint="send it with PUT /v1/snapshots")
+    state = await service.state(caller.account, caller.head)
+    check_blob(blob, state)
+    if blob.kind in SNAPSHOT_KINDS:
+        check_maker(blob, state, caller.device)
     bodies, policy = service.body_store, service.policy.bodies
     if bodies is not None and blob.suite == Suite.SEALED and len(blob.data) >= policy.least_bytes:
         [key] = await sent(
@@ -69,6 +76,10 @@ async def put_object(service: Service, call: Call) -> Answer:
             raise account_deleted()
         quota = service.settings.quota_bytes if row[2] is None else row[2]
         added = store_blob(tx, blob, caller.account, now)
+        if added and blob.kind in SNAPSHOT_KINDS:  # not in force until a manifest comes that names it
+            tx.execute(
+                "update blob set replaced_at = ? where account = ? and hash = ?", (now, caller.account, blob.hash)
+            )
         if added and (row[0] + added > quota or row[1] >= service.policy.quota_objects):
             raise QuotaError("the account's storage is used up", hint="ask the server's operator for more")
 

@@ -76,7 +76,7 @@ class OpIngest:
         store's person wrote, nothing is forgotten because this person forgot the same words.
         """
         latest = dict(run)
-        known = self._known(device, latest)
+        known = self.known(device, latest)
         new = self._store_ready(ready(device, sorted((seq, data) for seq, data in latest.items() if seq not in known)))
         if is_of_person:
             new = replace(new, erased=self._forget_again(latest.keys() - known, device) or new.erased)
@@ -84,7 +84,7 @@ class OpIngest:
 
     def receive_ready(self, run: Ready) -> Received:
         """Take in ops as `receive` does, that were made ready before."""
-        known = self._known(run.device, run.seqs)
+        known = self.known(run.device, run.seqs)
         new = self._store_ready(run.without(known))
         erased = self._forget_again(set(run.seqs) - known, run.device) or new.erased
         return replace(new, duplicates=len(known), erased=erased)
@@ -126,7 +126,7 @@ class OpIngest:
             last = self._fetch("select coalesce(max(n), 0) from memory")[0][0]
             self._context.set_meta(UNSWEPT, json.dumps([last, self._context.queries.events.last()]))
 
-    def _known(self, device: str, seqs: Iterable[int]) -> set[int]:
+    def known(self, device: str, seqs: Iterable[int]) -> set[int]:
         """Return at which of some places an op of a device is held."""
         found = self._fetch(
             "select seq from op where device = ?1 and seq in (select value from json_each(?2)) union all"

@@ -18,13 +18,15 @@ from typing import IO
 
 import msgspec
 
-from scrubjay.store.received import Ready, ready
+from scrubjay.store.received import Ready, ready, ready_chunk
+from scrubjay_shared import snapshot
 
 log = logging.getLogger(__name__)
 
 _LENGTH = 4
 _END_S = 5.0  # for the child to see that its input ended: it takes a millisecond
-_Request = tuple[str, list[tuple[int, bytes | None]]]
+_Request = tuple[str, list[tuple[int, bytes | None]], bytes]
+"""A device and ops of it, or the payload of a chunk of a snapshot."""
 
 
 class Preparation:
@@ -36,13 +38,22 @@ class Preparation:
 
     async def ready(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
         """Do what `received.ready` does. Where the child cannot be had, a thread of this process does it."""
+        answer = await self._answer(device, run)
+        return await asyncio.to_thread(ready, device, run) if answer is None else answer
+
+    async def ready_chunk(self, payload: bytes) -> Ready:
+        """Do what `received.ready_chunk` does of the chunk of a payload that was read before, likewise."""
+        answer = await self._answer("", [], payload)
+        return await asyncio.to_thread(_of_chunk, payload) if answer is None else answer
+
+    async def _answer(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes = b"") -> Ready | None:
         async with self._one_at_a_time:
             try:
-                return await asyncio.to_thread(self._asked, device, run)
+                return await asyncio.to_thread(self._asked, device, run, payload)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 log.warning("ops are prepared in this process, because another failed error=%s", type(error).__name__)
                 await self.close()
-        return await asyncio.to_thread(ready, device, run)
+        return None
 
     async def start(self) -> None:
         """Start the child now, for the first run not to wait for it."""
@@ -66,11 +77,11 @@ class Preparation:
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
         return self._child
 
-    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
+    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes) -> Ready:
         child = self._started()
         assert child.stdin is not None  # noqa: S101 - they are pipes
         assert child.stdout is not None  # noqa: S101
-        _send(child.stdin, msgspec.msgpack.encode((device, run)))
+        _send(child.stdin, msgspec.msgpack.encode((device, run, payload)))
         return msgspec.msgpack.decode(_received(child.stdout), type=Ready)
 
 
@@ -111,10 +122,15 @@ def main() -> None:
     requests = msgspec.msgpack.Decoder(_Request)
     while True:
         try:
-            device, run = requests.decode(_received(sys.stdin.buffer))
+            device, run, payload = requests.decode(_received(sys.stdin.buffer))
         except EOFError:
             return
-        _send(sys.stdout.buffer, msgspec.msgpack.encode(ready(device, run)))
+        made = _of_chunk(payload) if payload else ready(device, run)
+        _send(sys.stdout.buffer, msgspec.msgpack.encode(made))
+
+
+def _of_chunk(payload: bytes) -> Ready:
+    return ready_chunk(snapshot.decode_chunk(payload))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from scrubjay_shared import ops
 from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType
+from scrubjay_shared.snapshot import Chunk
 
 ReadyEvent = tuple[int, bytes, int, bytes | None, str | None, tuple[Any, ...], str]
 """An op that appends an event: (seq, op id, stamp, its bytes where the row does not say them, cause, row, tokens).
@@ -87,6 +88,25 @@ def ready(device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
             made.events.append(_event(device, seq, kept, wire))
         else:
             made.others.append((seq, kept))
+    return made
+
+
+def ready_chunk(chunk: Chunk) -> Ready:
+    """Return the ops of a chunk of a snapshot ready to be stored; those that this version cannot apply are left out.
+
+    Its events are rows of a store that took their secrets out, and are not screened again here: their ops are, when the
+    lanes are read that they came from (`unconfirmed`).
+    """
+    device = chunk.device.hex()
+    made = ready(device, chunk.others)
+    made.refused.clear()
+    for one in chunk.events:
+        body = one.body
+        caused = ops.caused(body, one.cause)
+        if ops.wire_problem((_EVENT, ops.VERSION, one.op_id, one.hlc, caused)) or ops.cause_in(caused) != one.cause:
+            continue
+        row = rows.received_row(device, ulid_text(one.entity), body)
+        made.events.append((one.seq, one.op_id, one.hlc, None, one.cause, row, rows.row_tokens(row)))
     return made
 
 

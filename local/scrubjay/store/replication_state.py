@@ -18,6 +18,8 @@ class SyncState:
     """Where replication stands. Times in UTC milliseconds, 0 for never.
 
     `cursor` "" is the beginning; `sealed_seq` is the last op of this device that stands in a sealed object.
+    `snapshot` is what a first reading did with one: "" nothing yet, "loading", "loaded", or "refused", because
+    the lanes said otherwise. `snapshot_maker` made it.
     """
 
     account: bytes
@@ -31,6 +33,8 @@ class SyncState:
     round_at: int | None = None
     error_at: int | None = None
     error: str | None = None
+    snapshot: str = ""
+    snapshot_maker: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ TABLES = (
     Table(name="seen", role=Role.REPLICATION),
     Table(name="alarm", role=Role.REPLICATION),
     Table(name="erased", role=Role.REPLICATION),
+    Table(name="unconfirmed", role=Role.REPLICATION),
     Table(name="team_log", role=Role.REPLICATION),
     Table(name="team_lane", role=Role.REPLICATION),
     Table(name="team_outbox", role=Role.REPLICATION),

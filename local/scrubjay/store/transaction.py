@@ -26,6 +26,7 @@ from scrubjay.store.writes.surfacing import SurfacingWrites
 from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.vaults import VaultWrites
+from scrubjay.store.writes.unconfirmed import Unconfirmed
 from scrubjay.store.writes.vectors import Vectors
 from scrubjay.store.writes.writer_calls import WriterCallWrites
 
@@ -58,6 +59,7 @@ class Transaction:
         self.jobs = JobHistory(context)
         self.writer_calls = WriterCallWrites(context)
         self.ingest = OpIngest(context, log, projections, superseded)
+        self.unconfirmed = Unconfirmed(context, self.ingest, projections)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)
         self.teams = TeamWrites(context)

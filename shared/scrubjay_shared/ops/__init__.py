@@ -59,6 +59,7 @@ from scrubjay_shared.ops.bodies import (
 from scrubjay_shared.ops.causes import cause_in, cause_of, caused, is_cause
 from scrubjay_shared.ops.emptying import to_empty
 from scrubjay_shared.ops.encoding import (
+    agree,
     decode,
     encode,
     encode_event,
@@ -112,6 +113,7 @@ __all__ = [
     "View",
     "Wire",
     "adopted",
+    "agree",
     "apply",
     "blank_body",
     "blanked",

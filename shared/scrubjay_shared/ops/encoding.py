@@ -10,7 +10,7 @@ from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops.bodies import event_body, trust_of
 from scrubjay_shared.ops.causes import cause_in
-from scrubjay_shared.ops.schema import CAUSE, FIELDS, VERSION, WORDS, OpType, Wire
+from scrubjay_shared.ops.schema import CAUSE, EMPTIED, FIELDS, VERSION, WORDS, OpType, Wire
 from scrubjay_shared.records import Event, Op
 
 _encoder = msgspec.msgpack.Encoder()
@@ -67,6 +67,23 @@ def says_no_more(said: bytes | None, now: bytes | None) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
         return False
     return bool(before[0] == after[0] == OpType.MEMORY and before[2] == after[2] and words[0] <= words[1])
+
+
+def agree(one: bytes, other: bytes) -> bool:
+    """Whether two texts of an op say the same, but for the values of a write to a memory that either has lost."""
+    if one == other:
+        return True
+    try:
+        first, second = _decoder.decode(one), _decoder.decode(other)
+        lost = first[0] == OpType.MEMORY and first[:4] == second[:4]
+        fields = [wire[4][FIELDS] for wire in (first, second)] if lost else []
+        left = [{key: value for key, value in wire[4].items() if key not in _LOSES} for wire in (first, second)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError, AttributeError):
+        return False
+    return lost and left[0] == left[1] and all(fields[0][key] == fields[1][key] for key in fields[0].keys() & fields[1])
+
+
+_LOSES = frozenset({FIELDS, EMPTIED})
 
 
 def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:

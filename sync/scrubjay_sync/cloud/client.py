@@ -18,6 +18,7 @@ from scrubjay_sync.cloud.account import AccountRoutes
 from scrubjay_sync.cloud.connection import Auth, Connection, Credential
 from scrubjay_sync.cloud.log import LogRoutes
 from scrubjay_sync.cloud.search import SearchRoutes
+from scrubjay_sync.cloud.snapshots import SnapshotRoutes
 from scrubjay_sync.cloud.teams import TeamRoutes
 
 
@@ -34,7 +35,7 @@ class Cloud:
     """One server. Every method raises the kinds of `errors`; UnavailableError when the server cannot be reached.
 
     `account` has the routes that change the account or who is in it, `log` those of the account log and of the keys
-    that it names, `search` those of searchable scopes, `teams` those of teams.
+    that it names, `search` those of searchable scopes, `snapshots` those of snapshots, `teams` those of teams.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Cloud:
         self.account = AccountRoutes(self._connection)
         self.log = LogRoutes(self._connection)
         self.search = SearchRoutes(self._connection)
+        self.snapshots = SnapshotRoutes(self._connection)
         self.teams = TeamRoutes(self._connection)
 
     @property

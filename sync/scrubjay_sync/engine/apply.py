@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from scrubjay.store import received
 from scrubjay.store.op_ingest import Received
 from scrubjay.store.received import Ready
 from scrubjay.store.replication_state import Lane
@@ -23,7 +24,7 @@ from scrubjay_sync.confinement import about, confined, named_by
 from scrubjay_sync.engine import checkpoints, outbox, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED, subject
-from scrubjay_sync.engine.results import Tally
+from scrubjay_sync.engine.results import Tally, UnfaithfulSnapshotError
 from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
 
@@ -143,7 +144,16 @@ def _receive(
         if is_elsewhere:
             known = tx.queries.replication.lives(spoken_of, context.member.home)
             tx.replication.place({entity: lane.scope for entity in spoken_of if entity not in known})
-    return _Told(tx.ingest.receive(device, entries) if ready is None else tx.ingest.receive_ready(ready), beyond)
+    return _Told(_ingested(tx, device, entries, ready), beyond)
+
+
+def _ingested(tx: Transaction, device: str, entries: Sequence[Entry], ready: Ready | None) -> Received:
+    """Take in ops of a device. Raises UnfaithfulSnapshotError where a snapshot has said otherwise."""
+    if tx.queries.snapshots.unconfirmed(device):
+        ready = received.ready(device, sorted(dict(entries).items())) if ready is None else ready
+        if not tx.unconfirmed.confirm(ready):
+            raise UnfaithfulSnapshotError
+    return tx.ingest.receive(device, entries) if ready is None else tx.ingest.receive_ready(ready)
 
 
 def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry]) -> list[Entry]:

@@ -13,10 +13,10 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.wire import Heads
 from scrubjay_sync import packing
-from scrubjay_sync.engine import apply, validation
+from scrubjay_sync.engine import apply, snapshots, validation
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.refusals import REFUSED, VERIFY, short
-from scrubjay_sync.engine.results import Progress, Tally
+from scrubjay_sync.engine.results import Progress, RestartRoundError, Tally, UnfaithfulSnapshotError
 from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
@@ -49,6 +49,18 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
 
 
 async def backfill(context: Context, tally: Tally) -> None:
+    """Read what a new device still lacks: a snapshot where there is one, then every lane, which it is compared with."""
+    try:
+        await _backfill(context, tally)
+        unfaithful = await snapshots.settle(context, tally)
+    except UnfaithfulSnapshotError:
+        await snapshots.discard(context, tally)
+        unfaithful = True
+    if unfaithful:
+        raise RestartRoundError
+
+
+async def _backfill(context: Context, tally: Tally) -> None:
     """Read what a new device still lacks, from each lane's newest end backwards, the lanes in turn.
 
     While the store takes in one page, the next is fetched, checked, opened, and made ready in another process. Pages
@@ -60,6 +72,7 @@ async def backfill(context: Context, tally: Tally) -> None:
         return
     reading = _Backwards(context, tally, lanes)
     try:
+        await _begin_with_snapshot(context, reading, tally)
         while waiting:
             for lane_id in list(waiting):
                 context.check_disk()
@@ -73,15 +86,30 @@ async def backfill(context: Context, tally: Tally) -> None:
         await reading.close()
 
 
+async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tally) -> None:
+    """Take in a snapshot, if there is one, after what its maker had not seen: what was forgotten since is read then."""
+    manifest = await snapshots.offered(context, tally)
+    if manifest is None:
+        return
+    lanes = reading.lanes
+    for lane_id, seen in snapshots.above(context, manifest, lanes).items():
+        while lanes[lane_id].low > seen + 1 and lane_id not in tally.held:
+            context.check_disk()
+            await reading.step(lane_id)
+            tally.pages += 1
+    await reading.written()
+    await snapshots.load(context, manifest, lanes, reading.preparation, tally)
+
+
 class _Backwards:
     """Lanes that are read backwards. `lanes` says where each is read to, with the page that is being written."""
 
     def __init__(self, context: Context, tally: Tally, lanes: dict[LaneId, Lane]) -> None:
         self._context = context
         self._tally = tally
-        self._lanes = lanes
+        self.lanes = lanes
         self._reach: dict[LaneId, int] = {}
-        self._preparation = Preparation()
+        self.preparation = Preparation()
         self._is_first = True
         self._writing: tuple[LaneId, asyncio.Task[None]] | None = None
         self._total = sum(lane.n for lane in lanes.values())
@@ -90,7 +118,7 @@ class _Backwards:
         """End the other process, after the page in hand."""
         if self._writing is not None:
             await asyncio.gather(self._writing[1], return_exceptions=True)  # whatever ended this is raised already
-        await self._preparation.close()
+        await self.preparation.close()
 
     async def written(self) -> None:
         """Return once what was read is written. Raises what writing it raised, but for what a lane is to blame for."""
@@ -101,12 +129,12 @@ class _Backwards:
             await writing
         except REFUSED as error:
             await self._context.refuse(self._tally, lane_id, error)
-        left = sum(lane.low - 1 for lane in self._lanes.values())
+        left = sum(lane.low - 1 for lane in self.lanes.values())
         self._context.on_progress(Progress(step="bootstrap", done=self._total - left, total=self._total))
 
     async def step(self, lane_id: LaneId) -> None:
         """Read the next page of a lane, and begin to write it."""
-        lane = self._lanes[lane_id]
+        lane = self.lanes[lane_id]
         try:
             found = await self._page(lane_id, lane)
         except REFUSED as error:
@@ -118,14 +146,14 @@ class _Backwards:
         ready = None
         is_first, self._is_first = self._is_first, False
         if is_first and len(run) >= SYNC.prepare_ops:
-            await self._preparation.start()
+            await self.preparation.start()
         elif len(run) >= SYNC.prepare_ops:
-            ready = await self._preparation.ready(lane.device.hex(), sorted(run.items()))
+            ready = await self.preparation.ready(lane.device.hex(), sorted(run.items()))
         await self.written()
         if lane_id in self._tally.held:
             return
         first = found[0].envelope.header
-        self._lanes[lane_id] = replace(lane, low=first.n_from, low_prev=first.prev)
+        self.lanes[lane_id] = replace(lane, low=first.n_from, low_prev=first.prev)
         writing = apply.apply_objects(self._context, [(lane, found)], self._tally, cursor=None, down=True, ready=ready)
         self._writing = lane_id, asyncio.create_task(writing, name="bootstrap-write")
         if is_first:

@@ -12,7 +12,7 @@ from scrubjay_sync.planning import LaneId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a long step of a round is, in places: `step` is "push", "bootstrap", "repair" or "pack"."""
+    """How far a long step of a round is, in places: `step` is "push", "snapshot", "bootstrap", "repair" or "pack"."""
 
     step: str
     done: int
@@ -74,6 +74,10 @@ class Tally:
             erased=self.erased,
             errors=tuple(self.errors),
         )
+
+
+class UnfaithfulSnapshotError(Exception):
+    """A lane says otherwise than the snapshot from which this store has its ops."""
 
 
 class RestartRoundError(Exception):

@@ -11,6 +11,7 @@ from scrubjay.store.replication_state import SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    ConflictError,
     CorruptError,
     InvalidError,
     RevokedError,
@@ -22,9 +23,10 @@ from scrubjay_sync import searching
 from scrubjay_sync.account import recovery
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
-from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push
+from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push, snapshot_making, snapshots
 from scrubjay_sync.engine.context import Context
-from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally
+from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally, UnfaithfulSnapshotError
+from scrubjay_sync.engine.snapshot_making import Made
 from scrubjay_sync.engine.status import Status, read_status
 from scrubjay_sync.inspect import Inspection, inspect
 from scrubjay_sync.policy import SYNC
@@ -101,6 +103,26 @@ class Engine:
         """What a round holds, so that nothing else changes what it stands on."""
         return self._alone
 
+    async def snapshot(self, *, when_due: bool = False) -> Made:
+        """Make a snapshot of the home scope for new machines to begin with, after a round. With `when_due`, only then.
+
+        Rounds may run while it is made. Raises InvalidError on a device that makes none, ConflictError when this one
+        does not hold everything, and what a round raises.
+        """
+        if why := snapshot_making.refusal(self.context):
+            if when_due:
+                return Made()
+            raise InvalidError(why, hint="make it on another device: scrubjay sync snapshot")
+        at = self.context.now()
+        async with self._alone:
+            tally = Tally()
+            if not await self._run(tally, 0, None):
+                raise ConflictError("this device is not in sync", hint="scrubjay sync says why; then try again")
+            found = await snapshot_making.basis(self.context, at)
+        if when_due and not snapshot_making.is_due(found, await snapshot_making.current(self.context)):
+            return Made()
+        return await snapshot_making.make(self.context, found)
+
     async def status(self) -> Status:
         """Return where replication stands, from what is stored. Needs no network."""
         return await read_status(self.context)
@@ -125,6 +147,8 @@ class Engine:
                 return await self._run_once(tally, wait_s, news)
             except RestartRoundError:
                 continue
+            except UnfaithfulSnapshotError:  # a lane went on with what the snapshot had said otherwise
+                await snapshots.discard(self.context, tally)
         raise UnavailableError(
             "other devices changed the account during the round, again and again", hint="scrubjay sync tries again"
         )
@@ -150,6 +174,7 @@ class Engine:
             await pull.pull_pages(context, heads, tally, 0)
         if not context.member.read_only:
             await checkpoints.publish(context, tally)
+            await snapshot_making.drop_stale(context)
             await packs.pack_lanes(context, tally)
         await _give_vectors(context, tally)
         if tally.pages:

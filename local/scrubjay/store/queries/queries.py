@@ -23,6 +23,7 @@ from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
 from scrubjay.store.queries.routes import RouteQueries
+from scrubjay.store.queries.snapshots import SnapshotQueries
 from scrubjay.store.queries.stats import StatsQueries
 from scrubjay.store.queries.surfacing import SurfacingQueries
 from scrubjay.store.queries.teams import TeamQueries
@@ -53,6 +54,7 @@ class Queries:
         self.documents = DocumentQueries(fetch, self.grips)
         self.embed_queue = EmbedQueueQueries(fetch)
         self.routes = RouteQueries(fetch)
+        self.snapshots = SnapshotQueries(fetch)
         self.stats = StatsQueries(fetch)
         self.digests = DigestQueries(fetch)
         self.replication = ReplicationQueries(fetch)

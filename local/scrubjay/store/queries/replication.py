@@ -15,7 +15,10 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 
 LEFT = "account_left"
-STATE = "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error"
+STATE = (
+    "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error,"
+    " snapshot, snapshot_maker"
+)
 LANE = "scope, device, n, tip, acked_n, low, low_prev, hw_n, hw_tip"
 SEALED = "scope, device, n_from, n_to, seq_low, seq_high, size, tip"
 
@@ -130,6 +133,10 @@ class ReplicationQueries:
         """Return the ops of a device whose content was erased after they may have been sent: when, by place."""
         rows = self._fetch("select seq, at from erased where device = ?", (device.hex(),))
         return {int(seq): int(at) for seq, at in rows}
+
+    def erased_times(self) -> set[int]:
+        """Return when a round first saw the ops of any device whose content was erased since they were sent."""
+        return {int(row[0]) for row in self._fetch("select distinct at from erased where at > 0")}
 
     def seen(self) -> dict[bytes, Millis]:
         """Return when each device last said that it is there."""

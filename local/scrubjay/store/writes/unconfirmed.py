@@ -1,0 +1,185 @@
+"""What came from a snapshot, until the lanes have said it too.
+
+A snapshot is another device's word for what all of them wrote. So each op that is taken from one is noted, struck off
+when the object comes in which its own device signed it, and compared with that. What differs, or is left over when
+every lane was read, was never said: then everything that came from elsewhere is thrown away, and read from the lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scrubjay.store import rows
+from scrubjay.store.op_ingest import OpIngest, Received
+from scrubjay.store.projections.projections import Projections
+from scrubjay.store.received import Ready
+from scrubjay.store.write_context import WriteContext
+from scrubjay_shared import ops
+from scrubjay_shared.ops import OpType
+
+RUN = 4_096
+"""Places noted in one row: half a kilobyte."""
+
+_KEPT = ("event_is_kept",)
+"""Triggers that keep events from being deleted, which nothing else ever is allowed to."""
+
+
+class Unconfirmed:
+    """The table `unconfirmed`, within one transaction."""
+
+    def __init__(self, context: WriteContext, ingest: OpIngest, projections: Projections) -> None:
+        self._context = context
+        self._fetch = context.queries.fetch
+        self._run = context.run
+        self._run_many = context.run_many
+        self._ingest = ingest
+        self._projections = projections
+
+    def take(self, run: Ready) -> Received:
+        """Take in ops that a snapshot has. Those that are known stay as they are, and so do events that are."""
+        known = self._ingest.known(run.device, run.seqs)
+        there = self._known_events(event[5][0] for event in run.events)
+        new = run.without(known | {event[0] for event in run.events if event[5][0] in there})
+        received = self._ingest.receive_ready(new)
+        for base, places in _runs(new.seqs):
+            held = self._bits(run.device, base)
+            for place in places:
+                held |= 1 << (place - base)
+            self._keep(run.device, base, held)
+        return received
+
+    def confirm(self, said: Ready) -> bool:
+        """Strike off ops that a lane says, as they were made ready to be stored. Returns False if ours say otherwise.
+
+        What has been forgotten since may say less here than there, or there than here.
+        """
+        waiting: dict[int, int] = {}
+        for base, places in _runs(said.seqs):
+            held = self._bits(said.device, base)
+            mine = [place for place in places if held >> (place - base) & 1]
+            if mine:
+                waiting |= dict.fromkeys(mine, base)
+                for place in mine:
+                    held &= ~(1 << (place - base))
+                self._keep(said.device, base, held)
+        return not waiting or self._agrees(said, set(waiting))
+
+    def discard(self) -> None:
+        """Throw away all that came from other devices, to be read again: this device's own stays.
+
+        An event of its own that another device had too is its own again. Lanes are forgotten, and no snapshot is used
+        any more.
+        """
+        own = self._context.head.device
+        self._run(
+            "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
+            " and o.device = ?1 and o.type = ?2) where device <> ?1 and id in"
+            " (select entity from op where device = ?1 and type = ?2)",
+            (own, int(OpType.EVENT)),
+        )
+        gone = [str(row[0]) for row in self._fetch("select id from event where device <> ?", (own,))]
+        kept = [
+            (name, sql)
+            for name in _KEPT
+            for (sql,) in self._fetch("select sql from sqlite_schema where type = 'trigger' and name = ?", (name,))
+        ]
+        for name, _ in kept:
+            self._run(f"drop trigger {name}")
+        self._run("delete from event where device <> ?", (own,))
+        for _, sql in kept:
+            self._run(sql)
+        before = {str(row[0]) for row in self._fetch("select id from memory")}
+        for table in ("op", "parked", "part"):
+            self._run(f"delete from {table} where device <> ?", (own,))
+        self._run("delete from heard")
+        self._run("delete from unlearned where n not in (select n from event)")
+        self._run("delete from unembedded where memory = 0 and n not in (select n from event)")
+        self._run("delete from refused where memory = 0 and n not in (select n from event)")
+        self._run("delete from tombstone where id not in (select entity from op where type = ?)", (int(OpType.FORGET),))
+        self._run("delete from erased where device <> ?", (own,))
+        for table in ("lane", "sealed", "link"):
+            self._run(f"delete from {table} where lower(hex(device)) <> ?", (own,))
+        self._run("delete from unconfirmed")
+        self._run("update sync_state set cursor = '', snapshot = 'refused'")
+        self._projections.project_all(tell=True)
+        after = {str(row[0]) for row in self._fetch("select id from memory")}
+        self._run(
+            "delete from embedding where owner not in (select id from event) and owner not in (select id from memory)"
+        )
+        self._context.changes.removed += [*gone, *sorted(before - after)]
+        self._context.note_rewritten()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _known_events(self, ids: Iterable[str]) -> set[str]:
+        return {
+            str(row[0])
+            for row in self._fetch(
+                "select id from event where id in (select value from json_each(?))", (rows.array(ids),)
+            )
+        }
+
+    def _bits(self, device: str, base: int) -> int:
+        found = self._fetch("select bits from unconfirmed where device = ? and base = ?", (device, base))
+        return int.from_bytes(found[0][0], "big") if found else 0
+
+    def _keep(self, device: str, base: int, bits: int) -> None:
+        self._run("delete from unconfirmed where device = ? and base = ?", (device, base))
+        if bits:
+            self._run(
+                "insert into unconfirmed (device, base, bits) values (?, ?, ?)",
+                (device, base, bits.to_bytes(RUN // 8, "big")),
+            )
+
+    def _agrees(self, said: Ready, places: set[int]) -> bool:
+        columns = rows.prefixed(rows.EVENT_COLUMNS, "e")
+        stored = {
+            int(row[0]): row[1:]
+            for row in self._fetch(
+                "select o.seq, o.type, o.entity, o.op_id, o.hlc, o.body, c.id, e.erased, e.forgotten, e.seq,"
+                f" {columns} from op o left join event e on e.id = o.entity and o.type = ?3"
+                " left join cause c on c.n = o.cause"
+                " where o.device = ?1 and o.seq in (select value from json_each(?2))",
+                (said.device, rows.array(sorted(places)), int(OpType.EVENT)),
+            )
+        }
+        events = {event[0]: event for event in said.events}
+        others = dict(said.others)
+        erased = set(said.erased)
+        for place in places:
+            ours = stored.get(place)
+            if place in erased or ours is None:
+                continue  # what erased it, here or there, stands in a lane itself
+            if place in events:
+                if not _is_same_event(events[place], ours, said.device):
+                    return False
+            elif place not in others or not self._is_same(others[place], ours):
+                return False
+        return True
+
+    def _is_same(self, said: bytes, ours: tuple[Any, ...]) -> bool:
+        body = ours[4]
+        return bool(ours[0] != OpType.EVENT and (body is None or ops.agree(said, bytes(body))))
+
+
+def _is_same_event(said: tuple[Any, ...], ours: tuple[Any, ...], device: str) -> bool:
+    """Whether a row and the op of its event say what a lane says. What was erased here can say less."""
+    _, op_id, hlc, data, cause, row, _ = said
+    op_type, entity, our_id, our_hlc, body, our_cause, erased, forgotten, seq, *stored = ours
+    if (op_type, entity, bytes(our_id), our_hlc) != (OpType.EVENT, row[0], op_id, hlc):
+        return False
+    if erased is None or erased or forgotten:
+        return True
+    if our_cause != cause or (body is None) != (data is None):
+        return False
+    twin = stored[1] != device or seq != said[0]  # the row is that of another op, which has a lane of its own
+    return twin or (tuple(stored) == tuple(row) and (body is None or bytes(body) == data))
+
+
+def _runs(seqs: Iterable[int]) -> list[tuple[int, list[int]]]:
+    """Return some places by the row that notes them: (the place of its first bit, places)."""
+    found: dict[int, list[int]] = {}
+    for seq in seqs:
+        found.setdefault(seq - seq % RUN, []).append(seq)
+    return sorted(found.items())
