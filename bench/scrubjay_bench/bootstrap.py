@@ -2,8 +2,8 @@
 
 The first store is written through the store's own append path and kept. Each role (who uploads, who joins) is a process
 of its own with the product's engine in it, so that its memory and processor time are its own: one reads the lanes, one
-begins with the snapshot that the first device made. Then a real daemon joins by snapshot, and is asked. The service is a
-real process with its rate limits lifted: a person's third machine within ten minutes would have to wait.
+begins with the snapshot that the first device made. Then a real daemon joins by snapshot, and is asked. The service is
+a real process with its rate limits lifted: a person's third machine within ten minutes would have to wait.
 """
 
 from __future__ import annotations
