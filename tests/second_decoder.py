@@ -356,6 +356,60 @@ def part(one: Object, key: bytes) -> tuple[int, int, int, bytes]:
     return seq, place, count, data[8:]
 
 
+def chunk(data: bytes) -> tuple[bytes, list[list[Any]], list[tuple[int, bytes]]]:
+    """(device, events, [(seq, op)]) of a snapshot chunk's payload (10.9)."""
+    found = unpacked(data)
+    if type(found) is not dict or set(map(whole, found)) != {True} or set(found) != {1, 2, 3}:
+        raise Refused("malformed", "no chunk")
+    device, events, others = found[1], found[2], found[3]
+    if type(device) is not bytes or len(device) != 16 or type(events) is not list or type(others) is not list:
+        raise Refused("malformed", "no chunk")
+    if len(events) + len(others) > 100_000:
+        raise Refused("malformed", "too many ops")
+    shapes = (
+        *((int,), (bytes,), (int,), (str, type(None)), (bytes,), (str,), (str,), (str,), (str,), (str,)),
+        *((int,), (str,), (str, type(None)), (int,), (str,), (dict, type(None))),
+    )
+    for one in events:
+        if type(one) is not list or len(one) != len(shapes):
+            raise Refused("malformed", "no event")
+        if any(type(value) not in shape for value, shape in zip(one, shapes, strict=True)):
+            raise Refused("malformed", "an event's field is of another type")
+        if len(one[1]) != 16 or len(one[4]) != 16 or any(type(key) is not str for key in one[15] or ()):
+            raise Refused("malformed", "an event's ids or metadata")
+    for two in others:
+        if type(two) is not list or len(two) != 2 or not whole(two[0]) or type(two[1]) is not bytes:
+            raise Refused("malformed", "no op")
+    for seqs in ([one[0] for one in events], [one[0] for one in others]):
+        if any(not low < high for low, high in zip([0, *seqs], [*seqs, TOP], strict=True)):
+            raise Refused("malformed", "ops out of order")
+    if {one[0] for one in events} & {one[0] for one in others}:
+        raise Refused("malformed", "an op twice")
+    return device, events, [(seq, op) for seq, op in others]
+
+
+def chunks_of(data: bytes) -> list[list[Any]]:
+    """[[hash, device, first seq, last seq, ops], …] of a snapshot manifest's payload (10.9)."""
+    found = unpacked(data)
+    if type(found) is not dict or any(not whole(key) for key in found):
+        raise Refused("malformed", "no manifest")
+    named = found.get(5)
+    if type(named) is not list or len(named) > 5_000:
+        raise Refused("malformed", "no list of chunks")
+    for one in named:
+        if type(one) is not list or [type(value) for value in one] != [bytes, bytes, int, int, int]:
+            raise Refused("malformed", "no chunk is named so")
+        digest, device, low, high, count = one
+        if len(digest) != 32 or len(device) != 16 or not 0 < low <= high < TOP or not 0 < count <= 100_000:
+            raise Refused("malformed", "no chunk can be so")
+    return named
+
+
+def snapshot_salt(data: bytes, key: bytes) -> bytes:
+    """The salt of a chunk with this payload (10.9)."""
+    return hmac.digest(key, b"sjs/1/snapshot" + sha(data), "sha256")
+
+
 def entries(data: bytes) -> list[tuple[int, bytes | None]]:
     """The ops of a segment's or pack's payload."""
     if data[:1] == b"\xdd" and int.from_bytes(data[1:5], "big") > 100_000:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import json
 import secrets
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay_shared import account, envelope, ops, parts, sealing, segment, teams, tombstones, wire
+from scrubjay_shared import account, envelope, ops, parts, sealing, segment, snapshot, teams, tombstones, wire
 from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -55,7 +56,7 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS, TOMBSTONES = (
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS, TOMBSTONES, SNAPSHOT = (
     make.committed(f"{name}.json")
     for name in (
         "objects",
@@ -68,6 +69,7 @@ OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS, T
         "emptied",
         "teams",
         "tombstones",
+        "snapshot",
     )
 )
 KEYS = {int(epoch): bytes.fromhex(key) for epoch, key in OBJECTS["keys"].items()}
@@ -171,6 +173,45 @@ def test_both_decoders_read_a_beacon_as_its_vector_says() -> None:
         (bytes.fromhex(scope), bytes.fromhex(device)): (n, bytes.fromhex(tip)) for scope, device, n, tip in one["heads"]
     }
     assert heads == first.heads == {(scope, device): (n, tip) for scope, device, n, tip in said[2]}
+
+
+@pytest.mark.parametrize("place", range(len(SNAPSHOT["chunks"])))
+def test_both_decoders_read_a_chunk_of_a_snapshot_as_its_vector_says(place: int) -> None:
+    one = SNAPSHOT["chunks"][place]
+    data, payload = bytes.fromhex(one["bytes"]), bytes.fromhex(one["payload"])
+    ours, (theirs,) = envelope.parse(data), second.objects(data)
+    found = snapshot.decode_chunk(payload)
+    events = [list(msgspec.structs.astuple(event)) for event in found.events]
+
+    assert theirs.kind == 3
+    assert sealing.unseal(ours, key=KEYS[1]) == second.payload(theirs, KEYS[1]) == payload
+    assert snapshot.salt_of(payload, KEYS[1]) == second.snapshot_salt(payload, KEYS[1]) == bytes.fromhex(one["salt"])
+    assert theirs.salt == bytes.fromhex(one["salt"])
+    assert (found.device, events, found.others) == second.chunk(payload)
+    assert snapshot.encode_chunk(found) == payload
+
+
+def test_both_decoders_read_the_manifest_of_a_snapshot_as_its_vector_says() -> None:
+    one = SNAPSHOT["manifest"]
+    ours = packing.opened_manifest(envelope.parse(bytes.fromhex(one["bytes"])), KEYS[1])
+    (theirs,) = second.objects(bytes.fromhex(one["bytes"]))
+    payload = second.payload(theirs, KEYS[1])
+    named = [[bytes.fromhex(digest), bytes.fromhex(device), *counts] for digest, device, *counts in one["chunks"]]
+
+    assert theirs.kind == 4
+    assert payload == bytes.fromhex(one["payload"])
+    assert [list(msgspec.structs.astuple(ref)) for ref in ours.chunks] == second.chunks_of(payload) == named
+    assert (ours.seen.at, ours.seen.log_seq) == (make.START, 7)
+    for digest, chunk in zip([row[0] for row in named], SNAPSHOT["chunks"], strict=True):
+        assert hashlib.sha256(bytes.fromhex(chunk["bytes"])).digest() == digest
+
+
+@pytest.mark.parametrize("one", SNAPSHOT["refused"], ids=names(SNAPSHOT["refused"]))
+def test_both_decoders_refuse_a_chunk_that_is_none(one: dict[str, Any]) -> None:
+    with pytest.raises(MalformedError):
+        snapshot.decode_chunk(bytes.fromhex(one["payload"]))
+    with pytest.raises(second.Refused):
+        second.chunk(bytes.fromhex(one["payload"]))
 
 
 def test_both_decoders_join_an_op_that_came_in_parts() -> None:

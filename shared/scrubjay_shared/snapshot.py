@@ -158,6 +158,7 @@ def decode_refs(payload: bytes) -> list[ChunkRef]:
     if raw is None or _count(raw) > MAX_CHUNKS:
         raise MalformedError("a manifest names no chunks, or more than there can be", hint=_HINT)
     try:
+        msgspec.msgpack.decode(payload, type=dict[int, object])  # what stands beside is looked at too
         refs = msgspec.msgpack.decode(raw, type=list[ChunkRef])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedError("a manifest cannot be read", hint=_HINT) from error

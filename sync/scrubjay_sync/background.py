@@ -15,9 +15,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from scrubjay.jobs.registry import Trigger
+from scrubjay.policy import DEFAULT
 from scrubjay.store import Changes, Store
 from scrubjay.tracebacks import frames_of
 from scrubjay_shared.clock import Millis
@@ -25,6 +26,7 @@ from scrubjay_shared.errors import RevokedError, ScrubjayError, TooManyError, Un
 from scrubjay_sync.engine.pull import News
 from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
+from scrubjay_sync.engine.snapshot_making import Made
 from scrubjay_sync.planning import Burst, backoff, due
 from scrubjay_sync.policy import SYNC
 
@@ -32,6 +34,8 @@ JOB = "sync"
 """The name that the job has for people, and in the store's history."""
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ class Rounds:
         self._poll_from = Millis(0)
         self._news: News | None = None
         self._on_change_before = store.on_change
-        self._running: set[asyncio.Task[Round]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self._watch: asyncio.Task[None] | None = None
         self.ended: ScrubjayError | None = None
         """What ended the rounds by itself: this device was revoked."""
@@ -143,6 +147,15 @@ class Rounds:
         finally:
             self._running.discard(running)
             self._ran.set()
+
+    async def snapshot(self, *, when_due: bool = False) -> Made:
+        """Make a snapshot, as `Engine.snapshot` does; ended by `close` like a round."""
+        running = asyncio.create_task(self._engine.snapshot(when_due=when_due))
+        self._running.add(running)
+        try:
+            return await _outcome(running)
+        finally:
+            self._running.discard(running)
 
     def _changed(self, changes: Changes) -> None:
         """Follow a commit: note when something of this device's own was written. What sync itself brings in is not."""
@@ -270,7 +283,32 @@ class SyncJob:
             await rounds.run()
 
 
-async def _outcome(running: asyncio.Task[Round]) -> Round:
+class SnapshotJob:
+    """Makes the snapshot with which a new machine of the account begins, when enough was written since the last."""
+
+    name = "snapshot"
+    trigger = Trigger.nightly(DEFAULT.night)
+
+    def __init__(self, rounds: Callable[[], Rounds | None]) -> None:
+        self._rounds = rounds
+
+    async def due(self) -> bool:
+        """Say whether there is a login; whether a snapshot is due is asked of the server."""
+        rounds = self._rounds()
+        return rounds is not None and rounds.ended is None
+
+    async def pending(self) -> int | None:
+        """Return 0; None without a login."""
+        return None if self._rounds() is None else 0
+
+    async def run(self) -> None:
+        """Make one, unless the one that stands is as good."""
+        rounds = self._rounds()
+        if rounds is not None:
+            await rounds.snapshot(when_due=True)
+
+
+async def _outcome(running: asyncio.Task[T]) -> T:
     """Return the result of a round. Raises UnavailableError when it was ended and the caller was not."""
     try:
         return await running

@@ -16,7 +16,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_sync.api.registry import OPERATIONS
 from scrubjay_sync.api.registry import Operation as Types
-from scrubjay_sync.background import JOB, Background, SyncJob
+from scrubjay_sync.background import JOB, Background, SnapshotJob, SyncJob
 from scrubjay_sync.operations.client import SyncClient
 from scrubjay_sync.operations.dispatch import HANDLERS, Handler
 
@@ -60,7 +60,7 @@ async def start(service: Application, settings: Settings) -> Plugin:
         operations=[
             (_operation(name, types), partial(_run, client, HANDLERS[name])) for name, types in OPERATIONS.items()
         ],
-        jobs=[SyncJob(lambda: client.rounds)],
+        jobs=[SyncJob(lambda: client.rounds), SnapshotJob(lambda: client.rounds)],
         close=client.close,
     )
 

@@ -110,7 +110,6 @@ class SyncPolicy:
     # Snapshots: with one, a new machine has a million events in a quarter of the time that reading its lanes takes.
     snapshot_ops: int = 20_000  # below, reading the lanes takes a second or two
     snapshot_growth: float = 1.25  # of the ops that the last one had: the rest is read from lanes, a quarter at most
-    snapshot_job_ms: int = 6 * HOUR_MS  # between two looks whether one is due: it costs one small request
     snapshot_sent: int = 16  # chunks made before the server is asked which of them it has: 8 MB of memory at most
     snapshot_ahead: int = 2  # chunks on their way while one is stored
 

@@ -15,11 +15,12 @@ from random import Random
 from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
+import msgspec
 import mutators
 from mutators import any_of, as_tree, msgpack, mutated, scrambled
 
-from scrubjay.store import rows
-from scrubjay_shared import account, envelope, ops, sealing, segment, teams, wire
+from scrubjay.store import received, rows
+from scrubjay_shared import account, envelope, ops, sealing, segment, snapshot, teams, wire
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Header, ObjectKind, Suite
 from scrubjay_shared.errors import ScrubjayError
@@ -472,6 +473,39 @@ def _take_teams(data: bytes) -> str:
     return _agreed(ours, theirs)
 
 
+# --- snapshots --------------------------------------------------------------------------------------------------------
+
+_SNAPSHOT = make.committed("snapshot.json")
+_CHUNKS = [bytes.fromhex(one["payload"]) for one in (*_SNAPSHOT["chunks"], *_SNAPSHOT["refused"])]
+_MANIFEST = bytes.fromhex(_SNAPSHOT["manifest"]["payload"])
+
+
+def _draw_snapshot(rng: Random) -> bytes:
+    kind = rng.randrange(2)
+    whole = rng.choice(_CHUNKS) if kind else _MANIFEST
+    tree = as_tree(second.unpacked(whole))
+    return bytes([kind]) + any_of(rng, lambda: msgpack(mutated(tree, rng)), lambda: scrambled(whole, rng))
+
+
+def _take_snapshot(data: bytes) -> str:
+    kind, data = data[0], data[1:]
+    if not kind:
+        ours = _first(lambda: [list(fields_of(one)) for one in snapshot.decode_refs(data)])
+        return _agreed(ours, _second(lambda: second.chunks_of(data)))
+    code, found = _first(lambda: snapshot.decode_chunk(data))
+    plain = None if found is None else (found.device, [list(fields_of(one)) for one in found.events], found.others)
+    said = _agreed((code, plain), _second(lambda: second.chunk(data)))
+    if found is not None:
+        received.ready_chunk(found)  # whatever it says, it is made ready or left out
+    return said
+
+
+def fields_of(one: Any) -> tuple[Any, ...]:
+    """Return the values of a record that stands as an array."""
+    values: tuple[Any, ...] = msgspec.structs.astuple(one)
+    return values
+
+
 DECODERS: dict[str, Decoder] = {
     "objects": Decoder(_draw_objects, _take_objects),
     "payloads": Decoder(_draw_payload, _take_payload),
@@ -481,5 +515,6 @@ DECODERS: dict[str, Decoder] = {
     "ops": Decoder(_draw_ops, _take_ops),
     "json": Decoder(_draw_json, _take_json),
     "teams": Decoder(_draw_teams, _take_teams),
+    "snapshot": Decoder(_draw_snapshot, _take_snapshot),
     "keyring": Decoder(_draw_keyring, _take_keyring),
 }

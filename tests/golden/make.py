@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from scrubjay_shared import account, clock, envelope, ops, sealing, segment, teams, tombstones, wire
+from scrubjay_shared import account, clock, envelope, ops, sealing, segment, snapshot, teams, tombstones, wire
 from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.envelope import Envelope, Header, ObjectKind, Suite
@@ -1626,6 +1626,86 @@ def made_tombstones() -> Made:
     }
 
 
+# --- snapshots --------------------------------------------------------------------------------------------------------
+
+
+def made_snapshot() -> Made:
+    """Return the vectors of a snapshot: two chunks and their manifest, and payloads that must be refused."""
+    others = [(one.seq, ops.encode(one)) for _, one in every_op() if one.type != OpType.EVENT]
+    chunks = [
+        snapshot.Chunk(DEVICE, [imaged(place) for place in (1, 2, 3)], []),
+        snapshot.Chunk(
+            DEVICE, [imaged(400, cause="import:01KXK2Y3A8M3N5P9R2T4V6W8Y0", metadata={"file": "a.py"})], others
+        ),
+    ]
+    made, refs = [], []
+    for one in chunks:
+        payload = snapshot.encode_chunk(one)
+        salt = snapshot.salt_of(payload, KEY_1)
+        header = snapshot_header(ObjectKind.SNAPSHOT_CHUNK)
+        sealed = sealing.seal(header, payload, key=KEY_1, salt=salt, sign=SIGN, squeeze=False)
+        seqs = [*(event.seq for event in one.events), *(seq for seq, _ in one.others)]
+        refs.append(snapshot.ChunkRef(hashlib.sha256(sealed.data).digest(), DEVICE, min(seqs), max(seqs), len(seqs)))
+        made.append({"payload": payload.hex(), "salt": salt.hex(), "bytes": sealed.data.hex()})
+    said = {1: START, 2: [[SCOPE, DEVICE, 9, bytes(range(32))]], 3: 7, 4: bytes(32), 5: snapshot.encode_refs(refs)}
+    payload = msgspec.msgpack.encode(said)
+    header = snapshot_header(ObjectKind.SNAPSHOT_MANIFEST)
+    manifest = sealing.seal(header, payload, key=KEY_1, salt=bytes(32), sign=SIGN, squeeze=False)
+    return {
+        "chunks": made,
+        "manifest": {
+            "payload": payload.hex(),
+            "bytes": manifest.data.hex(),
+            "chunks": [[ref.hash.hex(), ref.device.hex(), ref.low, ref.high, ref.ops] for ref in refs],
+        },
+        "refused": refused_snapshots(chunks),
+    }
+
+
+def imaged(seq: int, *, cause: str | None = None, metadata: dict[str, Any] | None = None) -> snapshot.ImagedEvent:
+    """Return an event as a chunk has it."""
+    return snapshot.ImagedEvent(
+        *(seq, bytes([seq % 256]) * 16, (START + seq) << 16, cause, bytes([seq % 251]) * 16, "claude-code", "s1"),
+        *(
+            "user_message",
+            "user",
+            f"The bird hides seed {seq}.",
+            START + seq,
+            f"key-{seq}",
+            "seeds",
+            60,
+            "user",
+            metadata,
+        ),
+    )
+
+
+def snapshot_header(kind: ObjectKind) -> Header:
+    """Return the header of an object of a snapshot."""
+    return Header(
+        suite=Suite.SEALED, kind=kind, account=ACCOUNT, scope=SCOPE, device=DEVICE, epoch=1, n_from=0, n_to=0,
+        prev=bytes(32),
+    )  # fmt: skip
+
+
+def refused_snapshots(chunks: list[snapshot.Chunk]) -> list[Made]:
+    """Return payloads of chunks that no reader takes."""
+    first, second = chunks
+    cases: dict[str, object] = {
+        "a part more": {1: DEVICE, 2: [], 3: [], 4: 0},
+        "a part less": {1: DEVICE, 2: []},
+        "a device of 15 bytes": {1: DEVICE[:15], 2: [], 3: []},
+        "events out of order": {1: DEVICE, 2: first.events[::-1], 3: []},
+        "an op twice": {1: DEVICE, 2: first.events, 3: [(1, b"x")]},
+        "a place of 0": {1: DEVICE, 2: [], 3: [(0, b"x")]},
+        "a place of 2^63": {1: DEVICE, 2: [], 3: [(1 << 63, b"x")]},
+        "an op that is nil": {1: DEVICE, 2: [], 3: [(1, None)]},
+        "a value more": {1: DEVICE, 2: [[*msgspec.structs.astuple(second.events[0]), 1]], 3: []},
+        "no map": [DEVICE, [], []],
+    }
+    return [{"name": name, "payload": msgspec.msgpack.encode(value).hex()} for name, value in cases.items()]
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 FILES: dict[str, Callable[[], Made]] = {
@@ -1640,6 +1720,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "checkpoint.json": made_checkpoints,
     "teams.json": made_teams,
     "tombstones.json": made_tombstones,
+    "snapshot.json": made_snapshot,
 }
 
 

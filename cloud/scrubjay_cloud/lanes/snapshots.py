@@ -85,7 +85,7 @@ async def put_snapshot(service: Service, call: Call) -> Answer:
 async def delete_snapshot(service: Service, call: Call) -> Answer:
     """Delete every object of a scope's snapshot, whoever made it: it only costs new machines some time."""
     caller, scope = call.caller, call.path["scope"]
-    await _check_reads(service, call)
+    await _check_reads(service, call, to_delete=True)
 
     def drop(tx: Transaction) -> None:
         tx.execute("update account set gseq = gseq where id = ?", (caller.account,))
@@ -115,11 +115,13 @@ def check_maker(blob: Blob, state: AccountState, caller: bytes | None) -> None:
         raise BadSignatureError("the object is not signed by its device", hint="update scrubjay there")
 
 
-async def _check_reads(service: Service, call: Call) -> None:
+async def _check_reads(service: Service, call: Call, *, to_delete: bool = False) -> None:
     state = await service.state(call.caller.account, call.caller.head)
     device = state.devices.get(call.caller.device or b"")
     if device is None or (device.scopes is not None and call.path["scope"] not in device.scopes):
         raise scope_not_given()
+    if to_delete and device.read_only:
+        raise DeniedError("this device may only read", hint="another one deletes it when that is due")
 
 
 def _objects(tx: Transaction, account: bytes, scope: bytes) -> list[tuple[bytes, int, int]]:

@@ -43,7 +43,14 @@ from scrubjay_sync.api.login import (
     SignUpRequest,
 )
 from scrubjay_sync.api.references import RefRequest
-from scrubjay_sync.api.rounds import ProgressResponse, QuietRequest, StatusResponse, SyncRequest, SyncResponse
+from scrubjay_sync.api.rounds import (
+    ProgressResponse,
+    QuietRequest,
+    SnapshotResponse,
+    StatusResponse,
+    SyncRequest,
+    SyncResponse,
+)
 from scrubjay_sync.api.scopes import (
     FindRequest,
     FoundResponse,
@@ -87,6 +94,7 @@ OPERATIONS: dict[str, Operation] = {
     "join_limited": Operation(BundleRequest, WhoResponse),
     "log_out": Operation(LogOutRequest, LogOutResponse),
     "sync": Operation(SyncRequest, SyncResponse),
+    "snapshot": Operation(Nothing, SnapshotResponse),
     "progress": Operation(Nothing, ProgressResponse),
     "status": Operation(Nothing, StatusResponse),
     "acknowledge": Operation(Nothing, WhoResponse),

@@ -122,6 +122,16 @@ class StatusResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotResponse:
+    """A snapshot that was made: how many changes it holds, in how many objects, and how many of these were sent."""
+
+    who: Who
+    ops: int
+    chunks: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuietRequest:
     """Whether to send in quarters of an hour only."""
 

@@ -16,11 +16,11 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_sync.api.identity import Nothing
-from scrubjay_sync.api.rounds import SyncRequest, SyncResponse
+from scrubjay_sync.api.rounds import SnapshotResponse, SyncRequest, SyncResponse
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import fault_lines, identity_line, renamed_lines
 from scrubjay_sync.policy import SYNC
-from scrubjay_sync.transport import Transport
+from scrubjay_sync.transport import Transport, connect
 
 POLL_S = 0.3
 """Between two looks at how far a round is."""
@@ -28,11 +28,29 @@ POLL_S = 0.3
 
 def run_round(command: Command, transport: Transport) -> SyncResponse:
     """Run a round, with a bar for its long steps."""
+    answer: SyncResponse = _run(command, transport, "sync", SyncRequest())
+    return answer
+
+
+def snapshot(command: Command) -> None:
+    """Make a snapshot of what this device holds, and send it."""
+    with connect(command.chosen) as transport:
+        answer: SnapshotResponse = _run(command, transport, "snapshot", Nothing())
+    command.out.answer(
+        answer,
+        lambda: Text(
+            f"a snapshot of {render.words.counted(answer.ops, 'change')} stands at the server"
+            f" ({answer.sent} of {render.words.counted(answer.chunks, 'object')} were new)\n{identity_line(answer.who)}"
+        ),
+    )
+
+
+def _run(command: Command, transport: Transport, operation: str, request: Any) -> Any:
     done: list[Any] = []
 
     def run() -> None:
         try:
-            done.append(transport.call("sync", SyncRequest()))
+            done.append(transport.call(operation, request))
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for it
             done.append(error)
 
@@ -48,8 +66,7 @@ def run_round(command: Command, transport: Transport) -> SyncResponse:
     (result,) = done
     if isinstance(result, BaseException):
         raise result
-    answer: SyncResponse = result
-    return answer
+    return result
 
 
 def first_round(command: Command, transport: Transport) -> None:

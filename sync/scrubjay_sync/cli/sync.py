@@ -11,7 +11,7 @@ from scrubjay_shared.errors import (
 from scrubjay_sync.cli.arguments import subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.projects import configure_accounts, configure_projects, list_accounts, route
-from scrubjay_sync.cli.rounds import run_round, show_round, watch
+from scrubjay_sync.cli.rounds import run_round, show_round, snapshot, watch
 from scrubjay_sync.cli.scopes import configure_scopes, configure_search, scopes, search
 from scrubjay_sync.cli.status import acknowledge, quiet, status
 from scrubjay_sync.cli.verification import export_heads, inspect, list_log, verify
@@ -27,6 +27,7 @@ def configure(parser: Parser) -> None:
     check.add_argument(
         "--heads", metavar="FILE", help="instead, compare with the file that export-heads wrote on another device"
     )
+    add("snapshot", "make a snapshot of what this device holds, with which a new machine has everything sooner")
     add("inspect", "fetch what the server holds and look in it for readable words of this store")
     add("export-heads", "write the ends of the account log and of every lane as JSON, to compare on another device")
     add("log", "list the account log: every change of devices, keys and scopes")
@@ -59,6 +60,7 @@ SUBCOMMANDS: dict[str, Callable[[Command], int | None]] = {
     "status": status,
     "verify": verify,
     "inspect": inspect,
+    "snapshot": snapshot,
     "export-heads": export_heads,
     "log": list_log,
     "acknowledge": acknowledge,

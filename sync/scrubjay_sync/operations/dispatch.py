@@ -26,6 +26,7 @@ HANDLERS: dict[str, Handler] = {
     "join_limited": login.join_limited,
     "log_out": login.log_out,
     "sync": rounds.sync,
+    "snapshot": rounds.snapshot,
     "progress": rounds.progress,
     "status": rounds.status,
     "acknowledge": rounds.acknowledge,

@@ -16,6 +16,7 @@ from scrubjay_sync.api.rounds import (
     ProgressResponse,
     QuietRequest,
     Renamed,
+    SnapshotResponse,
     StatusResponse,
     SyncRequest,
     SyncResponse,
@@ -40,6 +41,16 @@ async def sync(client: SyncClient, request: SyncRequest) -> SyncResponse:
         faults=tuple(Fault(code=one.code, message=one.message, hint=one.hint) for one in done.errors),
         renamed=await _renamed(client) if done.ops_received else (),
     )
+
+
+async def snapshot(client: SyncClient, _: Nothing) -> SnapshotResponse:
+    """Make a snapshot of what this device holds, for new machines to begin with."""
+    session = await client.require_session()
+    try:
+        made = await session.rounds.snapshot()
+    finally:
+        client.progress = None
+    return SnapshotResponse(who=client.who(session), ops=made.ops, chunks=made.chunks, sent=made.sent)
 
 
 async def progress(client: SyncClient, _: Nothing) -> ProgressResponse:
