@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay.store import Store
-from scrubjay_bench import bootstrap, cli, cloud_rates, clouds, longpolls, sealing, visible
+from scrubjay_bench import bootstrap, bootstrap_floor, cli, cloud_rates, clouds, longpolls, sealing, visible
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
 from scrubjay_shared import account, ops
@@ -110,7 +110,7 @@ async def test_the_floor_inserts_all_rows_of_the_first_store(plan: Plan, tmp_pat
     await bootstrap._fill(path, 30)
     rounds = Rounds()
 
-    bootstrap._floor(rounds, path, tmp_path / "bare.db", 30)
+    bootstrap_floor.measure(rounds, path, tmp_path / "bare.db", 30)
 
     bare = bootstrap.driver.connect(str(tmp_path / "bare.db"))
     counts = [bare.execute(f"select count(*) from {table}").fetchone()[0] for table in ("event", "op")]

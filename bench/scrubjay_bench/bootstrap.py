@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,11 +29,10 @@ import msgspec
 from scrubjay.store import Store
 from scrubjay.store.transaction import Transaction
 from scrubjay.transports.client import Client, path_of
-from scrubjay_bench import clouds, daemons, progress, sealing
+from scrubjay_bench import bootstrap_floor, clouds, daemons, progress, sealing
 from scrubjay_bench.corpus import Corpus
 from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.plan import Plan
-from scrubjay_io.sqlite import driver
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError, UnavailableError
 from scrubjay_shared.records import Event
@@ -56,7 +54,6 @@ SEED = 31
 FORMAT = 2
 """Of kept stores; another number makes them anew."""
 AT_ONCE = 2_000  # events a transaction while the first store is made
-FLOOR_ROWS = 4_096  # rows a transaction of the floor: as many as a page of a first upload brings
 USEFUL = 20_000  # newest events that make a first query useful
 USERNAME = "jay"
 AUTH_KEY = b"a" * 32
@@ -84,7 +81,7 @@ def measured(plan: Plan, events: int, name: str) -> list[Figure]:
                 _join_by_snapshot(rounds, at / "snapshot", service, events)
                 _join_daemon(rounds, plan, at / "third", service, events)
                 rounds.add("size", _on_disk(at / "cloud") / events)
-            _floor(rounds, store, at / "floor.db", events)
+            bootstrap_floor.measure(rounds, store, at / "floor.db", events)
             shutil.rmtree(at, ignore_errors=True)
     return _figures(rounds, events, name)
 
@@ -413,48 +410,6 @@ def _peak_mb() -> float:
     except (OSError, StopIteration):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
-
-
-# --- the least of it --------------------------------------------------------------------------------------------------
-
-_TABLES = ("event", "op", "session")
-
-
-def _floor(rounds: Rounds, store: Path, path: Path, events: int) -> None:
-    """Note what one connection needs to insert the same rows with the same indexes."""
-    wall = total_cpu = 0.0
-    with (
-        closing(driver.connect(f"file:{store}?immutable=1", uri=True)) as source,
-        closing(driver.connect(str(path), isolation_level=None)) as target,
-    ):
-        target.execute("pragma journal_mode = wal")
-        target.execute("pragma synchronous = full")
-        named = ", ".join(f"'{table}'" for table in _TABLES)
-        schema = source.execute(
-            "select sql from sqlite_master where sql is not null and type in ('table', 'index')"
-            f" and tbl_name in ({named}) order by type desc"
-        )
-        for (sql,) in schema.fetchall():
-            target.execute(sql)
-        for table in _TABLES:
-            took, cpu = _copied(source, target, table)
-            wall, total_cpu = wall + took, total_cpu + cpu
-    rounds.add("floor.wall", wall)
-    rounds.add("floor.cpu", total_cpu)
-    rounds.add("floor.rate", events / wall)
-
-
-def _copied(source: Any, target: Any, table: str) -> tuple[float, float]:
-    cursor = source.execute(f"select * from {table}")
-    took = cpu = 0.0
-    while rows := cursor.fetchmany(FLOOR_ROWS):
-        marks = ", ".join("?" * len(rows[0]))
-        began, began_cpu = time.perf_counter(), time.process_time()
-        target.execute("begin immediate")
-        target.executemany(f"insert into {table} values ({marks})", rows)
-        target.execute("commit")
-        took, cpu = took + time.perf_counter() - began, cpu + time.process_time() - began_cpu
-    return took, cpu
 
 
 def _on_disk(folder: Path) -> int:
