@@ -112,7 +112,7 @@ async def test_the_floor_inserts_all_rows_of_the_first_store(plan: Plan, tmp_pat
 
     bootstrap_floor.measure(rounds, path, tmp_path / "bare.db", 30)
 
-    bare = bootstrap.driver.connect(str(tmp_path / "bare.db"))
+    bare = bootstrap_floor.driver.connect(str(tmp_path / "bare.db"))
     counts = [bare.execute(f"select count(*) from {table}").fetchone()[0] for table in ("event", "op")]
     bare.close()
     assert counts == [30, 30]
