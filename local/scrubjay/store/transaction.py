@@ -25,8 +25,8 @@ from scrubjay.store.writes.replication import ReplicationWrites
 from scrubjay.store.writes.surfacing import SurfacingWrites
 from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
-from scrubjay.store.writes.vaults import VaultWrites
 from scrubjay.store.writes.unconfirmed import Unconfirmed
+from scrubjay.store.writes.vaults import VaultWrites
 from scrubjay.store.writes.vectors import Vectors
 from scrubjay.store.writes.writer_calls import WriterCallWrites
 

@@ -96,7 +96,6 @@ class Unconfirmed:
         self._run("delete from unlearned where n not in (select n from event)")
         self._run("delete from unembedded where memory = 0 and n not in (select n from event)")
         self._run("delete from refused where memory = 0 and n not in (select n from event)")
-        self._run("delete from tombstone where id not in (select entity from op where type = ?)", (int(OpType.FORGET),))
         self._run("delete from erased where device <> ?", (own,))
         for table in ("lane", "sealed", "link"):
             self._run(f"delete from {table} where lower(hex(device)) <> ?", (own,))
