@@ -22,7 +22,7 @@ from scrubjay import settings as options
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.api.operations import OPERATIONS
 from scrubjay.daemon import control
-from scrubjay.jobs.successions import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings
 from scrubjay.transports import local

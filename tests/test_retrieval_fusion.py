@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ranking_world import POLICY
 from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.doubts import told_before
 from scrubjay.retrieval.fusion import Known, falling, judged, merged, weighed
 from scrubjay.retrieval.reranking import read_by_model
 from scrubjay.retrieval.turns import TurnKind
@@ -218,3 +219,22 @@ def test_no_model_reads_a_single_hit_or_what_trails_beyond_its_reach() -> None:
     assert read_by_model([hit("e")], {"e": Known()}, POLICY) == ()
     far = [hit("e", 3.0 + POLICY.rerank_reach), hit("f", 2.9)]
     assert read_by_model(far, {"e": Known(), "f": Known()}, POLICY) == ()
+
+
+@given(st.lists(st.integers(0, 9), unique=True, max_size=10), st.dictionaries(st.integers(0, 9), st.integers(0, 9)))
+def test_no_hit_stands_before_the_one_that_questions_it(ids: list[int], doubts: dict[int, int]) -> None:
+    scores = [1.0 - n / 20 for n in range(len(ids))]
+    hits = [
+        Hit(id=str(one), kind="memory", score=score, parts={"words": score}, ts=0)
+        for one, score in zip(ids, scores, strict=True)
+    ]
+    questioned = {str(old): str(new) for old, new in doubts.items() if old < new}
+
+    told = told_before(hits, questioned)
+
+    assert sorted(hit.id for hit in told) == sorted(hit.id for hit in hits)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in told)
+    places = {hit.id: place for place, hit in enumerate(told)}
+    for old, new in questioned.items():
+        if old in places and new in places:
+            assert places[new] < places[old]

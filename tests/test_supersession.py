@@ -57,6 +57,13 @@ UNSURE = [
     ("We use Jest for frontend tests.", "We use Vitest for frontend tests."),  # instead, or beside it?
     ("Petra is Swedish.", "Petra is German."),
     ("We use tabs.", "We use spaces now."),
+    ("We bill customers monthly.", "We bill customers quarterly now."),
+    ("The CLI supports JSON and YAML output.", "The CLI no longer supports YAML output."),  # a part of it
+    ("The worker uses 4 threads and 2 GB of memory.", "The worker uses 8 threads now."),
+    ("Standups are at 9:00 in room Fjord.", "Standups are now in room Delta."),
+    ("The cafeteria closes at 15:00.", "During Ramadan the cafeteria closes at 13:00."),  # for a time
+    ("Alerts go to the ops channel.", "Until Monday alerts go to the incident channel."),
+    ("Paul approves expenses.", "Ruth approves expenses while Paul is on leave."),
 ]
 
 APART = [
@@ -77,6 +84,13 @@ APART = [
     ("We don't use Postgres.", "We moved from Postgres to MySQL."),  # it said so already
     ("We moved from Postgres to MySQL.", "We use MySQL instead of Postgres."),
     ("The parser reads dates.", "The printer writes dates."),
+    ("The API has 12 endpoints.", "The API has a rate limit of 100."),
+    ("The meeting with Nordlys is on Friday.", "The meeting with Havfrue is on Monday."),
+    ("The test took 3 seconds.", "The build took 9 seconds."),
+    ("Ruth works at Bosch.", "Ruth works from home on Fridays."),
+    ("We deploy on Thursdays.", "We deploy with Ansible."),
+    ("Paul visited Lima in 2019.", "Paul visited Quito in 2021."),
+    ("The worker restarts after 3 failures.", "The proxy restarts after 5 failures."),
     ("Restart the worker after a deploy.", "Restart the proxy after a deploy."),
     ("Tests live in tests/unit.", "Docs live in docs/api."),
     ("The bug was in the parser.", "The bug was in the lexer."),

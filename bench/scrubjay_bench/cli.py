@@ -19,6 +19,7 @@ import msgspec
 from scrubjay import settings as options
 from scrubjay_bench import (
     append,
+    consolidation_cli,
     contents,
     daemons,
     devmem_cli,
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     devmem_cli.add(commands)
     routes_cli.add(commands)
     surfacing_cli.add(commands)
+    consolidation_cli.add(commands)
     fit_selector.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")

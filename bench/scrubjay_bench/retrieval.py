@@ -35,7 +35,7 @@ from scrubjay_shared.errors import InvalidError
 FORMAT = 1
 RANKING = (  # what decides an answer's order, beside the models: a row is measured again when any of it changes
     "scrubjay/retrieval", "scrubjay/index", "scrubjay/service", "scrubjay/models", "scrubjay/dates.py",
-    "scrubjay/policy.py", "scrubjay_shared/scoring.py", "scrubjay_shared/text.py",
+    "scrubjay/policy", "scrubjay_shared/scoring.py", "scrubjay_shared/text.py",
 )  # fmt: skip
 
 Row = dict[str, Any]

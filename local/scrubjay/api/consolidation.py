@@ -25,7 +25,7 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationStep:
-    """One step: `supersede` ends a memory, `merge`, `compress` and `prune` put memories away.
+    """One step: `supersede` ends a memory, `question` notes that another may take its place; the others put away.
 
     `into` is what is in their place, `content` what that says; both are null where nothing is. `why` is a word for the
     evidence that a memory was outdated.

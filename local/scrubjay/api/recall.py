@@ -69,7 +69,8 @@ class Hit:
 
     `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
     passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
-    `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid.
+    `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
+    place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Hit:
     salience: float | None = None
     trust: str | None = None
     superseded_by: str | None = None
+    questioned_by: str | None = None
     valid_from: Millis | None = None
     valid_to: Millis | None = None
     sources: tuple[Quote, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any
 
 from scrubjay.distill.sameness import same_memory
 from scrubjay.ingest import intake
-from scrubjay.jobs.successions import ending
+from scrubjay.jobs.successions import carry_out, ending
 from scrubjay.lifecycle.compression import Archive, is_kept
 from scrubjay.lifecycle.consolidation import (
     KIND,
@@ -31,7 +31,7 @@ from scrubjay.lifecycle.consolidation import (
 )
 from scrubjay.lifecycle.likeness import alike
 from scrubjay.lifecycle.replacement import closes_circle
-from scrubjay.lifecycle.supersession import Succession, successions
+from scrubjay.lifecycle.supersession import Succession, Verdict, successions
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Store, Transaction
 from scrubjay.store.writes.memories import statement_of
@@ -171,14 +171,14 @@ class ConsolidationRun:
             if stop():
                 return done
             done += await self._store.write(partial(_carried_out, steps=steps, found=found), cause=cause)
-        if not found.plan.left:
+        if found.plan.compared:
             await self._store.write(lambda tx: tx.set_meta(UPTO, str(found.upto)))
         return done
 
 
 def _with_tokens(plan: Plan, read: _Read, now: Millis) -> Planned:
     before = {one.memory.id: estimate_tokens(one.memory.content) for one in read.candidates}
-    gone = sum(before[one] for step in plan.steps for one in step.members)
+    gone = sum(before[one] for step in plan.steps for one in step.members if step.action is not Action.QUESTION)
     made = sum(estimate_tokens(step.archive.content) for step in plan.steps if step.archive is not None)
     total = sum(before.values())
     named = {one for step in plan.steps for one in (*step.members, step.into)}
@@ -232,12 +232,18 @@ def _writes(tx: Transaction, step: Step, stored: Mapping[str, Memory], now: Mill
     into = stored.get(step.into or "")
     if into is None or not is_considered(into):
         return []
-    if step.action is Action.MERGE:
-        return _put_away(step, into.id, now)
+    return _put_away(step, into.id, now) if step.action is Action.MERGE else _outdated(tx, step, stored, into.id, now)
+
+
+def _outdated(tx: Transaction, step: Step, stored: Mapping[str, Memory], new: str, now: Millis) -> list[MemoryWrite]:
+    """Return how a memory ends, or is noted as one that may have, because a later one says otherwise."""
     [old] = step.members
-    if closes_circle(old, into.id, tx.queries.memories.successor):
+    if step.action is Action.QUESTION:
+        doubt = Succession(old=old, new=new, at=step.at or now, verdict=Verdict.UNSURE, why=step.why)
+        return carry_out(tx, [doubt], {}, [])
+    if closes_circle(old, new, tx.queries.memories.successor):
         return []
-    return [MemoryWrite(memory_id=old, fields=ending(into.id, step.at or now, stored[old]))]
+    return [MemoryWrite(memory_id=old, fields=ending(new, step.at or now, stored[old]))]
 
 
 def _put_away(step: Step, into: str | None, now: Millis) -> list[MemoryWrite]:
@@ -252,9 +258,9 @@ def _archive(tx: Transaction, archive: Archive, members: Sequence[Memory]) -> li
 
     That is where a specific of a member would be nowhere, and where somebody forgot it or took it back.
     """
-    grips = tx.queries.grips.of_memories([member.id for member in members])
+    sources = tx.queries.consolidation.sources([member.id for member in members])
     for member in members:
-        if not is_kept(member, [grip.excerpt for grip in grips.get(member.id, ())], archive.words):
+        if not is_kept(member, sources.get(member.id, ()), archive.words):
             return None
     there = tx.queries.memories.by_id([archive.id]).get(archive.id)
     if there is not None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
 from scrubjay.policy import MemoryPolicy
@@ -19,9 +20,6 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Kind, Layer, Memory
 from scrubjay_shared.text import analyse, fts_query
-
-MAY_SUPERSEDE = "may_supersede"
-"""The key in a memory's metadata under which the ids of those stand whose place it may take."""
 
 
 async def find(

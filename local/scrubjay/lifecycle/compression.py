@@ -60,10 +60,10 @@ def compressed(details: Sequence[Detail], policy: ConsolidationPolicy) -> Archiv
     """
     left = sorted(details, key=_order)
     while len(left) >= policy.min_members:
-        room = policy.archive_share * sum(estimate_tokens(one.memory.content) for one in left)
+        total = sum(estimate_tokens(one.memory.content) for one in left)
         quoted = [one for one in left if lost(specifics(one.memory.content), one.excerpts)]
-        if _tokens(left, quoted) <= room:
-            return _archive(left, _filled(left, quoted, room))
+        if _tokens(left, quoted) <= policy.quoted_share * total:
+            return _archive(left, _filled(left, quoted, policy.archive_share * total))
         if not quoted:
             return None
         longest = min(quoted, key=lambda one: (-estimate_tokens(one.memory.content), one.standing, one.memory.id))

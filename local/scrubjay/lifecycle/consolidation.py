@@ -22,6 +22,9 @@ from scrubjay_shared.records import TRUST_ORDER, Kind, Memory
 KIND = "consolidate"
 """The kind of the causes of runs."""
 
+MAY_SUPERSEDE = "may_supersede"
+"""The key in a memory's metadata under which the ids of those stand whose place it may take."""
+
 MEMBERS = "members"
 """The key in the metadata of an archive under which the number of its members stands; only these archives have it."""
 
@@ -30,6 +33,7 @@ class Action(StrEnum):
     """What a step does with its memories."""
 
     SUPERSEDE = "supersede"
+    QUESTION = "question"
     MERGE = "merge"
     COMPRESS = "compress"
     PRUNE = "prune"
@@ -63,10 +67,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The steps of one run, and how many memories are `left` for the next ones because the run has its share."""
+    """The steps of one run, and how many memories are `left` for the next ones because the run has its share.
+
+    `compared` says that none of these is left because of what another memory says.
+    """
 
     steps: tuple[Step, ...]
     left: int
+    compared: bool
     considered: int
 
 
@@ -102,27 +110,39 @@ def planned(
     most = min(max(policy.least, int(policy.share * len(candidates))), policy.most)
     taken: list[Step] = []
     touched = left = 0
+    compared = True
     for step in steps:
         if touched + len(step.members) <= most:
             taken.append(step)
             touched += len(step.members)
         else:
             left += len(step.members)
-    return Plan(steps=tuple(taken), left=left, considered=len(candidates))
+            compared &= step.action in {Action.COMPRESS, Action.PRUNE}
+    return Plan(steps=tuple(taken), left=left, compared=compared, considered=len(candidates))
 
 
 def _endings(ended: Iterable[Succession], by_id: Mapping[str, Candidate], gone: set[str]) -> list[Step]:
-    """Return what ends because something took its place for sure."""
+    """Return what ends because something took its place for sure, and what something else may have outdated."""
     steps = []
-    for one in sorted(ended, key=lambda each: (each.at, each.old, each.new)):
+    asked: set[tuple[str, str]] = set()
+    for one in sorted(ended, key=lambda each: (each.verdict, each.at, each.old, each.new)):
         old, new = by_id.get(one.old), by_id.get(one.new)
-        if one.verdict is not Verdict.SUPERSEDES or old is None or new is None:
+        if old is None or new is None or old.settled or new.settled or one.old in gone or one.new in gone:
             continue
-        if old.settled or new.settled or one.old in gone or one.new in gone:
+        if one.verdict is Verdict.UNSURE:
+            if (one.old, one.new) not in asked and one.old not in _noted(new.memory):
+                asked.add((one.old, one.new))
+                steps.append(Step(action=Action.QUESTION, members=(one.old,), into=one.new, at=one.at, why=one.why))
             continue
         gone.update((one.old, one.new))  # what took a place goes on by itself, in a later run
         steps.append(Step(action=Action.SUPERSEDE, members=(one.old,), into=one.new, at=one.at, why=one.why))
     return steps
+
+
+def _noted(memory: Memory) -> Sequence[object]:
+    """Return the ids of the memories whose place a memory may take, as was noted before."""
+    found = memory.metadata.get(MAY_SUPERSEDE)
+    return found if isinstance(found, list) else ()
 
 
 def _merges(
@@ -155,7 +175,7 @@ def _may_be_one(one: Memory, other: Memory) -> bool:
         other.valid_from,
         other.valid_to,
         other.layer,
-    ) and Kind.ARCHIVE not in {one.kind, other.kind}
+    ) and (one.valid_to is None and Kind.ARCHIVE not in {one.kind, other.kind})
 
 
 def _rank(memory: Memory) -> tuple[int, int, int, int, str]:
@@ -176,20 +196,24 @@ def is_fading(one: Candidate, now: Millis, policy: ConsolidationPolicy) -> bool:
         and memory.kind in {Kind.OBSERVATION, Kind.STORED}
         and not decay.is_by_person(memory)
         and "source_key" not in memory.metadata
-        and memory.valid_to is None
         and decay.age_days(memory, now) >= policy.min_age_days
         and decay.standing(memory, now, policy, helped=one.helped) < policy.compress_below
     )
 
 
 def groups(candidates: Iterable[Candidate], now: Millis, policy: ConsolidationPolicy) -> list[list[Detail]]:
-    """Return the memories that may become archives: of one place, one trust and one month each, a screen at most."""
+    """Return the memories that may become archives: of one place, trust and quarter of a year, a screen at most."""
     by_key: dict[tuple[str, str, str, str], list[Detail]] = {}
     for one in candidates:
         memory = one.memory
         if is_fading(one, now, policy):
-            month = f"{datetime.fromtimestamp(memory.created_at / 1000, UTC):%Y-%m}"
-            key = (month, memory.scope.value, memory.resource_id or "", memory.trust.value)
+            at = datetime.fromtimestamp(memory.created_at / 1000, UTC)
+            key = (
+                f"{at.year:05}-{(at.month - 1) // policy.archive_months}",
+                memory.scope.value,
+                memory.resource_id or "",
+                memory.trust.value,
+            )
             left = decay.standing(memory, now, policy, helped=one.helped)
             by_key.setdefault(key, []).append(Detail(memory=memory, excerpts=one.excerpts, standing=left))
     found = []

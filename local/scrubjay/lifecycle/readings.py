@@ -7,7 +7,7 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from scrubjay_shared.text import analyse
@@ -52,6 +52,7 @@ OPPOSITES = (  # words that say the same thing with the other polarity: the firs
     ("loves", "likes"),
     ("optional", "required"),
     ("false", "true"),
+    ("closed", "open"),
     ("off", "on"),
     ("never", "always"),
 )
@@ -64,7 +65,8 @@ _LIGHT = frozenset(
         "use uses used using move moved switch switched change changed migrate migrated replace replaced drop dropped"
         " remove removed instead rather longer anymore now currently always never going make made keep kept get got"
         " want wants need needs decide decided please also really still yet new old stop stopped prefer"
-        " like likes love hate dislike avoid"
+        " like likes love hate dislike avoid cancel cancelled withdrawn withdraw deprecated retired abandoned scrapped"
+        " revoked discontinued superseded renamed"
     )
 )
 """Stems that say what happens, not what it happens to: sharing these, two statements are not yet about one thing."""
@@ -81,12 +83,14 @@ _WAS = rf"(?:{_BE}|has been|have been|will be|is being)"
 _ENDED = (
     r"(?:replaced|superseded|dropped|removed|deprecated|abandoned|retired|cancell?ed|discontinued|scrapped|withdrawn"
     r"|deleted|outdated|obsolete|gone|phased out|off the table"
-    r"|no longer (?:needed|used|true|valid|supported|allowed))"
+    r"|called off|revoked|no longer (?:needed|used|true|valid|supported|allowed|engaged|planned))"
 )
 _ENDING = (
     r"(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|scrap(?:s|ped|ping)?|retir(?:es?|ed|ing)|deprecat(?:es?|ed|ing)"
     r"|remov(?:es?|ed|ing)|ditch(?:es|ed|ing)?|discontinu(?:es?|ed|ing)|get(?:s|ting)? rid of|got rid of"
-    r"|g[ai]ven? up on|(?:stop(?:s|ped)?|quit)(?: using| supporting)?)"
+    r"|g[ai]ven? up on|(?:takes?|took|taking) back|withdr[ae]w(?:s|n|ing)?|call(?:s|ed|ing)? off"
+    r"|(?:stop(?:s|ped)?|quit)(?: using| supporting)?)"
+    r"(?: (?:the|our|any|all)? ?(?:idea|plan|thought|promise)s? (?:of|to))?"
 )
 _MOVING = r"(?:(?:mov|switch|migrat|chang|convert|port|transition)\w*|went|go(?:es|ing)?)"
 
@@ -99,9 +103,10 @@ ENDINGS = tuple(
         rf"\breplac(?:e|es|ed|ing) {_PHRASE} (?:with|by) {_NEW}",
         rf"{_NEW} (?:replaces|supersedes|takes the place of) {_PHRASE}{_END}",
         rf"{_PHRASE} {_WAS} (?:now |since |all |to be )?{_ENDED}(?: (?:with|by|in favou?r of) {_NEW})?",
-        rf"\b{_ENDING} {_PHRASE}(?: (?:in favou?r of|for) {_NEW}|{_END})",
+        rf"\b{_ENDING} (?!from |by ){_PHRASE}(?: (?:in favou?r of|for) {_NEW}|{_END})",
         rf"\bno longer (?:use|uses|using|want|need|needs|support|supports|on|in|with) {_PHRASE}{_END}",
         rf"\b(?:not|n['’]t) (?:use|using|want|need|support|on|in|with) {_PHRASE} any ?more\b",
+        rf"^{_PHRASE} (?:is|are) off(?=\.?$)",
         rf"\b(?:forget|ignore|scratch) (?:what (?:i|we) said about|that about|the idea of) {_PHRASE}{_END}",
     )
 )
@@ -119,7 +124,8 @@ DENIALS = tuple(
 
 _HINT = re.compile(
     r"from |off |instead|rather|place|replac|supersed|drop|abandon|scrap|retir|deprecat|remov|ditch|discontinu| rid of"
-    r"|up on|stop|quit|longer|any ?more|forget|ignore|scratch|cancel|withdraw|delete|outdated|obsolete|gone|phased"
+    r"|up on|take|took|taking|call| off\b|revok|stop|quit|longer|any ?more|forget|ignore|scratch|cancel|withdraw|delete"
+    r"|outdated|obsolete|gone|phased"
     r"|\bno |\bnot |→|->|=>",
     re.IGNORECASE,
 )
@@ -127,10 +133,11 @@ _HINT = re.compile(
 
 _NOW_HOLDS = (
     r"(?:no longer|any ?more|instead|from now on|as of|going forward|is going to be|are going to be|is now|are now"
-    r"|now (?:use|uses|is|are|runs?)|rather than|turns out|changed my mind|after all|scratch that|correction)"
+    r"|now (?:use|uses|is|are|runs?)|rather than|turns out|changed my mind|after all|scratch that"
+    r"|correction|these days|was wrong|mistake)"
 )
 CHANGE = re.compile(
-    rf"\b{_NOW_HOLDS}\b|\bnow[.!]?$|\b{_BE} (?:now )?{_ENDED}\b|\b(?:mov|switch|migrat|chang)(?:ed|ing|es)\b",
+    rf"\b{_NOW_HOLDS}\b|\bnow[.!]?$|\b{_BE} (?:now )?{_ENDED}\b|\b(?:mov|switch|migrat|chang|renam)(?:ed|ing|es)\b",
     re.IGNORECASE,
 )
 """Signs that what held before does not."""
@@ -151,7 +158,8 @@ BOUNDED = re.compile(
     re.IGNORECASE,
 )
 _SIGNS_OF_TIME = re.compile(
-    r"\b(?:from now on|going forward|as of (?:now|today)|after all|for now|temporarily|for the time being)\b",
+    r"\b(?:from now on|these days|scratch that|going forward|as of (?:now|today)|after all|for now|temporarily"
+    r"|for the time being)\b",
     re.IGNORECASE,
 )
 _WILL_BE = re.compile(r"\b(?:(?:is|are) going to be|will be|is set to be)\b", re.IGNORECASE)
@@ -163,7 +171,8 @@ _FUNCTIONAL = _phrases(
     "|due by|due in|based in|based on|built on|built with|hosted on|hosted at|hosted in|deployed to|deployed on"
     "|stored in|kept in|located in|located at|called|named|set to|costs|starts at|starts on|ends at|ends on|happens on"
     "|scheduled for|assigned to|owned by|maintained by|reviewed by|belongs to|reports to|expires on|expires in"
-    "|works at|works for|limited to|capped at|goes to|go to|ships on|ships in"
+    "|ends in|end in|run with|runs with|works at|works from|works for"
+    "|limited to|capped at|goes to|go to|ships on|ships in"
 )
 """Relations of which a thing has one at a time: another value is a later value."""
 _CLAUSE = re.compile(
@@ -174,6 +183,21 @@ _CALENDAR = _words(
     " october november december noon midnight daily weekly monthly"
 )
 _NUMERAL = _words("one two three four five six seven eight nine ten twelve twenty thirty hundred thousand")
+
+
+_BOUND = (
+    r"(?:until|till|during|while|as long as|for now|for the time being|for the moment|temporarily|meanwhile"
+    r"|this (?:week|month|year|quarter|sprint|summer|winter|time))"
+)
+_BOUND_FIRST = re.compile(
+    rf"^{_BOUND}\b[^,.]{{0,80}}, ?(?=\S+ \S+)|^(?:for now|for the time being|this \w+),? ", re.IGNORECASE
+)
+_BOUND_LAST = re.compile(rf"(?<=\w),? {_BOUND}\b.*$", re.IGNORECASE | re.DOTALL)
+_BEGINS_BOUND = re.compile(rf"^{_BOUND}\b", re.IGNORECASE)
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_MIXED = re.compile(r"[a-z]-?\d|\d-?[a-z]", re.IGNORECASE)
+_LISTS = re.compile(r"\w,? (?:and|or|as well as|with) \w", re.IGNORECASE)
+_PAST = _words("took was were had went ran got made did came saw said found cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +215,8 @@ class Reading:
 
     `words` are its tokens without determiners and signs of the present (`shown` as they are written), `stems` what it
     is about, `core` the stems with those of opposites made one; `denied` is whether an odd number of words deny it.
-    `definite` is whether it begins with one certain thing ("the …"). `holder` is the place in `words` of the verb that
+    `definite` is whether it begins with one certain thing ("the …"), `lists` whether it says several things at once.
+    `holder` is the place in `words` of the verb that
     says what holds, -1 without one.
     """
 
@@ -209,6 +234,7 @@ class Reading:
     hypothetical: bool
     planned: bool
     bounded: bool
+    lists: bool
 
     @property
     def subject(self) -> frozenset[str]:
@@ -224,7 +250,7 @@ def telling(text: str) -> frozenset[str]:
 @lru_cache(maxsize=2048)
 def read(text: str) -> Reading:
     """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
-    head = _CLAUSE.sub("", text).strip() or text
+    head = _CLAUSE.sub("", _unbounded(_CODE.sub(lambda code: code[1].replace(" ", "_"), text))).strip() or text
     said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
     low = [word.lower() for word in said]
     definite = bool(low) and (low[0] in DEFINITE or any(word.endswith("'s") for word in low[:4]))
@@ -248,7 +274,41 @@ def read(text: str) -> Reading:
         hypothetical=HYPOTHETICAL.search(text) is not None,
         planned=PLANNED.search(text) is not None,
         bounded=BOUNDED.search(text) is not None,
+        lists=_LISTS.search(text) is not None,
     )
+
+
+def _unbounded(text: str) -> str:
+    """Return a text without the words that say for how long it holds; that it does not for long stands in `bounded`."""
+    for pattern in (_BOUND_FIRST, _BOUND_LAST):
+        shorter = pattern.sub("", text).strip()
+        if len(shorter.split()) >= LEAST_WORDS:
+            text = shorter
+    return text
+
+
+LEAST_WORDS = 3
+"""Of a sentence: with fewer left, what seemed to say for how long is what is said."""
+
+
+LEAST_PAST = 4
+"""Letters that a word in -ed has at most without being one of the past: "need", "feed"."""
+
+
+def begun(after: Reading, before: Reading) -> Reading:
+    """Return a reading without what stands before the words with which another begins, where that bounds it in time."""
+    if not (after.bounded and before.words and _BEGINS_BOUND.match(after.text) and before.words[0] in after.words):
+        return after
+    at = after.words.index(before.words[0])
+    return replace(after, words=after.words[at:], shown=after.shown[at:], holder=after.holder - at)
+
+
+def is_past(words: tuple[str, ...]) -> bool:
+    """Say whether some words tell of something that happened, of which another may happen."""
+    for before, word in zip(("", *words), words, strict=False):
+        if word in _PAST or (word.endswith("ed") and len(word) > LEAST_PAST and before not in BE_WORDS):
+            return True
+    return False
 
 
 def _merged(text: str) -> str:
@@ -285,6 +345,6 @@ def kind_of(value: tuple[str, ...]) -> str:
     low = [word.lower() for word in value]
     if any(word[:1].isdigit() or word in _CALENDAR or word in _NUMERAL for word in low):
         return "number"
-    if any(word[:1].isupper() or any(mark in word for mark in "./:@#+") for word in value):
+    if any(word[:1].isupper() or any(mark in word for mark in "./:@#+_") or _MIXED.search(word) for word in value):
         return "name"
     return "word"

@@ -17,7 +17,9 @@ from scrubjay.lifecycle.readings import (
     USE_WORDS,
     Ending,
     Reading,
+    begun,
     functional,
+    is_past,
     kind_of,
     read,
     telling,
@@ -146,7 +148,8 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
     """
     if max(len(old), len(new)) > policy.max_chars:
         return None
-    before, after = read(old), read(new)
+    before = read(old)
+    after = begun(read(new), before)
     if after.hypothetical or before.hypothetical or (before.core == after.core and before.denied == after.denied):
         return None
     told = (
@@ -211,17 +214,39 @@ def _later_value(before: Reading, after: Reading, policy: SupersessionPolicy) ->
     frame = _frame(before, after, policy)
     if frame is None:
         return None
-    if not frame.prefix:
-        sure: bool | None = _has_one_role(frame, after) or None
-    elif functional(frame.prefix):
-        sure = _value_of_relation(frame, before)
-    elif frame.prefix[-1] in BE_WORDS:
-        sure = _value_of_being(frame, after)
-    elif frame.prefix[-1] in USE_WORDS:
-        sure = _value_of_use(frame, after)
-    else:
-        sure = _value_further_on(frame, after)
+    sure = _value_in_frame(frame, before, after)
+    if sure is None and _may_be_value(frame, after):
+        sure = False
     return None if sure is None else (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "later value")
+
+
+def _value_in_frame(frame: _Frame, before: Reading, after: Reading) -> bool | None:
+    """Say whether a value replaces (True), may (False), or both may hold (None)."""
+    if not frame.prefix:
+        return _has_one_role(frame, after) or None
+    if functional(frame.prefix) or functional(frame.prefix[:-1]):
+        return _value_of_relation(frame, before)
+    if frame.prefix[-1] in BE_WORDS:
+        return _value_of_being(frame, after)
+    if frame.prefix[-1] in USE_WORDS:
+        return _value_of_use(frame, after)
+    return _value_further_on(frame, after)
+
+
+def _may_be_value(frame: _Frame, after: Reading) -> bool:
+    """Say whether a value may replace another by signs alone: it is bounded in time or new, or the thing is one."""
+    around = (*frame.prefix, *frame.suffix)
+    if _one_holds_other(frame) or is_past(around) or not telling(" ".join(around)):
+        return False
+    if (BE_WORDS | USE_WORDS) & {word.lower() for word in (*frame.olds, *frame.news)}:
+        return False  # another thing is told of
+    named = frame.is_alike and kind_of(frame.news) != "word" and _unit(frame.olds) == _unit(frame.news)
+    return after.bounded or (bool(frame.prefix) and (after.now or (named and after.definite)))
+
+
+def _unit(value: tuple[str, ...]) -> frozenset[str]:
+    """Return what a number counts; nothing for a value that is none."""
+    return telling(" ".join(word for word in value if kind_of((word,)) == "word"))
 
 
 def _has_one_role(frame: _Frame, after: Reading) -> bool:
@@ -237,7 +262,8 @@ def _has_one_role(frame: _Frame, after: Reading) -> bool:
 def _value_of_relation(frame: _Frame, before: Reading) -> bool | None:
     if not (before.subject or frame.suffix):
         return None
-    return bool(before.subject) and not _one_holds_other(frame)
+    # More words in the old value say something besides, which may still hold.
+    return bool(before.subject) and not _one_holds_other(frame) and len(frame.olds) <= len(frame.news) + 1
 
 
 def _value_of_being(frame: _Frame, after: Reading) -> bool | None:
@@ -286,29 +312,46 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
     hit = gone & before.stems
     if not hit or len(hit) < policy.gone_share * len(gone) or before.denied:
         return None
-    if any(earlier.gone & hit for earlier in before.endings) or (ending.new and ending.new <= before.stems):
+    told_before = ending.new and ending.new <= before.stems and not after.bounded
+    if any(earlier.gone & hit for earlier in before.endings) or told_before:
         return None
     rest = {stem for stem in before.stems - hit if not stem.isdigit()}
-    shared = rest & (after.stems - ending.new)
+    shared = rest & (after.stems - (ending.new - before.stems))
     further = {stem for stem in after.stems - gone - ending.new - before.stems if not stem.isdigit()}
     stands = bool(telling(" ".join(before.words[before.holder :])) & hit) and before.holder >= 0
     subject = before.subject - hit
     same_subject = not subject or bool(subject & after.stems)
     whole = gone <= before.stems and len(rest - shared) <= policy.short_stems
+    if ending.sure and not ending.new and _opens(before, gone) and _opens(after, gone):
+        return Verdict.SUPERSEDES, "ended"  # what it is all about
     if not ending.sure:
         sure = whole and stands and bool(subject & after.subject)
         return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and shared else None
     if whole and stands and same_subject and (shared or not further):
-        return Verdict.SUPERSEDES, "ended"
-    tied = len(shared) >= policy.tying_stems or (whole and bool(shared))
-    return (Verdict.UNSURE, "ended") if tied or (whole and stands and not further) else None
+        part = before.lists and bool(rest - shared)  # of "we use X and Y", Y still holds when X has ended
+        return (Verdict.UNSURE, "part") if part else (Verdict.SUPERSEDES, "ended")
+    tied = len(shared) >= policy.tying_stems or (bool(shared) and (whole or (stands and same_subject)))
+    alone = whole and not further and (stands or len(gone) >= policy.tying_stems)
+    return (Verdict.UNSURE, "ended") if tied or alone else None
+
+
+def _opens(reading: Reading, gone: frozenset[str]) -> bool:
+    """Say whether a definite statement begins with just these stems: they are what it is about."""
+    return reading.definite and bool(gone) and telling(" ".join(reading.words[: len(gone) + 1])) >= gone
 
 
 def _about_the_same(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
     """Judge whether a change is told of one thing: which part of the earlier statement it changes, nobody can say."""
-    if not after.changes and not any(ending.sure for ending in after.endings):
+    if not (after.changes or after.now) and not any(ending.sure for ending in after.endings):
         return None
     shared = len(before.stems & after.stems)
     smaller = min(len(before.stems), len(after.stems))
-    near = shared >= policy.shared_stems and shared >= policy.shared_share * smaller
+    same_opening = bool(_first(before)) and _first(before) == _first(after)
+    enough = policy.tying_stems if same_opening else policy.shared_stems
+    near = shared >= enough and shared >= policy.shared_share * smaller
     return (Verdict.UNSURE, "change") if near else None
+
+
+def _first(reading: Reading) -> frozenset[str]:
+    """Return the stems of the first word that tells what a statement is about."""
+    return next((found for word in reading.words if (found := telling(word))), frozenset())

@@ -38,7 +38,9 @@ class ConsolidationPolicy:
     prune_below: float = 0.05  # standing from which what no archive takes is put away: a fact of half a year
     min_members: int = 3  # of an archive: two memories are no shorter as one
     max_members: int = 40  # … and at most: a screen of lines, and an event linked to more says little for each
-    archive_share: float = 0.4  # of its members' tokens that an archive's own words may have; the rest is in the events
+    archive_share: float = 0.25  # of its members' tokens that an archive says itself; its events say all …
+    quoted_share: float = 0.5  # … and may have where what no event says by itself (a date that was worked out) needs it
+    archive_months: int = 3  # of one archive: of a month there are often too few memories to make one
     alike: int = 12  # memories that share most words with one, which it is compared with
     common_share: float = 0.1  # of the memories that hold a word, from which it tells nothing of likeness
     common_least: int = 50  # … of small stores, where every word is in a tenth

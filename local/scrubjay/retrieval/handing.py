@@ -158,7 +158,11 @@ def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:
     """Say whether a hit may be told to a session: believed, current, not its own words, and worth reading."""
     if hit.trust in {None, Trust.UNTRUSTED.value}:
         return False
-    if hit.superseded_by is not None or (hit.valid_to is not None and hit.valid_to <= now):
+    if (
+        hit.superseded_by is not None
+        or hit.questioned_by is not None
+        or (hit.valid_to is not None and hit.valid_to <= now)
+    ):
         return False
     if hit.sources and all(source.session_id == session_id for source in hit.sources):
         return False  # the session said it itself

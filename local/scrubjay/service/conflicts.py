@@ -15,7 +15,7 @@ from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
-from scrubjay.jobs.successions import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import check_successor
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import refusals, transfer

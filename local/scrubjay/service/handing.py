@@ -13,6 +13,7 @@ from typing import Any
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
+from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.policy import HandingPolicy, MemoryPolicy
 from scrubjay.retrieval import handing
 from scrubjay.store import MemoryFilter, Store, Transaction
@@ -129,7 +130,9 @@ class Handing:
             memories, _ = queries.memories.page(
                 chosen, after=None, limit=LOOKED_AT, chars=self._policy.limits.page_chars
             )
-            return memories, queries.handed.session_before(project, wish.session_id)
+            questioned = queries.conflicts.questioned(MAY_SUPERSEDE, [memory.id for memory in memories], now)
+            current = [memory for memory in memories if memory.id not in questioned]
+            return current, queries.handed.session_before(project, wish.session_id)
 
         memories, before = await self._store.read(read)
         shown = [memory for memory in memories if seen.shows(memory)]
@@ -150,7 +153,9 @@ class Handing:
         started = wish.prompt is None
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
         entries = await self._predicted(seen, wish.project, wish.session_id, started=started)
-        told = {item.ref for item in items}
+        ids = [entry.thing.id for entry in entries]
+        questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
+        told = {item.ref for item in items} | questioned.keys()
         most = self._policy.surfacing.at_start if started else self._policy.surfacing.at_prompt
         first = [entry for entry in entries if entry.thing.id not in told][:most]
         fresh = [entry for entry in first if entry.thing.id not in wish.given]  # no lesser ones in their place

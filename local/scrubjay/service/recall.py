@@ -21,12 +21,14 @@ from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
+from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
+from scrubjay.retrieval.doubts import told_before
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
 from scrubjay.retrieval.reranking import read_by_model, reranked
@@ -111,9 +113,13 @@ class Recall:
             ranking, note = await self._reranked(plan, judged)
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
-        ranking = replace(ranking, hits=ranking.hits[: plan.limit])
+        ids = [hit.id for hit in ranking.hits if hit.kind == MEMORY.name]
+        at = now if request.as_of is None else request.as_of
+        questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, at)) if ids else {}
+        ranking = replace(ranking, hits=told_before(ranking.hits, questioned)[: plan.limit])
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
+        kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
         stages["read"] = _lap(lap)
         if counted:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)

@@ -18,7 +18,8 @@ from scrubjay.retrieval.passages import SEARCHED_CHARS, passage
 from scrubjay.retrieval.reranking import passage as read_as
 from scrubjay.retrieval.turns import turn_kind
 from scrubjay.store.queries import Queries
-from scrubjay_shared.records import Event, EventType, Grip, Memory
+from scrubjay_shared.records import Event, EventType, Grip, Kind, Memory
+from scrubjay_shared.text import analyse
 
 KNOWN_CHARS = 4_000
 """Of an event, to tell what kind of turn it is; a longer one counts as so long."""
@@ -150,7 +151,7 @@ def _memory_hit(
     wanted: Wanted,
 ) -> api.Hit:
     room = max(wanted.chars - len(memory.content), wanted.chars // 3)
-    shown = _shown(grips, room // SOURCE_CHARS)
+    shown = _shown(grips, room // SOURCE_CHARS, wanted if memory.kind is Kind.ARCHIVE else None)
     return api.Hit(
         id=memory.id,
         kind=hit.kind,
@@ -176,12 +177,17 @@ def _memory_hit(
     )
 
 
-def _shown(grips: Sequence[Grip], room: int) -> Sequence[Grip]:
+def _shown(grips: Sequence[Grip], room: int, wanted: Wanted | None) -> Sequence[Grip]:
     """Return the grips that a hit quotes: where it was said first and where last, in their order. `why` has them all.
 
-    What is said every day has hundreds, and they share what one hit may cost.
+    What is said every day has hundreds, and they share what one hit may cost. Of an archive (`wanted` is given) they
+    say different things, and those are quoted that say most of what is asked.
     """
     most = min(max(room, 1), SOURCES)
+    if wanted is not None and len(grips) > most:
+        told = [sum(wanted.weights.get(token, 0.0) for token in set(analyse(grip.excerpt))) for grip in grips]
+        best = sorted(range(len(grips)), key=lambda place: (-told[place], place))[:most]
+        return [grips[place] for place in sorted(best)]
     return grips if len(grips) <= most else (grips[0], *grips[len(grips) - most + 1 :])
 
 

@@ -40,6 +40,12 @@ MEMORY_COLUMNS = (
 GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
 
+PUT_AWAY_INTO = (
+    "m.archived_at is not null and (m.valid_to is null"
+    " or (select a.kind from memory a where a.id = m.superseded_by) = 'archive')"
+)
+"""Of memory m with a successor: whether it was put away into that (merged, compressed). What is outdated has an end."""
+
 LISTED = "layer not in ('identity', 'active') and archived_at is null"
 """Which memories are counted as memories: the lines of the always-loaded layers are counted as keys of those."""
 

@@ -16,7 +16,13 @@ from scrubjay_shared.clock import Millis
 LINE_CHARS = 100
 """Of a memory's words in a line: what fits beside its id."""
 
-_DID = {"supersede": "ended", "merge": "merged", "compress": "compressed", "prune": "put away"}
+_DID = {
+    "supersede": "ended",
+    "question": "marked as doubtful",
+    "merge": "merged",
+    "compress": "compressed",
+    "prune": "put away",
+}
 _TIMES = {"valid_from", "valid_to", "archived_at"}
 
 

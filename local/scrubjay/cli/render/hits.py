@@ -44,6 +44,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         found.type.replace("_", " "),
         one_line(found.name or "", 60),
         "superseded" if found.superseded_by else "",
+        f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",
         short(found.id),
         f"{found.score:.3f}",

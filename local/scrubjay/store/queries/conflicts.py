@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scrubjay.store import rows
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops
 from scrubjay_shared.ops import Stamp
+
+NOTED = "instr(m.metadata, '\"may_supersede\"') > 0"
+"""Which memories may have a note that they may take the place of others: in the words of the index `memory_doubt`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,20 @@ class ConflictQueries:
                 shown = versions[ops.winner(versions)][0]
                 found.append(Conflict(memory_id=owner, field=int(key), shown=shown, versions=lost))
         return found
+
+    def questioned(self, key: str, ids: Sequence[str], at: int) -> dict[str, str]:
+        """Return, of some memories, those whose place another may take at a time: the id of the newest such, by theirs.
+
+        `key` is the one of `doubts`. What ended to hold by that time, or was not said yet, questions nothing.
+        """
+        found = self._fetch(
+            "select e.value, m.id from memory m, json_each(m.metadata, '$.' || ?1) e"
+            f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array' and m.superseded_by is null"
+            " and m.archived_at is null and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3)"
+            " and e.value in (select value from json_each(?2)) order by m.created_at, m.n",
+            (key, rows.array(ids), at),
+        )
+        return {str(old): str(new) for old, new in found}
 
     def doubts(self, key: str) -> list[tuple[str, str]]:
         """Return (new, old) of the memories whose metadata say under `key` that they may take the place of others.

@@ -9,7 +9,7 @@ from scrubjay.store import rows
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.records import Memory
+from scrubjay_shared.records import Memory, speaker_of
 
 _OF_MEMORIES = (OpType.MEMORY, OpType.CLAIM, OpType.UNCLAIM, OpType.FORGET)
 
@@ -18,7 +18,7 @@ _OF_MEMORIES = (OpType.MEMORY, OpType.CLAIM, OpType.UNCLAIM, OpType.FORGET)
 class CurrentMemory:
     """A memory that nothing took the place of and nobody put away, with what consolidation weighs.
 
-    `n` is its arrival number, `excerpts` what its sources say, `helped` how often somebody said that it helped; `named`
+    `n` is its arrival number, `excerpts` what its sources say and who says it, `helped` how often it helped; `named`
     says whether it has a name or an alias, `undone` whether anything of it was ever taken back.
     """
 
@@ -53,13 +53,13 @@ class ConsolidationQueries:
         )
         memories = [(int(row[-1]), rows.memory_of(row[:-1])) for row in found]
         ids = [memory.id for _, memory in memories]
-        grips = self._grips.of_memories(ids)
+        sources = self.sources(ids)
         named, helped, undone = self._named(ids), self._helped(ids), self.undone(ids)
         page = [
             CurrentMemory(
                 n=n,
                 memory=memory,
-                excerpts=tuple(grip.excerpt for grip in grips.get(memory.id, ())),
+                excerpts=sources.get(memory.id, ()),
                 helped=helped.get(memory.id, 0),
                 named=memory.name is not None or memory.id in named,
                 undone=memory.id in undone,
@@ -67,6 +67,22 @@ class ConsolidationQueries:
             for n, memory in memories
         ]
         return page, page[-1].n if page else None
+
+    def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return what the sources of some memories say and who says it: "speaker: words" of each."""
+        grips = self._grips.of_memories(ids)
+        first = {grip.event_id_start for found in grips.values() for grip in found}
+        speakers = {
+            str(event_id): speaker_of(rows.unjson(metadata), role)
+            for event_id, role, metadata in self._fetch(
+                "select id, role, metadata from event where id in (select value from json_each(?))",
+                (rows.array(sorted(first)),),
+            )
+        }
+        return {
+            memory_id: tuple(f"{speakers.get(grip.event_id_start, '')}: {grip.excerpt}" for grip in found)
+            for memory_id, found in grips.items()
+        }
 
     def _named(self, ids: Sequence[str]) -> set[str]:
         found = self._fetch(

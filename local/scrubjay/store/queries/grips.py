@@ -11,12 +11,9 @@ from scrubjay_shared.records import Grip
 _UNDER = (
     "with recursive under(owner, id) as (select value, value from json_each(?) union"
     " select u.owner, m.id from under u join memory m on m.superseded_by = u.id"
-    " where m.archived_at is not null and m.valid_to is null)"
+    f" where {rows.PUT_AWAY_INTO})"
 )
-"""Some memories with those that were put away into them, directly or through others.
-
-One that was outdated has an end (`valid_to`), and is none of these.
-"""
+"""Some memories with those that were put away into them, directly or through others."""
 
 _OF_OWNERS = (
     f"{_UNDER} select u.owner, {rows.prefixed(rows.GRIP_COLUMNS, 'g')} from under u join grip g on g.memory_id = u.id"

@@ -237,7 +237,7 @@ class MemoryQueries:
     def put_away_into(self, memory_id: str) -> list[str]:
         """Return the memories that were put away into one: merged into it, or compressed into an archive."""
         found = self._fetch(
-            "select id from memory where superseded_by = ? and archived_at is not null and valid_to is null order by n",
+            f"select m.id from memory m where m.superseded_by = ? and {rows.PUT_AWAY_INTO} order by m.n",
             (memory_id,),
         )
         return [str(row[0]) for row in found]
@@ -246,7 +246,7 @@ class MemoryQueries:
         """Return the archive that a memory was put away into, whose words may be its words; None where none was."""
         found = self._fetch(
             "select a.id from memory m join memory a on a.id = m.superseded_by where m.id = ?"
-            " and m.archived_at is not null and m.valid_to is null and a.kind = 'archive'",
+            " and m.archived_at is not null and a.kind = 'archive'",
             (memory_id,),
         )
         return str(found[0][0]) if found else None

@@ -108,6 +108,8 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
         about.append(f"held until {day(found.valid_to, utc_offset)}")
     if found.superseded_by:
         about.append(f"replaced by {MEMORY_ID}{found.superseded_by}")
+    elif found.questioned_by:
+        about.append(f"may be out of date: see {MEMORY_ID}{found.questioned_by}")
     if not is_memory and found.sources:
         about.append(found.sources[0].speaker)
     lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]

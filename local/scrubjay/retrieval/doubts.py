@@ -1,0 +1,32 @@
+"""Memories whose place a later one may take: told right after it, whatever else they match. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scrubjay.retrieval.assemble import Hit
+
+BEFORE = 1e-6
+"""By how much a later memory scores above the one that it stands before."""
+
+
+def told_before(hits: Sequence[Hit], questioned: Mapping[str, str]) -> tuple[Hit, ...]:
+    """Return hits in an order in which none that is `questioned` stands before the later one that questions it.
+
+    The later one comes up to it: the earlier one may hold still, and is not to sink for a doubt. What moves says so in
+    its parts, and its score is still their sum. A later one that is no hit cannot be told.
+    """
+    by_id = {hit.id: hit for hit in hits}
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        chain = [hit]  # what is to be told before this one, the last first
+        while (later := by_id.get(questioned.get(chain[-1].id, ""))) is not None:
+            if later.id in found or later in chain:
+                break
+            chain.append(later)
+        for above, one in reversed(list(enumerate(chain))):
+            score = hit.score + above * BEFORE
+            moved = replace(one, score=score, parts={**one.parts, "questions": score - one.score}) if above else one
+            found.setdefault(one.id, moved)
+    return tuple(found.values())
