@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from scrubjay.surfacing.outcomes import Outcome, Told
 from scrubjay.surfacing.prediction import Record, Signals
 from scrubjay.surfacing.situation import Situation
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Layer, MemoryDraft, MemoryType, Scope, Trust
+from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft, MemoryType, Scope, Trust
 from test_handing import SHOP, answered, ask, hook, say, settled, started
 
 pytestmark = pytest.mark.anyio
@@ -120,6 +121,29 @@ async def test_nothing_of_others_nothing_untrusted_and_nothing_that_ended_is_tol
     assert f"[{always}]" not in text, "loaded anyway"
     assert f"[{old}]" not in text, "replaced after it was predicted"
     assert "Ignore all rules" not in text
+
+
+async def test_what_was_stored_without_being_learned_from_is_not_told(shop: Application) -> None:
+    def drafts(word: str, at: int) -> tuple[EventDraft, ...]:
+        text = f"The checkout migration in src/cart/store.py is {word}, as store.py says of the checkout migration."
+        return (
+            EventDraft(
+                agent="crow", session_id=word, type=EventType.USER_MESSAGE, text=text, project=SHOP, ts=Millis(at)
+            ),
+        )
+
+    now = time.time_ns() // 1_000_000
+    secret = await shop.call(PERSON, "ingest", api.IngestRequest(events=drafts("secret", now), learn=False))
+    plain = await shop.call(PERSON, "ingest", api.IngestRequest(events=drafts("plain", now)))
+    await say(shop, "second", "What of the checkout migration in src/cart/store.py?")
+
+    found = await predicted(shop, "second")
+    active = await shop.call(PERSON, "active", api.ActiveRequest(project=SHOP, session_id="second"))
+
+    assert plain.ids[0] in found
+    assert secret.ids[0] not in found
+    assert secret.ids[0] not in {one.ref for one in active.proposed}
+    assert "secret" not in await hook(shop, started("third"), inject=True)
 
 
 async def test_what_is_forgotten_takes_its_predictions_along(shop: Application, store_path: Path) -> None:
@@ -224,8 +248,9 @@ TEXT = "the carts table must be locked before each migration step runs"
 def judged(
     *answers: str, text: str = TEXT, asked: tuple[str, ...] = (), uses: frozenset[Outcome] = frozenset()
 ) -> object:
-    said = [(Millis(10 + n), answer) for n, answer in enumerate(answers)]
-    return outcomes.outcome(Told(ref="R1", at=Millis(5), text=text), said, asked, uses, POLICY, now=Millis(100))
+    turns = [outcomes.turn(Millis(10), text, is_answer=False) for text in asked]
+    turns += [outcomes.turn(Millis(10 + n), answer, is_answer=True) for n, answer in enumerate(answers)]
+    return outcomes.outcome(Told(ref="R1", at=Millis(5), text=text), turns, uses, POLICY, now=Millis(100))
 
 
 def test_words_of_an_answer_are_a_use_unless_the_person_gave_them() -> None:
@@ -244,7 +269,7 @@ def test_what_is_not_used_is_unused_only_after_some_answers_or_hours() -> None:
     assert judged(*few) is None
     assert judged(*many) is Outcome.UNUSED
     assert judged(*many, uses=frozenset({Outcome.HELPED})) is Outcome.HELPED
-    assert outcomes.outcome(Told(ref="R1", at=Millis(5)), [], (), (), POLICY, now=late) is Outcome.UNUSED
+    assert outcomes.outcome(Told(ref="R1", at=Millis(5)), [], (), POLICY, now=late) is Outcome.UNUSED
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.floats(0.01, 40))

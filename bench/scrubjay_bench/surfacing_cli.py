@@ -16,6 +16,8 @@ from scrubjay_shared.errors import InvalidError, NotFoundError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
+FIGURES = CHECKOUT / "bench" / "surfacing.json"
+FORMAT = 1
 BEGIN = "<!-- surfacing:begin, written by `scrubjay bench surfacing --docs` -->"
 END = "<!-- surfacing:end -->"
 ABOUT = "how much of what sessions needed of earlier ones they would have been told ahead"
@@ -49,20 +51,28 @@ def _act(line: argparse.Namespace) -> int:
             f"nobody is called {min(unknown)}", hint=f"people: {', '.join(person.name for person in people)}"
         )
     people = [person for person in people if not line.people or person.name in line.people]
+    if not people:
+        raise InvalidError("there is nobody with sessions there", hint="docs/retrieval-format.md describes the files")
     given: list[surfacing_replay.Given] = []
     for found in surfacing_replay.replayed(
         people, models_dir=models_dir.absolute(), model=line.model, scratch=line.scratch
     ):
         given += found
         rows = surfacing_replay.rows(given)
+        run = {"data": digests, "model": line.model, "machine": machine(models_dir), "load": load()}
+        measured = {"format": FORMAT, "rows": rows, "run": run}
         if line.json:  # after each person: a run takes long
-            run = {"data": digests, "model": line.model, "machine": machine(models_dir), "load": load()}
-            line.json.write_text(json.dumps({"rows": rows, "run": run}, indent=1, ensure_ascii=False) + "\n")
+            _write(line.json, measured)
     print(table(rows))
     if line.docs:
         page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, table(rows))
+        _write(FIGURES, measured)
         PAGE.write_text(page, encoding="utf-8")
     return 0
+
+
+def _write(path: Path, measured: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

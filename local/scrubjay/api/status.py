@@ -140,6 +140,7 @@ class StatusResponse:
     reranker_state: str
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...] = ()
+    surfacing: SurfacingStats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,6 +100,7 @@ class Status:
             reranker_state=await self._models.reranker.state(),
             jobs=await self._jobs(),
             warnings=tuple(warnings),
+            surfacing=await self._surfacing(),
         )
 
     async def models(self, _caller: Caller, _: api.Nothing) -> api.ModelsResponse:

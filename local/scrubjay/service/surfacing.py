@@ -10,6 +10,7 @@ says and recalls afterwards (`surfacing.outcomes`).
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -38,11 +39,12 @@ NEXT = ""
 UNJUDGED = 200
 """Things that were told which one run judges: those of some days."""
 
-ANSWERS = 60
-"""Turns since something was told that are looked through for it; later ones come too late to count."""
 
 TURN_CHARS = 2_000
-"""Of one turn: what it is about stands at its beginning."""
+"""Of one turn or memory: what it is about stands at its beginning."""
+
+GOALS = 3
+"""Open goals that recall is asked with."""
 
 _HOUR_MS = 3_600_000
 _DAY_MS = DAY_MINUTES * 60_000
@@ -79,8 +81,8 @@ class _Use:
 class _Seen:
     """What the store says of a session that is predicted for."""
 
-    turns: Sequence[Event]
-    goals: Sequence[str]
+    at: Situation
+    turns: frozenset[str]
     memories: Mapping[str, Memory]
     sessions: Mapping[str, set[str]]
     before: Sequence[tuple[Situation, Collection[str]]]
@@ -139,18 +141,10 @@ class Surfacing:
         caller = Caller(principal=Principal.AGENT, project=project, session_id=session_id)
         seen = access.view(caller)
         looked = await self._store.read(partial(self._look, project=project, session_id=session_id, seen=seen))
-        at = situation.situation(
-            looked.turns,
-            now=self._now(),
-            utc_offset=self._utc_offset(),
-            questions=policy.questions,
-            chars=policy.question_chars,
-            goals=looked.goals,
-        )
+        at = looked.at
         candidates = {
             ("memory", ref): _of_memory(memory, looked.sessions.get(ref, ())) for ref, memory in looked.memories.items()
         }
-        own = {turn.id for turn in looked.turns}
         for question in at.questions:
             request = api.RecallRequest(
                 query=question,
@@ -160,13 +154,16 @@ class Surfacing:
                 max_tokens=self._policy.limits.recall_tokens,
                 rerank=False,
             )
-            for hit in (await self._recall(caller, request, counted=False)).hits:
-                if handing.tells(hit, session_id=session_id, now=self._now()):
-                    found = _of_hit(hit, own=own)
+            hits = (await self._recall(caller, request, counted=False)).hits
+            events = [hit.id for hit in hits if hit.kind == "event"]
+            kept_out = await self._store.read(partial(_kept_out, event_ids=events))
+            for hit in hits:
+                if hit.id not in kept_out and handing.tells(hit, session_id=session_id, now=self._now()):
+                    found = _of_hit(hit, own=looked.turns)
                     known = candidates.get((hit.kind, hit.id))
                     best = max(found.like, known.like if known else 0.0)
                     candidates[hit.kind, hit.id] = replace(known or found, like=best)
-        made = await self._weighed(candidates, at, looked)
+        made = await self._weighed(candidates, looked)
         stored = [
             StoredPrediction(
                 ref=one.ref, kind=one.kind, probability=one.probability, because=one.because, at=self._now()
@@ -233,8 +230,11 @@ class Surfacing:
             uses = _recalls(q, recalled)
             asked = {(use.session_id, use.ref) for use in uses}
             judged = []
-            for one in q.surfacing.unjudged(limit=UNJUDGED):
-                found = self._outcome(q, one, recalled=(one.session_id, one.ref) in asked, now=now)
+            waiting = q.surfacing.unjudged(limit=UNJUDGED)
+            turns = {session: self._turns(q, session, waiting) for session in {one.session_id for one in waiting}}
+            for one in waiting:
+                recalls = (one.session_id, one.ref) in asked
+                found = self._outcome(q, one, turns[one.session_id], recalled=recalls, now=now)
                 if found is not None:
                     judged.append((one, found))
             return uses, judged
@@ -252,21 +252,30 @@ class Surfacing:
 
         await self._store.write(write)
 
-    def _outcome(self, q: Queries, one: Surfaced, *, recalled: bool, now: Millis) -> Outcome | None:
+    def _turns(self, q: Queries, session_id: str, told: Sequence[Surfaced]) -> list[outcomes.Turn]:
+        """Return the turns of a session since the first of what it was told that still waits, not all of them."""
+        since = min(one.at for one in told if one.session_id == session_id)
+        most = 4 * self._policy.surfacing.unused_turns
+        return [
+            outcomes.turn(said.ts, said.text, is_answer=said.type is not EventType.USER_MESSAGE)
+            for said in q.surfacing.answers(session_id, since, limit=most, chars=TURN_CHARS)
+        ]
+
+    def _outcome(
+        self, q: Queries, one: Surfaced, turns: Sequence[outcomes.Turn], *, recalled: bool, now: Millis
+    ) -> Outcome | None:
         """Return what became of a thing that was told, None while that may still change."""
         uses = set()
         if recalled or one.ref in q.surfacing.uses(one.session_id):
             uses.add(Outcome.RECALLED)
         if one.kind == "memory" and q.surfacing.helped_since([one.ref], one.at):
             uses.add(Outcome.HELPED)
-        turns = q.surfacing.answers(one.session_id, one.at, limit=ANSWERS, chars=TURN_CHARS)
-        said = [(turn.ts, turn.text) for turn in turns if turn.type is not EventType.USER_MESSAGE]
-        asked = [turn.text for turn in turns if turn.type is EventType.USER_MESSAGE]
-        found = q.memories.by_id([one.ref]) if one.kind == "memory" else q.events.by_id([one.ref], chars=TURN_CHARS)
+        read = q.memories.by_id if one.kind == "memory" else q.events.by_id
+        found: Mapping[str, Memory | Event] = read([one.ref], chars=TURN_CHARS)
         thing = found.get(one.ref)
         text = "" if thing is None else thing.content if isinstance(thing, Memory) else thing.text
         told = Told(ref=one.ref, at=one.at, text=text)
-        return outcomes.outcome(told, said, asked, uses, self._policy.surfacing, now=now)
+        return outcomes.outcome(told, turns, uses, self._policy.surfacing, now=now)
 
     def _look(self, q: Queries, project: str, session_id: str | None, seen: View) -> _Seen:
         """Read what a prediction is made of, in one snapshot."""
@@ -295,9 +304,18 @@ class Surfacing:
             (q.surfacing.beginning(session, limit=policy.beginnings, chars=policy.question_chars), refs)
             for session, refs in used.items()
         ]
+        goals = [memory.content[:TURN_CHARS] for memory in page if memory.id in kept and memory.type is MemoryType.GOAL]
+        at = situation.situation(
+            turns,
+            now=now,
+            utc_offset=offset,
+            questions=policy.questions,
+            chars=policy.question_chars,
+            goals=goals[:GOALS],
+        )
         return _Seen(
-            turns=turns,
-            goals=[memory.content for memory in page if memory.id in kept and memory.type is MemoryType.GOAL][:3],
+            at=at,
+            turns=frozenset(turn.id for turn in turns),
             memories=kept,
             sessions=sources,
             before=[(_beginning(began, policy.question_chars, offset), refs) for began, refs in beginnings if began],
@@ -305,18 +323,21 @@ class Surfacing:
             record=self._record(q),
         )
 
-    async def _weighed(
-        self, candidates: Mapping[tuple[str, str], _Candidate], at: Situation, looked: _Seen
-    ) -> list[Prediction]:
-        policy = self._policy.surfacing
+    async def _weighed(self, candidates: Mapping[tuple[str, str], _Candidate], looked: _Seen) -> list[Prediction]:
+        policy, at = self._policy.surfacing, looked.at
         sessions = {session for one in candidates.values() for session in one.sessions}
         refs = [ref for _, ref in candidates]
         branches, counts = await self._store.read(
             lambda q: (q.surfacing.branches(sessions), q.surfacing.use_counts(refs))
         )
-        follows = prediction.followed(at, looked.before)
-        signals = {
-            key: Signals(
+
+        def work() -> list[Prediction]:
+            follows = prediction.followed(at, looked.before)
+            signals = {key: signals_of(key, one, follows) for key, one in candidates.items()}
+            return prediction.predicted(signals, looked.record, policy)
+
+        def signals_of(key: tuple[str, str], one: _Candidate, follows: Mapping[str, float]) -> Signals:
+            return Signals(
                 like=one.like,
                 paths=_share(situation.paths_of(one.text), at.paths),
                 fresh=prediction.freshness(one.ts, looked.newest, policy),
@@ -326,9 +347,8 @@ class Surfacing:
                 branch=float(at.branch is not None and at.branch in {branches.get(each) for each in one.sessions}),
                 salience=one.salience,
             )
-            for key, one in candidates.items()
-        }
-        return prediction.predicted(signals, looked.record, policy)
+
+        return await asyncio.to_thread(work)
 
     def _record(self, q: Queries) -> Record:
         policy = self._policy.surfacing
@@ -342,6 +362,10 @@ class Surfacing:
 
     def _utc_offset(self) -> int:
         return time.localtime(self._now() / 1000).tm_gmtoff // 60
+
+
+def _kept_out(q: Queries, event_ids: Sequence[str]) -> set[str]:
+    return q.surfacing.kept_out(event_ids)
 
 
 def _recalls(q: Queries, recalled: Iterable[tuple[str | None, str | None, str]]) -> list[_Use]:
@@ -371,7 +395,7 @@ def _beginning(turns: Sequence[Event], chars: int, utc_offset: int) -> Situation
 
 def _of_memory(memory: Memory, sessions: Iterable[str]) -> _Candidate:
     return _Candidate(
-        text=memory.content,
+        text=memory.content[:TURN_CHARS],
         ts=memory.created_at,
         sessions=frozenset(sessions),
         open=_OPEN.get(memory.type, 0.0),
@@ -383,7 +407,7 @@ def _of_hit(hit: api.Hit, own: AbstractSet[str]) -> _Candidate:
     """Return a hit as a candidate. That the last words, `own`, answer themselves says nothing for them."""
     is_own = bool(hit.sources) and {source.event_id for source in hit.sources} <= own
     return _Candidate(
-        text=hit.text,
+        text=hit.text[:TURN_CHARS],
         ts=hit.ts,
         sessions=frozenset(source.session_id for source in hit.sources),
         open=_OPEN.get(MemoryType(hit.type), 0.0) if hit.kind == "memory" else 0.0,

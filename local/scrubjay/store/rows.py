@@ -67,6 +67,9 @@ ACCESSES = (
 )
 """How often memory m was recalled on all devices, and when last. Of this one, access a is ahead of the log."""
 
+KEPT_OUT = "(n in (select n from unlearned) and device = (select value from meta where key = 'device'))"
+"""Which events were stored here without being learned from: nothing is told of them that was not asked for."""
+
 SEARCHED_TYPES = frozenset(
     {
         EventType.USER_MESSAGE,

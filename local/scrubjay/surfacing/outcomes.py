@@ -6,7 +6,7 @@ somebody says that it helped. What was not used after some answers, or hours, wa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,10 +36,24 @@ class Told:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of a session: what was said when, by the agent or to it, and the words of it."""
+
+    at: Millis
+    text: str
+    words: frozenset[str]
+    is_answer: bool
+
+
+def turn(at: Millis, text: str, *, is_answer: bool) -> Turn:
+    """Return a turn with its words."""
+    return Turn(at=at, text=text, words=frozenset(query_tokens(text)), is_answer=is_answer)
+
+
 def outcome(
     told: Told,
-    answers: Sequence[tuple[Millis, str]],
-    asked: Iterable[str],
+    turns: Sequence[Turn],
     uses: Collection[Outcome],
     policy: SurfacingPolicy,
     *,
@@ -47,20 +61,19 @@ def outcome(
 ) -> Outcome | None:
     """Return what became of a thing; None while that may still change.
 
-    `answers` are what the agent said since, oldest first; `asked` the prompts since, whose words an answer would hold
-    in any case; `uses` what is known of it from elsewhere.
+    `turns` are those of its session, oldest first: of those before it was told nothing counts, and what a prompt says
+    an answer says in any case. `uses` is what is known of it from elsewhere.
     """
     for use in (Outcome.HELPED, Outcome.RECALLED, Outcome.CITED):
         if use in uses:
             return use
-    since = [text for at, text in answers if at >= told.at]
-    if any(told.ref in text for text in since):
+    since = [one for one in turns if one.at >= told.at]
+    answers = [one for one in since if one.is_answer]
+    if any(told.ref in one.text for one in answers):
         return Outcome.CITED
-    words = set(query_tokens(told.text)) - {word for text in asked for word in query_tokens(text)}
-    if len(words) >= policy.spoken_words:
-        for text in since:
-            said = words & set(query_tokens(text))
-            if len(said) >= max(policy.spoken_words, policy.spoken_share * len(words)):
-                return Outcome.SPOKEN
-    over = len(since) >= policy.unused_turns or now - told.at > policy.unused_hours * _HOUR_MS
+    words = set(query_tokens(told.text)).difference(*(one.words for one in since if not one.is_answer))
+    least = max(policy.spoken_words, policy.spoken_share * len(words))
+    if any(len(words & one.words) >= least for one in answers):
+        return Outcome.SPOKEN
+    over = len(answers) >= policy.unused_turns or now - told.at > policy.unused_hours * _HOUR_MS
     return Outcome.UNUSED if over else None

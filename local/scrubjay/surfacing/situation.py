@@ -11,7 +11,8 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Event, EventType
 from scrubjay_shared.text import query_tokens
 
-_PATH = re.compile(r"[\w.@~-]*(?:[/\\][\w.@~-]+)+|\b[\w-]+\.[a-z]{1,5}\b")
+# Each begins where a word does: else a long run without a slash is read again from each of its letters.
+_PATH = re.compile(r"(?<![\w.@~-])[\w.@~-]*(?:[/\\][\w.@~-]+)+|(?<![\w-])[\w-]+\.[a-z]{1,5}\b")
 _NAME = re.compile(r"\b(?:[a-z0-9]+_[a-z0-9_]+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b")
 _AGENTS = frozenset({EventType.ASSISTANT_MESSAGE, EventType.ASSISTANT_STOP})
 _DAY_SHARE, _HOUR_SHARE, _BRANCH_SHARE, _PATH_SHARE = 0.05, 0.05, 0.2, 0.2

@@ -86,6 +86,7 @@ def status(found: StatusResponse) -> RenderableType:
             ("SQLite", f"{found.sqlite_version}, schema {found.schema_version}"),
             ("model", f"{found.model}: {found.model_state}"),
             ("reranker", f"{found.reranker}: {found.reranker_state}"),
+            ("surfaced", surfaced(found.surfacing)),
             *(("warning", warning) for warning in found.warnings),
         )
     )

@@ -33,7 +33,7 @@ class HandedQueries:
         """Return the last turns of a session, newest first, with at most `chars` characters of each."""
         found = self._fetch(
             f"select {rows.beginning(rows.EVENT_COLUMNS, 'text', chars)} from event where session_id = ?"
-            " and type in (select value from json_each(?)) and not forgotten"
+            f" and type in (select value from json_each(?)) and not forgotten and not {rows.KEPT_OUT}"
             " order by ts desc, seq desc, id desc limit ?",
             (session_id, rows.array(kind.value for kind in _WORDS), limit),
         )

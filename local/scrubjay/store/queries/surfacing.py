@@ -180,10 +180,18 @@ class SurfacingQueries:
     def _turns(self, order: str, session_id: str, kinds: Sequence[EventType], limit: int, chars: int) -> list[Event]:
         found = self._fetch(
             f"select {rows.beginning(rows.EVENT_COLUMNS, 'text', chars)} from event where session_id = ?"
-            f" and type in (select value from json_each(?)) and not forgotten {order} limit ?",
+            f" and type in (select value from json_each(?)) and not forgotten and not {rows.KEPT_OUT} {order} limit ?",
             (session_id, rows.array(kind.value for kind in kinds), limit),
         )
         return [rows.event_of(row) for row in found]
+
+    def kept_out(self, event_ids: Iterable[str]) -> set[str]:
+        """Return which of some events were stored here without being learned from."""
+        found = self._fetch(
+            f"select id from event where id in (select value from json_each(?)) and {rows.KEPT_OUT}",
+            (rows.array(event_ids),),
+        )
+        return {str(row[0]) for row in found}
 
     def sessions_of(self, memory_ids: Iterable[str]) -> dict[str, set[str]]:
         """Return the sessions that some memories were read from; one without a source is absent."""
