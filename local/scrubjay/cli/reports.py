@@ -190,3 +190,43 @@ class SetupReport:
     hosts: tuple[HostReport, ...]
     removed: bool
     dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerturbReport:
+    """A falsified copy: where it is, where the key says what was done, and how many things of each kind and depth."""
+
+    file: str
+    key: str
+    seed: int
+    done: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that does not fit: what it is, what is wrong with it, and the command that brings it back."""
+
+    what: str
+    wrong: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detected:
+    """Of one kind and depth of falsifications, how many there are by the key, and how many were noticed."""
+
+    kind: str
+    depth: str
+    done: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What does not fit in a store. With a key: what was noticed of each kind, and the findings it does not explain."""
+
+    file: str
+    sound: bool
+    findings: tuple[Finding, ...]
+    detected: tuple[Detected, ...] = ()
+    unexplained: int = 0

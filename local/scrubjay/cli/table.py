@@ -185,6 +185,18 @@ COMMANDS: dict[str, Command] = {
         ),
         Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
         Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
+        Command(
+            "verify",
+            "compare everything in a store with what it was made from",
+            "VerifyReport",
+            "scrubjay verify copy.db --key copy.db.key.json",
+        ),
+        Command(
+            "perturb",
+            "falsify a copy of the store, for experiments",
+            "PerturbReport",
+            "scrubjay perturb copy.db --seed 7 --corrupt 5",
+        ),
         Command("stats", "show counts and sizes", "StatsResponse", "scrubjay stats"),
         Command(
             "completion",

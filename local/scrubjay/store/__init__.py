@@ -22,6 +22,8 @@ from scrubjay.store.file import (
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.op_ingest import Received
+from scrubjay.store.perturbation import Depth, Perturbation, perturb
+from scrubjay.store.perturbation import Kind as PerturbationKind
 from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
 from scrubjay.store.queries.causes import CauseRow
 from scrubjay.store.queries.conflicts import Conflict
@@ -35,6 +37,7 @@ from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
+from scrubjay.store.verification import verify
 from scrubjay.store.writes.forgetting import Refusal
 from scrubjay.store.writes.memories import MemoryWrite
 from scrubjay.store.writes.toc import Cut, TocStep
@@ -49,6 +52,7 @@ __all__ = [
     "Conflict",
     "Cut",
     "Damage",
+    "Depth",
     "EventFilter",
     "Held",
     "HeldWords",
@@ -58,6 +62,8 @@ __all__ = [
     "MemoryFilter",
     "MemoryWrite",
     "Outgoing",
+    "Perturbation",
+    "PerturbationKind",
     "Place",
     "Position",
     "Quarantined",
@@ -92,6 +98,7 @@ __all__ = [
     "migrations",
     "next_nightly_copy",
     "nightly_copies",
+    "perturb",
     "refused_in",
     "replaced",
     "restore",
@@ -99,4 +106,5 @@ __all__ = [
     "saved_index",
     "snapshots",
     "sqlite_version",
+    "verify",
 ]

@@ -59,12 +59,14 @@ _REMEDIES = {
 """What brings back the rows of sealed tables that can be had without a backup."""
 
 
-def find(path: Path, watch: Watch) -> Iterator[Damage]:
+def find(path: Path, watch: Watch, *, derive_anyway: bool = False) -> Iterator[Damage]:
     """Yield what is damaged in a store of the newest schema, beyond what `file.check` finds. Opens it for reading only.
+
+    What is derived from damaged rows differs too, and is told only with `derive_anyway`.
 
     Raises nothing about damage: where it keeps a part from being read, that is what is yielded.
     """
-    with contextlib.closing(_reader(path)) as connection:
+    with contextlib.closing(reader(path)) as connection:
         connection.execute("begin")
         steps: list[Callable[[], Iterator[Damage]]] = [
             partial(_schema, connection),
@@ -76,7 +78,7 @@ def find(path: Path, watch: Watch) -> Iterator[Damage]:
             for damage in _read(path, step):
                 sound = sound and damage.remedy is not Remedy.RESTORE
                 yield damage
-        if sound:  # what is derived from damaged rows differs, and says nothing new
+        if sound or derive_anyway:
             yield from _read(path, partial(_queued, connection, watch))
             yield from _read(path, partial(_derived, connection, watch))
     if index_is_whole(path) is False:
@@ -87,7 +89,8 @@ def find(path: Path, watch: Watch) -> Iterator[Damage]:
         )
 
 
-def _reader(path: Path) -> Any:
+def reader(path: Path) -> Any:
+    """Return a connection that reads a store's file, whatever stands in it."""
     connection = driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     # A text that is no longer UTF-8 must not end the check: it reads as another text, and fails its check sum.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")

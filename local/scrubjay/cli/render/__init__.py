@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         toc,
         transfer,
         vaults,
+        verification,
     )
 else:
     from scrubjay.cli.lazy import LazyModule
@@ -46,6 +47,7 @@ else:
         toc,
         transfer,
         vaults,
+        verification,
     ) = (
         LazyModule(f"{__name__}.{area}")
         for area in (
@@ -66,6 +68,7 @@ else:
             "toc",
             "transfer",
             "vaults",
+            "verification",
         )
     )
 
@@ -89,5 +92,6 @@ __all__ = [
     "toc",
     "transfer",
     "vaults",
+    "verification",
     "words",
 ]
