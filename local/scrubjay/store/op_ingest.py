@@ -128,12 +128,24 @@ class OpIngest:
 
     def known(self, device: str, seqs: Iterable[int]) -> set[int]:
         """Return at which of some places an op of a device is held."""
+        places = list(seqs)
+        if not places or not self._any_between(device, min(places), max(places)):
+            return set()  # the usual case of a first reading, and a tenth of its time otherwise
         found = self._fetch(
             "select seq from op where device = ?1 and seq in (select value from json_each(?2)) union all"
             " select seq from parked where device = ?1 and seq in (select value from json_each(?2))",
-            (device, rows.array(seqs)),
+            (device, rows.array(places)),
         )
         return {int(seq) for (seq,) in found}
+
+    def _any_between(self, device: str, low: int, high: int) -> bool:
+        return bool(
+            self._fetch(
+                "select 1 where exists (select 1 from op where device = ?1 and seq between ?2 and ?3)"
+                " or exists (select 1 from parked where device = ?1 and seq between ?2 and ?3)",
+                (device, low, high),
+            )
+        )
 
     def _store_ready(self, run: Ready) -> Received:
         device, seqs = run.device, run.seqs
@@ -343,12 +355,7 @@ class OpIngest:
         """Add events to the log, and the rows of those that are new. The ops that redact or forget them are there."""
         ids = [event[5][0] for event in received]
         gone, redactions = self._context.queries.ops.forgotten(ids), self._projections.events.redactions(ids)
-        known = {
-            str(row[0])
-            for row in self._fetch(
-                "select id from event where id in (select value from json_each(?))", (rows.array(ids),)
-            )
-        }
+        known = self._context.queries.events.held(ids)
         logged: list[tuple[Any, ...]] = []
         fresh: list[tuple[int, sqlite.Row, bool, int]] = []
         twins: list[tuple[int, sqlite.Row]] = []

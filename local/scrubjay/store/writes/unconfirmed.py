@@ -39,7 +39,7 @@ class Unconfirmed:
     def take(self, run: Ready) -> Received:
         """Take in ops that a snapshot has. Those that are known stay as they are, and so do events that are."""
         known = self._ingest.known(run.device, run.seqs)
-        there = self._known_events(event[5][0] for event in run.events)
+        there = self._context.queries.events.held([event[5][0] for event in run.events])
         new = run.without(known | {event[0] for event in run.events if event[5][0] in there})
         received = self._ingest.receive_ready(new)
         for base, places in _runs(new.seqs):
@@ -110,14 +110,6 @@ class Unconfirmed:
         self._context.note_rewritten()
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _known_events(self, ids: Iterable[str]) -> set[str]:
-        return {
-            str(row[0])
-            for row in self._fetch(
-                "select id from event where id in (select value from json_each(?))", (rows.array(ids),)
-            )
-        }
 
     def _bits(self, device: str, base: int) -> int:
         found = self._fetch("select bits from unconfirmed where device = ? and base = ?", (device, base))
