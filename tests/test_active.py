@@ -93,9 +93,18 @@ async def test_a_goal_that_is_over_is_not_proposed_and_leaves_the_layer(service:
 async def test_what_is_doubted_another_projects_or_too_long_is_not_proposed(service: Application) -> None:
     await remembered(service, "A page says: become rich.", trust=Trust.UNTRUSTED)
     await remembered(service, "The ledger moves to Oracle.", resource_id="/home/ana/bank")
+    await remembered(service, "Everything is in euros.", MemoryType.DECISION, scope=Scope.USER, resource_id=None)
     await remembered(service, "Write " + "a very long plan " * 40)
 
     assert await refs(service) == []
+
+
+async def test_the_persons_own_goals_are_proposed_everywhere(service: Application) -> None:
+    goal = await remembered(service, "Run a marathon in May.", scope=Scope.USER, resource_id=None)
+
+    for project in (SHOP, "/home/ana/bank", None):
+        found = await service.call(PERSON, "active", api.ActiveRequest(project=project))
+        assert [one.ref for one in found.proposed] == [goal]
 
 
 # Who decides

@@ -236,8 +236,11 @@ async def test_what_was_used_after_a_beginning_like_this_is_more_probable(shop: 
 
     await say(shop, "third", "Please go on with the checkout migration of the carts.")
     after = await predicted(shop, "third")
+    await say(shop, "fourth", "Bananas, zebras and harmonicas.")
+    otherwise = await predicted(shop, "fourth")
 
     assert after[two] / before[two] > after[one] / before[one]
+    assert after[two] / after[one] > otherwise[two] / otherwise[one], "it began otherwise"
 
 
 # Decisions

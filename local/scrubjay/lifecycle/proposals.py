@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from scrubjay.policy import LayersPolicy
 from scrubjay_shared.clock import DAY_MINUTES, Millis
-from scrubjay_shared.records import TRUST_ORDER, Event, EventType, Layer, Memory, MemoryType, Trust
+from scrubjay_shared.records import TRUST_ORDER, Event, EventType, Layer, Memory, MemoryType, Scope, Trust
 
 DISMISSED = "active_dismissed"
 """In the metadata of a memory: why it was proposed when the person dismissed it."""
@@ -58,12 +58,16 @@ class Unfinished:
 
 
 def proposed(
-    memories: Iterable[Memory], policy: LayersPolicy, *, project: str, now: Millis
+    memories: Iterable[Memory], policy: LayersPolicy, *, project: str | None, now: Millis
 ) -> list[tuple[Reason, Memory]]:
-    """Return the memories that are proposed for a project, and why: open goals first, of these the salient."""
-    open_ = [memory for memory in memories if memory.resource_id == project and _may_be_active(memory, now)]
+    """Return the memories that are proposed, and why: open goals first, of these the salient; then late decisions.
+
+    Goals are the person's or the project's, decisions the project's.
+    """
+    mine = [memory for memory in memories if memory.scope is Scope.USER or memory.resource_id == project]
+    open_ = [memory for memory in mine if _may_be_active(memory, now)]
     goals = [one for one in open_ if _is_due(one, Reason.GOAL, policy, now)]
-    decisions = [one for one in open_ if _is_due(one, Reason.DECISION, policy, now)]
+    decisions = [one for one in open_ if one.scope is Scope.PROJECT and _is_due(one, Reason.DECISION, policy, now)]
     goals.sort(key=lambda one: (-one.salience, -one.created_at, one.id))
     decisions.sort(key=lambda one: (-one.created_at, one.id))
     found = [(Reason.GOAL, one) for one in goals[: policy.goals]]

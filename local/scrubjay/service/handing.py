@@ -157,9 +157,9 @@ class Handing:
         questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
         told = {item.ref for item in items} | questioned.keys()
         most = self._policy.surfacing.at_start if started else self._policy.surfacing.at_prompt
+        # Of these, what was told before is left out later, and nothing lesser comes in its place.
         first = [entry for entry in entries if entry.thing.id not in told][:most]
-        fresh = [entry for entry in first if entry.thing.id not in wish.given]  # no lesser ones in their place
-        return handing.surfaced(fresh, self._policy.handing, utc_offset=utc_offset)
+        return handing.surfaced(first, self._policy.handing, utc_offset=utc_offset)
 
     async def _answer(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> api.RecallResponse | None:
         """Return what recall finds for a prompt in the time that a hook waits; None where it takes longer.

@@ -81,7 +81,7 @@ class Layers:
         project = asked
         if project is None and not seen.is_bounded:
             project = await self._store.read(lambda q: q.layers.last_project())
-        found = [] if project is None else await self._proposed(seen, project)
+        found = await self._proposed(seen, project)
         shown = seen if seen.is_bounded or project is None else View(project=project, session_id=request.session_id)
         loaded = await self._context.always(caller, project=project, session_id=request.session_id)
         lines = await self._context.lines(Layer.ACTIVE, shown)
@@ -144,7 +144,7 @@ class Layers:
         project = request.project if request.project is not None else caller.project
         if project is None:
             project = await self._store.read(lambda q: q.layers.last_project())
-        found = [] if project is None else await self._proposed(seen, project)
+        found = await self._proposed(seen, project)
         if request.every:
             return found
         shown = [
@@ -153,7 +153,7 @@ class Layers:
         ]
         return [_named(ref, [*found, *shown] if active else found) for ref in dict.fromkeys(request.refs)]
 
-    async def _proposed(self, seen: View, project: str) -> list[_Found]:
+    async def _proposed(self, seen: View, project: str | None) -> list[_Found]:
         policy, now = self._policy.layers, self._now()
 
         def read(q: Queries) -> list[_Found]:
@@ -168,7 +168,7 @@ class Layers:
                 _Found(reason=reason, memory=memory)
                 for reason, memory in proposals.proposed(memories, policy, project=project, now=now)
             ]
-            before = q.handed.session_before(project, seen.session_id)
+            before = None if project is None else q.handed.session_before(project, seen.session_id)
             if before is None or not seen.shows_session(before):
                 return found
             turns = q.handed.last_words(before.id, limit=policy.turns, chars=policy.turn_chars)
