@@ -134,6 +134,7 @@ ROWS: dict[str, Row] = {
     "vault_sync": Row(lambda _: api.VaultSyncRequest(), "person"),
     "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
+    "forgets": Row(lambda _: api.ForgetsRequest(), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
     "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
     "consolidate": Row(lambda _: api.ConsolidateRequest(dry_run=True), "person"),

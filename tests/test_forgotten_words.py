@@ -17,7 +17,7 @@ from scrubjay.service.application import Application
 from scrubjay.store import MemoryWrite, Statement
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes
-from scrubjay_shared.errors import DeniedError
+from scrubjay_shared.errors import DeniedError, NotFoundError
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Op, Scope
 
@@ -371,6 +371,26 @@ async def test_nothing_writes_forgotten_words_around_the_services(service: Appli
         await service.store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=tx.new_id(), fields=fields)]))
     with pytest.raises(DeniedError, match="forgotten for good"):
         await service.call(AGENT, "add", MemoryDraft(content=f"Note: all is well. {TOKEN}"))
+
+
+async def test_what_was_forgotten_is_listed_with_how_often_it_came_again(service: Application) -> None:
+    entry = await service.call(PERSON, "add", MemoryDraft(content=TOKEN))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id))
+    await service.call(PERSON, "import", api.ImportRequest(name="note.txt", data=TOKEN.encode()))
+    await service.call(PERSON, "import", api.ImportRequest(name="other.txt", data=TOKEN.encode()))
+
+    answer = await service.call(PERSON, "forgets", api.ForgetsRequest())
+
+    [one] = answer.forgets
+    assert (one.id, one.is_event, one.refuses, one.lifted, one.refused) == (entry.memory.id, False, True, False, 2)
+    assert not answer.synced
+    assert one.receipts == ()
+    again = await service.call(PERSON, "add", MemoryDraft(content=TOKEN))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=again.memory.id, for_good=False))
+    found = (await service.call(PERSON, "forgets", api.ForgetsRequest())).forgets
+    assert [(line.refuses, line.lifted) for line in found] == [(False, False), (False, True)]
+    with pytest.raises(NotFoundError, match="nothing with the id"):
+        await service.call(PERSON, "forgets", api.ForgetsRequest(id="0" * 26))
 
 
 # --- forms -------------------------------------------------------------------------------------------------------------

@@ -136,7 +136,18 @@ READS: dict[str, Survey | ById | str] = {
     **dict.fromkeys(("vault_remember", "vault_recall", "vault_compact", "vault_reflect"), OWN_FILES),
     **dict.fromkeys(
         (
-            *("export", "history", "undo", "resolve", "set_identity", "set_active", "import", "backup", "rebuild"),
+            *(
+                "export",
+                "history",
+                "forgets",
+                "undo",
+                "resolve",
+                "set_identity",
+                "set_active",
+                "import",
+                "backup",
+                "rebuild",
+            ),
             *(
                 "confirm_active",
                 "dismiss_active",

@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from scrubjay.store import Store
+from scrubjay.store import MemoryWrite, Refusal, Store
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
+from scrubjay_shared.ops import Field
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, account_scopes, leaving, pairing, rotation
 from scrubjay_sync.api.devices import RevokeRequest
@@ -201,6 +202,33 @@ async def test_what_was_forgotten_is_packed_away_within_a_day_on_every_device(wo
     assert await three.contents() == ["this one stays"]
     assert kept in {row[0] for row in await three.store.read(lambda q: q.fetch("select id from memory"))}
     assert await one.digest() == await three.digest()
+
+
+async def test_a_device_says_within_a_day_that_it_has_carried_out_a_forget_and_words_stay_gone(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    memory = await one.note("the secret word is xylophone")
+    await world.settle()
+    refusal = Refusal(texts=("the secret word is xylophone",))
+    await one.store.write(lambda tx: tx.forget.memory(memory, refusal))
+    world.time += 1000
+    await two.note("Xylophone is the secret word!")  # by hand, and later: the person's own act on the other machine
+    fields = {Field.CONTENT: "The secret word is: xylophone", Field.KIND: "observation", Field.CREATED_AT: 1}
+    await two.store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=tx.new_id(), fields=fields)]))
+    await world.settle()
+
+    assert await one.contents() == await two.contents() == ["Xylophone is the secret word!"]
+    [found] = await one.store.read(lambda q: q.tombstones.forgets(memory, 1))
+    assert [said.at for said in await one.store.read(lambda q: q.tombstones.receipts(found))] == [None]
+    assert await one.store.read(lambda q: q.tombstones.waiting_objects(found)) > 0
+    world.time += 25 * 3600 * 1000
+    await world.settle()
+    [receipt] = await one.store.read(lambda q: q.tombstones.receipts(found))
+    assert receipt.device == two.store.device
+    assert receipt.at is not None
+    assert await one.store.read(lambda q: q.tombstones.waiting_objects(found)) == 0
+    three = await world.device()
+    await three.sync()
+    assert await three.contents() == ["Xylophone is the secret word!"]
 
 
 async def test_a_project_bound_to_a_scope_takes_its_new_things_there(world: World) -> None:

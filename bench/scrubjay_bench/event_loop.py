@@ -155,6 +155,7 @@ class Asking:
         yield "undo: the import of notes", self._undo
         yield "consolidate", partial(self.client.call, "POST", "/v1/consolidate", {})
         yield "diff", partial(self.client.call, "GET", "/v1/diff", query={"since": 0, "limit": 500})
+        yield "forgets", partial(self.client.call, "GET", "/v1/forgets", query={"limit": 500})
         yield "history", partial(self.client.call, "GET", "/v1/history", query={"limit": 500})
 
     def _writes(self) -> Iterator[Operation]:

@@ -127,6 +127,54 @@ class AliasRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetsRequest:
+    """What was forgotten last, at most `limit`; or the one thing with an id."""
+
+    id: str | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReceipt:
+    """What another device of the account claims: at `at` it said that it has carried the forget out; None for not yet.
+
+    `seen` is when it last said anything, both by its own clock. Nobody can check that a device has erased.
+    """
+
+    device: str
+    at: Millis | None = None
+    seen: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenThing:
+    """A memory or an event that was forgotten, on this machine too. `refused` counts how often its words came again.
+
+    `refuses`: whether they still would be. `device` forgot it. `waiting` counts changes of it that may still stand in
+    objects at the server, until they are packed anew.
+    """
+
+    id: str
+    is_event: bool
+    at: Millis
+    device: str
+    refuses: bool
+    lifted: bool
+    refused: int = 0
+    refused_at: Millis | None = None
+    waiting: int = 0
+    receipts: tuple[ForgetReceipt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetsResponse:
+    """What was forgotten, newest first. `synced` says whether other devices are to hear of it."""
+
+    forgets: tuple[ForgottenThing, ...]
+    synced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetRequest:
     """Erase a memory or an event. `keep_sources` leaves the words in the events that the memory was read from.
 

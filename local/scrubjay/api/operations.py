@@ -163,6 +163,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Erase a memory (or an event, by its id) and the words it was read from.",
         ),
         Operation(
+            name="forgets",
+            request=api.ForgetsRequest,
+            response=api.ForgetsResponse,
+            summary="What was forgotten, and which devices say that they have carried it out.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="rename",
             request=api.RenameRequest,
             response=api.Entry,

@@ -311,6 +311,7 @@ class Application:
                 "update": self._memories.update,
                 "supersede": conflicts.supersede,
                 "forget": self._forgetting.forget,
+                "forgets": self._forgetting.forgets,
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
                 "why": history.why,

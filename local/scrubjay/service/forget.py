@@ -16,13 +16,15 @@ from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
 from scrubjay.service import archive_words, put_away
 from scrubjay.service.references import References
-from scrubjay.store import UNSWEPT, HeldWords, Queries, Refusal, Store, Transaction, copies
+from scrubjay.store import UNSWEPT, Forget, HeldWords, Queries, Refusal, Store, Transaction, copies
 from scrubjay_shared import ops, tombstones
-from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.errors import NotFoundError, UnavailableError
 from scrubjay_shared.records import Grip, Memory, Scope
 
 log = logging.getLogger(__name__)
 
+MOST_LISTED = 500
+"""Forgets in one answer of `forgets`."""
 SWEPT_AT_ONCE = 500
 """Memories, and events, that are compared with forgotten words at a time: some tenths of a second in a thread."""
 
@@ -82,6 +84,25 @@ class Forgetting:
             self._wake("embed")
         return answer
 
+    async def forgets(self, _: Caller, request: api.ForgetsRequest) -> api.ForgetsResponse:
+        """Return what was forgotten last, and what each device of the account says of it."""
+        limit = min(max(request.limit, 1), MOST_LISTED)
+        one = None if request.id is None else intake.valid(request.id).upper()
+
+        def read(queries: Queries) -> api.ForgetsResponse:
+            found = queries.tombstones.forgets(one, limit)
+            return api.ForgetsResponse(
+                forgets=tuple(_listed(queries, forget, own=self._store.device) for forget in found),
+                synced=queries.tombstones.is_synced(),
+            )
+
+        answer = await self._store.read(read)
+        if one is not None and not answer.forgets:
+            raise NotFoundError(
+                f"nothing with the id {one[:40]} was forgotten here", hint="scrubjay forget --status lists what was"
+            )
+        return answer
+
     async def sweep(self) -> int | None:
         """Erase what the next memories and events say of what other devices forgot.
 
@@ -134,6 +155,25 @@ class Forgetting:
             await self.drop_copies()
         except UnavailableError as error:  # its next start deletes what is left, and so does the next forget
             log.warning("%s", error)
+
+
+def _listed(queries: Queries, forget: Forget, *, own: str) -> api.ForgottenThing:
+    return api.ForgottenThing(
+        id=forget.id,
+        is_event=forget.is_event,
+        at=forget.at,
+        device=forget.device,
+        refuses=forget.refuses,
+        lifted=forget.lifted,
+        refused=forget.refused,
+        refused_at=forget.refused_at,
+        waiting=queries.tombstones.waiting_objects(forget),
+        receipts=tuple(
+            api.ForgetReceipt(device=one.device, at=one.at, seen=one.seen)
+            for one in queries.tombstones.receipts(forget)
+            if one.device != own
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

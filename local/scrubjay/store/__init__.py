@@ -31,7 +31,7 @@ from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
-from scrubjay.store.queries.tombstones import UNSWEPT, Statement
+from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement
 from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
@@ -54,6 +54,7 @@ __all__ = [
     "Damage",
     "Depth",
     "EventFilter",
+    "Forget",
     "Held",
     "HeldWords",
     "Holder",

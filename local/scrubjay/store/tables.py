@@ -84,6 +84,8 @@ TABLES = (
     Table(name="account_log", role=Role.REPLICATION),
     Table(name="account_state", role=Role.REPLICATION),
     Table(name="seen", role=Role.REPLICATION),
+    Table(name="receipt", role=Role.REPLICATION),
+    Table(name="account_device", role=Role.REPLICATION),
     Table(name="alarm", role=Role.REPLICATION),
     Table(name="erased", role=Role.REPLICATION),
     Table(name="unconfirmed", role=Role.REPLICATION),

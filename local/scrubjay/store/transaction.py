@@ -21,6 +21,7 @@ from scrubjay.store.writes.handed import Handed
 from scrubjay.store.writes.instructions import InstructionWrites
 from scrubjay.store.writes.jobs import JobHistory
 from scrubjay.store.writes.memories import MemoryWrites
+from scrubjay.store.writes.receipts import Receipts
 from scrubjay.store.writes.replication import ReplicationWrites
 from scrubjay.store.writes.surfacing import SurfacingWrites
 from scrubjay.store.writes.teams import TeamWrites
@@ -62,6 +63,7 @@ class Transaction:
         self.unconfirmed = Unconfirmed(context, self.ingest, projections)
         self.incarnation = Incarnation(context, projections)
         self.replication = ReplicationWrites(context)
+        self.receipts = Receipts(context)
         self.teams = TeamWrites(context)
         self.toc = TocWrites(context, projections.contents)
 

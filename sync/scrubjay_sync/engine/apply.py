@@ -128,6 +128,8 @@ def _receive(
                 entries.append((seq, _joined(whole)))
         if one.checkpoint is not None:
             tx.replication.saw(lane.device, one.checkpoint.at)
+            read = {lane_id: n for lane_id, (n, _) in one.checkpoint.heads.items()}
+            tx.receipts.keep(device, one.checkpoint.at, read)
     beyond = 0
     owner = context.member.state.device_of(lane.device)
     if owner is not None and not owner.full:

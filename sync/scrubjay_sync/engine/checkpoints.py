@@ -67,6 +67,7 @@ async def publish(context: Context, tally: Tally) -> None:
     """Tell the other devices, once a day and once in a thousand objects, what this one has seen."""
     state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round begins with it
+    await context.store.write(lambda tx: tx.receipts.wait_for(one.id.hex() for one in context.member.state.active()))
     scopes = audiences(context.member.state, context.member.home, context.scopes)
     if not scopes:
         return

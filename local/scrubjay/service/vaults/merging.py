@@ -25,7 +25,7 @@ from scrubjay.service.vaults.state import (
     row_of,
     stored_of,
 )
-from scrubjay.store import MemoryWrite, Queries, Store, Transaction, VaultFileRow, VaultRow
+from scrubjay.store import MemoryWrite, Queries, Statement, Store, Transaction, VaultFileRow, VaultRow
 from scrubjay.vault import files, working
 from scrubjay.vault.files import Content, Stamp
 from scrubjay.vault.layout import TITLES, TYPE_IN, VaultFile, file_of, resource_of, scope_in
@@ -41,6 +41,7 @@ from scrubjay_shared.text import estimate_tokens
 FILE_TRUST = Trust.AGENT
 """How far a text of a file is trusted: the file is the person's, but an agent edits it with its own tools unseen."""
 
+FORGOTTEN = "these words were forgotten for good; scrubjay add brings them back"
 TRIES = 5
 """Times that a merge begins anew because the store changed under it: each takes some milliseconds."""
 
@@ -257,11 +258,18 @@ class Merging:
         stored = dict(plan.stored)
         writes: list[MemoryWrite] = []
         for place, draft in plan.drafts.items():
+            if tx.forget.left_of([transfer.statement_of(draft)]) != [draft.content]:
+                refused[place] = FORGOTTEN
+                continue
             ids[place] = tx.new_id(draft.created_at)
             writes.append(MemoryWrite(memory_id=ids[place], fields=transfer.fields_of(draft, tx.now)))
             stored[ids[place]] = Stored(content=draft.content, topic=draft.topic or "")
         for change in merge.changed:
             fields = self._fields(plan, file, change.memory_id)
+            said = fields.get(Field.CONTENT)
+            if said is not None and tx.forget.left_of([Statement(text=said)]) != [said]:
+                refused[next(at for at, one in ids.items() if one == change.memory_id)] = FORGOTTEN
+                continue
             old = stored[change.memory_id]
             stored[change.memory_id] = Stored(
                 content=fields.get(Field.CONTENT, old.content), topic=fields.get(Field.TOPIC, old.topic) or ""

@@ -37,6 +37,30 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Something forgotten: by which op, and how often this device `refused` its words since, if it `refuses` them."""
+
+    id: str
+    device: str
+    seq: int
+    at: Millis
+    is_event: bool
+    lifted: bool
+    refuses: bool
+    refused: int
+    refused_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What another device claims of a forget: it said at `at` that it has carried it out. `seen` is its last word."""
+
+    device: str
+    at: Millis | None
+    seen: Millis | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """Memories and passages of events that say what was forgotten, up to some arrival numbers."""
 
@@ -114,6 +138,69 @@ class TombstoneQueries:
                 (*words, *words),
             )
         ]
+
+    def forgets(self, entity: str | None, limit: int) -> list[Forget]:
+        """Return what was forgotten last, or the one with an id; grips, which go with memories, are not among it."""
+        chosen = "" if entity is None else " and o.entity = ?"
+        found = self._fetch(
+            "select o.entity, o.device, o.seq, o.hlc, t.lifted, exists (select 1 from event e where e.id = o.entity),"
+            " exists (select 1 from tombstone_words w where w.entity = o.entity), coalesce(h.times, 0), h.last"
+            " from op o join tombstone t on t.id = o.entity and t.hlc = o.hlc"
+            " left join tombstone_hit h on h.entity = o.entity"
+            " where o.type = 3 and o.entity not in (select id from tombstone_key)"
+            f" and exists (select 1 from op p where p.entity = o.entity and p.type in (1, 2)){chosen}"
+            " order by o.hlc desc, o.device limit ?",
+            (*([] if entity is None else [entity]), limit),
+        )
+        return [
+            Forget(
+                id=row[0],
+                device=row[1],
+                seq=row[2],
+                at=millis_of(Hlc(row[3])),
+                lifted=bool(row[4]),
+                is_event=bool(row[5]),
+                refuses=bool(row[6]) and not row[4],
+                refused=row[7],
+                refused_at=None if row[8] is None else Millis(row[8]),
+            )
+            for row in found
+        ]
+
+    def receipts(self, forget: Forget) -> list[Receipt]:
+        """Return what each other device in force says of a forget: when it said that it did so, None for not yet."""
+        place = self._fetch(
+            "select scope, n_to from sealed where device = ? and seq_low > 0 and ? between seq_low and seq_high"
+            " order by n_to limit 1",
+            (bytes.fromhex(forget.device), forget.seq),
+        )
+        return [
+            Receipt(
+                device=str(device),
+                at=None if at is None else Millis(at),
+                seen=None if seen is None else Millis(seen),
+            )
+            for device, at, seen in self._fetch(
+                "select d.device, (select r.at from receipt r where r.device = d.device and r.scope = ? and r.lane = ?"
+                " and r.n >= ?), (select s.at from seen s where lower(hex(s.device)) = d.device)"
+                " from account_device d order by d.device",
+                (*((place[0][0], forget.device, place[0][1]) if place else (b"", "", 0)),),
+            )
+            if device != forget.device
+        ]
+
+    def waiting_objects(self, forget: Forget) -> int:
+        """Return how many ops of a forgotten thing may still stand in objects at the server, to be packed anew."""
+        return int(
+            self._fetch(
+                "select count(*) from erased e join op o on o.device = e.device and o.seq = e.seq where o.entity = ?",
+                (forget.id,),
+            )[0][0]
+        )
+
+    def is_synced(self) -> bool:
+        """Say whether this store replicates."""
+        return bool(self._fetch("select 1 from sync_state limit 1"))
 
     def unswept(self) -> tuple[int, int] | None:
         """Return up to which memory and which event the store was compared with what others forgot; None for all."""

@@ -42,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
     Route("update", "PATCH", "/v1/memories/{ref}"),
     Route("supersede", "POST", "/v1/memories/{ref}/supersede"),
     Route("forget", "DELETE", "/v1/memories/{ref}"),
+    Route("forgets", "GET", "/v1/forgets"),
     Route("rename", "POST", "/v1/memories/{ref}/rename"),
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),
     Route("why", "GET", "/v1/memories/{ref}/why"),
