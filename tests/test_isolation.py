@@ -338,7 +338,10 @@ TOOLS: dict[str, Asked | str] = {
     "/search-fetch/search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
     "/search-fetch/fetch": Asked(lambda world, whose: {"id": f"m_{world.memories[whose]}"}),
     **dict.fromkeys(("/memory_add", "/memory_correct", "/memory_forget", "/memory_feedback"), WRITES),
-    **dict.fromkeys(("/search-add-remove/memory-add", "/search-add-remove/memory-remove"), WRITES),
+    **dict.fromkeys(
+        ("/search-add-remove/memory-add", "/search-add-remove/memory-remove", "/search-add-remove/memory-observe"),
+        WRITES,
+    ),
     **dict.fromkeys(
         (
             *("/server-memory/create_entities", "/server-memory/create_relations", "/server-memory/add_observations"),

@@ -17,7 +17,7 @@ from scrubjay.api.caller import PERSON
 from scrubjay.cli.commands import mcp as command
 from scrubjay.service.application import Application
 from scrubjay.transports.mcp.toolsets import TOOLSETS
-from scrubjay_shared.records import MemoryDraft, Trust
+from scrubjay_shared.records import MemoryDraft, Scope, Trust
 
 pytestmark = pytest.mark.anyio
 
@@ -248,7 +248,7 @@ async def test_a_file_is_found_by_its_words_and_gone_when_it_is_deleted(app: Sta
 async def test_the_three_tools_add_find_and_remove(app: Starlette, service: Application) -> None:
     async with over_http(app, path="/mcp/search-add-remove") as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        assert names == ["memory-search", "memory-add", "memory-remove"]
+        assert names == ["memory-search", "memory-add", "memory-remove", "memory-observe"]
         added = await said(client, "memory-add", content="zebra stripes are white", scope="project")
         await said(client, "memory-add", content="zebra fans meet on Friday", scope="user")
         [ref] = re.findall(r"m_\w{26}", added)
@@ -258,6 +258,19 @@ async def test_the_three_tools_add_find_and_remove(app: Starlette, service: Appl
         assert "there is no memory" in await refused(client, "memory-remove", id=ref)
         assert "scope" in await refused(client, "memory-add", content="x", scope="session")
     assert await contents(service) == ["zebra fans meet on Friday"]
+
+
+async def test_an_observation_is_a_memory_of_the_agent_in_a_scope_that_it_may_write(
+    app: Starlette, service: Application
+) -> None:
+    async with over_http(app, path="/mcp/search-add-remove") as client:
+        told = await said(client, "memory-observe", scope="project", content="zebra stripes are white", topic="zoo")
+        again = await said(client, "memory-observe", scope="project", content="zebra stripes are white")
+        assert again == told.replace("observed", "already there:")
+        assert "no session is known" in await refused(client, "memory-observe", scope="session", content="x")
+        assert "scope" in await refused(client, "memory-observe", scope="proj", content="x")
+    [entry] = (await service.call(PERSON, "list", api.ListRequest())).entries
+    assert (entry.memory.scope, entry.memory.topic, entry.memory.trust) == (Scope.PROJECT, "zoo", Trust.AGENT)
 
 
 # search, fetch

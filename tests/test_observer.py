@@ -382,3 +382,20 @@ async def test_what_an_observer_stored_is_undone_as_one_run(observed: Opener, se
         [run] = (await service.call(PERSON, "history", api.HistoryRequest(kind="observe"))).causes
         await service.call(PERSON, "undo", api.UndoRequest(cause=run.id))
         assert await listed(service) == []
+
+
+@pytest.mark.parametrize("has_writer", [True, False])
+async def test_a_request_with_its_memory_off_is_kept_and_not_learned_from(
+    observed: Opener, server: ModelServer, *, has_writer: bool
+) -> None:
+    server.answer = lambda _: ANSWER
+    async with observed(**({} if has_writer else {"writer": None})) as service:
+        await ingest(service, replace(PORT, metadata={"useMemory": False}))
+        await ingest(service, DONE, turn("I prefer the crane server in blue.", 3))  # its answer, and the next request
+        await ingest(service, agent("It is blue now.", 4))
+        await service.call(PERSON, "settle", api.SettleRequest())
+        events = (await service.call(PERSON, "events", api.EventsRequest())).events
+        assert [event.metadata.get("useMemory") for event in events] == [False, False, None, None]
+        assert all("9417" not in text for text in await listed(service))
+        assert all("9417" not in asked.text and "blue" in asked.text for asked in server.asked)
+        assert len(server.asked) == has_writer

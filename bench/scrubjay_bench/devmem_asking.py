@@ -11,7 +11,7 @@ import hashlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,11 +19,15 @@ from typing import Any
 
 from scrubjay import __version__, api
 from scrubjay.api.caller import PERSON
+from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.service.application import Application
 from scrubjay.settings import NO_MODEL
-from scrubjay_bench import daemons, devmem_scores, retrieval
-from scrubjay_bench.devmem import Project, Question, Sessions
+from scrubjay.writer.budget import Caps
+from scrubjay.writer.budgeted import Chosen
+from scrubjay_bench import daemons, devmem_scores, devmem_writers, retrieval
+from scrubjay_bench.devmem import Label, Project, Question, Sessions
 from scrubjay_bench.devmem_scores import ASKED_FOR, Asked, Learned, Matches, Values
+from scrubjay_bench.devmem_writers import Answers, LabelWriter
 from scrubjay_bench.figures import load, machine
 from scrubjay_bench.progress import steps
 from scrubjay_shared.errors import UnavailableError
@@ -44,12 +48,16 @@ class Memories(StrEnum):
     """Where the memories of a store come from."""
 
     LEARNED = "learned"
+    OBSERVED = "observed"
     LABELLED = "labelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What is to be measured, and with what."""
+    """What is to be measured, and with what.
+
+    With `answers` an observer reads the sessions: `writer` under `caps`, which hold for one project, or labels.
+    """
 
     data: Sessions
     memories: Memories
@@ -57,6 +65,15 @@ class Run:
     model: str
     reranker: str = NO_MODEL
     scratch: Path | None = None
+    answers: Answers | None = None
+    writer: Chosen | None = None
+    caps: Caps | None = None
+
+    def writer_for(self, project: Project) -> Chosen | None:
+        """Return what reads the sessions of a project, None where patterns do."""
+        if self.answers in {None, Answers.SETTINGS}:
+            return self.writer
+        return devmem_writers.chosen(project, self.answers)
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -65,11 +82,28 @@ class Run:
             "data": {"name": self.data.name, "sha256": self.data.sha256},
             "model": retrieval.model_facts(self.model),
             "reranker": retrieval.model_facts(self.reranker),
+            "writer": None if self.answers is None else [self.answers.value, self.writer and self.writer.model],
             "scrubjay": __version__,
             "code": retrieval.code(LEARNING),
             "machine": machine(self.scratch or self.models_dir),
             "load": load(),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What an observer did: what it counted, its calls and tokens, and how many memories patterns made in its place.
+
+    `said` and `kept` count the labels that a Writer answered with and those that the store then has; None where it
+    knows none.
+    """
+
+    counts: Mapping[str, int]
+    calls: int
+    tokens: int
+    by_patterns: int
+    said: int | None = None
+    kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +115,7 @@ class Seen:
     matches: Matches
     asked: tuple[Asked, ...]
     values: Values
+    observed: Observed | None = None
 
     def details(self) -> dict[str, Any]:
         """Return what the figures are made of, texts included: for whoever may read the sessions."""
@@ -128,24 +163,31 @@ def rows(seen: Sequence[Seen], memories: Memories) -> list[dict[str, Any]]:
 async def _measured(run: Run, project: Project, step: Callable[[], None]) -> Seen:
     # The same ids and times on every run: the same code gives the same figures.
     seed = hashlib.sha256(f"{run.data.sha256} {project.name}".encode()).hexdigest()
+    writer = run.writer_for(project)
+    learns = run.memories is not Memories.LABELLED
+    observed: Observed | None = None
     with daemons.scratch(run.scratch) as folder:
         service = await Application.open(
             Path(folder) / STORE,
             models_dir=run.models_dir,
             model=run.model,
             reranker=run.reranker,
+            writer=writer,
+            caps=run.caps,
             now=lambda: project.asked,
             entropy=random.Random(seed).randbytes,
         )
         try:
-            turn_of = await _said(service, project, learn=run.memories is Memories.LEARNED)
+            turn_of = await _said(service, project, learn=learns)
             given: dict[str, str] = {}
             if run.memories is Memories.LABELLED:
                 given = await _added(service, project)
             await _settled(service, project.name)
             learned: tuple[Learned, ...] = ()
-            if run.memories is Memories.LEARNED:
+            if learns:
                 learned = tuple([memory async for memory in _learned(service, turn_of)])
+            if writer is not None:
+                observed = await _observed(service, learned, writer)
             asked = []
             for question in project.questions:
                 asked.append(await _asked(service, project, question, turn_of, given))
@@ -157,7 +199,7 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
     if run.memories is Memories.LABELLED:
         known = {label: frozenset((memory,)) for memory, label in given.items()}
     values = [devmem_scores.asking(asked, known)]
-    if run.memories is Memories.LEARNED:
+    if learns:
         values.append(devmem_scores.learning(project, learned, matches))
     return Seen(
         project=project,
@@ -165,6 +207,22 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
         matches=matches,
         asked=tuple(asked),
         values=devmem_scores.pooled(values),
+        observed=observed,
+    )
+
+
+async def _observed(service: Application, learned: Sequence[Learned], writer: Chosen) -> Observed:
+    spent = await service.writer.spent()
+    jobs = await service.store.read(lambda q: q.stats.jobs())
+    calls = await service.store.read(lambda q: int(q.fetch("select count(*) from writer_call")[0][0]))
+    said: Sequence[Label] = writer.writer.said if isinstance(writer.writer, LabelWriter) else ()
+    return Observed(
+        counts=jobs["observe"].counts if "observe" in jobs else {},
+        calls=calls,
+        tokens=spent.monthly,
+        by_patterns=sum(not memory.by_observer for memory in learned),
+        said=len(said) if isinstance(writer.writer, LabelWriter) else None,
+        kept=len(devmem_scores.matched(learned, said).best) if isinstance(writer.writer, LabelWriter) else None,
     )
 
 
@@ -229,6 +287,7 @@ async def _learned(service: Application, turn_of: dict[str, str]) -> AsyncIterat
                 trust=memory.trust.value,
                 turns=frozenset(turn for turn in turns if turn is not None),
                 excerpt=" ".join(source.grip.excerpt for source in why.sources),
+                by_observer=any(source.grip.source == OBSERVER for source in why.sources),
                 confidence=memory.confidence,
             )
         cursor = page.next

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay import settings as options
-from scrubjay_bench import devmem, devmem_asking, devmem_tables, plots, report
+from scrubjay.policy import DEFAULT
+from scrubjay.writer import configured
+from scrubjay_bench import devmem, devmem_asking, devmem_tables, devmem_writers, plots, report
 from scrubjay_bench.devmem_asking import MEAN, Memories, Run, Seen
+from scrubjay_bench.devmem_writers import Answers
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -33,6 +36,12 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--gold", action="store_true", help="learn nothing and add the labelled memories: the ranking alone is measured"
     )
+    command.add_argument(
+        "--writer",
+        choices=[one.value for one in Answers],
+        help="have an observer read the sessions: the Writer of the settings, under their caps for each project; or the"
+        " labels, which measures what gets lost on the way; or those of other sessions, which should be refused",
+    )
     command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")
     command.add_argument("--reranker", default=options.DEFAULT_RERANKER, help="the reranking model (%(default)s)")
     command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
@@ -50,6 +59,10 @@ def add(commands: Any) -> None:
 def _act(line: argparse.Namespace) -> int:
     if line.docs and line.projects:
         raise InvalidError("--docs writes all projects down", hint="leave --projects out")
+    if line.gold and line.writer:
+        raise InvalidError("--gold learns nothing, so nothing is asked", hint="leave --gold or --writer out")
+    if line.docs and line.writer in {Answers.LABELS, Answers.OTHER_LABELS}:
+        raise InvalidError("--docs writes down what a product can do, not what labels say", hint="leave --docs out")
     run = _run(line)
     conditions = run.conditions
     seen: list[Seen] = []
@@ -62,6 +75,8 @@ def _act(line: argparse.Namespace) -> int:
             _write(line.json, {"rows": rows, "run": conditions, "details": details})
     print(f"{set_name(line.data)}: data sha256 {run.data.sha256}, memories {run.memories.value}")
     print(devmem_tables.shown(rows))
+    if run.answers is not None:
+        print(devmem_tables.observed({each.project.name: each.observed for each in seen if each.observed}))
     if line.out:
         _draw(line.out, f"{set_name(line.data)}, {run.memories.value}", rows)
     if line.docs:
@@ -70,17 +85,27 @@ def _act(line: argparse.Namespace) -> int:
 
 
 def _run(line: argparse.Namespace) -> Run:
-    models_dir = line.models or options.load(environ=os.environ).models_dir
+    settings = options.load(environ=os.environ)
+    models_dir = line.models or settings.models_dir
+    answers = Answers(line.writer) if line.writer else None
+    writer = None
+    if answers is Answers.SETTINGS:
+        writer = configured.chosen(settings, os.environ, DEFAULT.writer)
+        if writer is None:
+            raise InvalidError("the settings name no Writer", hint="scrubjay docs writer says how to set one")
     for name in (line.model, line.reranker):
         if name != options.NO_MODEL and not (models_dir / name).is_dir():
             raise NotFoundError(f"the model {name} is not there", hint=f"scrubjay models pull {name}")
     return Run(
         data=devmem.load(line.data, line.projects),
-        memories=Memories.LABELLED if line.gold else Memories.LEARNED,
+        memories=Memories.LABELLED if line.gold else Memories.OBSERVED if answers else Memories.LEARNED,
         models_dir=models_dir.absolute(),
         model=line.model,
         reranker=line.reranker,
         scratch=line.scratch,
+        answers=answers,
+        writer=writer,
+        caps=configured.caps(settings) if writer else devmem_writers.NO_CAPS,
     )
 
 

@@ -45,6 +45,7 @@ class Learned:
     turns: frozenset[str]
     excerpt: str
     confidence: float = 1.0
+    by_observer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scrubjay_bench.devmem_asking import Observed
 
 BEGIN = "<!-- devmem:begin, written by `scrubjay bench devmem --docs` -->"
 END = "<!-- devmem:end -->"
 CONFIGURATIONS = {
     "learned": "What the product learned by itself",
+    "observed": "What an observer learned (`--writer settings`)",
     "labelled": "With the labelled memories added instead (`--gold`)",
 }
 
@@ -61,6 +65,19 @@ def shown(rows: Sequence[Row]) -> str:
     for columns in _blocks(rows):
         lines += ["", f"  {'':12}" + "".join(f" {name:>10}" for name in columns)]
         lines += [f"  {row['project']:12}" + "".join(f" {cell(row):>10}" for cell in columns.values()) for row in rows]
+    return "\n".join(lines)
+
+
+def observed(by_project: Mapping[str, Observed]) -> str:
+    """Return what an observer did in each project as lines for a terminal."""
+    lines = [""]
+    for name, found in by_project.items():
+        told = f"{found.calls} calls, {found.tokens:,} tokens, {found.by_patterns} memories by patterns alone"
+        if found.said is not None and found.kept is not None:
+            share = _share(found.kept / found.said if found.said else None)
+            told += f"; of {found.said} facts that the Writer answered {found.kept} are there ({share})"
+        lines.append(f"  {name:12} {told}")
+        lines.append(f"  {'':12} {', '.join(f'{count} {at}' for at, count in sorted(found.counts.items()))}")
     return "\n".join(lines)
 
 

@@ -18,7 +18,11 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest:
-    """A batch of events. `learn` false stores them without distilling (the request-level off switch)."""
+    """A batch of events. `learn` false stores them, and nothing is learned of them (the request-level off switch).
+
+    An event whose metadata has `"useMemory": false` has that switch by itself, and so has what follows it in its
+    session up to the next prompt.
+    """
 
     events: tuple[EventDraft, ...]
     learn: bool = True

@@ -87,6 +87,15 @@ class _Passage:
     stems: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Floors:
+    """The least share of one passage alone, of two together, and of the first of these."""
+
+    one: float
+    both: float
+    first: float
+
+
 class Turns:
     """The turns that facts are looked for in, cut up once."""
 
@@ -123,13 +132,14 @@ class Turns:
         named = fresh.intersection(cited)
         spoken &= fresh
         policy = self._policy
+        uncited = _Floors(policy.floor, policy.joint_floor, policy.least_part)
         for among, floors in (
-            (spoken & named, (policy.cited_floor, policy.cited_joint_floor)),
-            (spoken, (policy.floor, policy.joint_floor)),
-            (named - spoken, (policy.floor, policy.joint_floor)),
-            (fresh - spoken, (policy.floor, policy.joint_floor)),
+            (spoken & named, _Floors(policy.cited_floor, policy.cited_joint_floor, 0.0)),
+            (spoken, uncited),
+            (named - spoken, uncited),
+            (fresh - spoken, uncited),
         ):
-            found = self._best(weights, among, needed, *floors)
+            found = self._best(weights, among, needed, floors)
             if found is not None:
                 return found
         return None
@@ -139,19 +149,20 @@ class Turns:
         weights: dict[str, float],
         among: Collection[int],
         needed: Sequence[frozenset[int]],
-        floor: float,
-        joint_floor: float,
+        floors: _Floors,
     ) -> Support | None:
         first = self._fullest(weights, among, frozenset())
         if first is None:
             return None
         share, best = first
         places = [best]
-        if share < floor:
+        if share < floors.one:
+            if share < floors.first:
+                return None
             at = best.place.turn
             near = range(at - self._policy.near_turns, at + self._policy.near_turns + 1)
             second = self._fullest(weights, [n for n in near if self._is_spoken(n)], best.stems)
-            if second is None or second[0] < joint_floor:
+            if second is None or second[0] < floors.both:
                 return None
             share = second[0]
             places.append(second[1])
@@ -204,6 +215,9 @@ class Turns:
 
     def _holders(self, name: str) -> list[frozenset[int]] | None:
         """Return the turns that hold a name; where none does, those that hold each of its parts (`store.exists`)."""
+        if name.startswith("--"):
+            exactly = frozenset(at for at, turn in enumerate(self._turns) if name in turn.text.lower())
+            return [exactly] if exactly else None
         parts = PARTS.findall(name)
         whole = self._having("".join(parts))
         if whole:

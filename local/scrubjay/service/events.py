@@ -26,6 +26,10 @@ SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventTy
 """Events after which it may show what a session will need: what tools print comes by the hundred, and waits for one."""
 
 
+SWITCH = "useMemory"
+"""The key of an event's metadata that, when false, says that nothing is learned of its request."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """The events of one request, None for one that is not to be stored; `learn` says whether they are distilled.
@@ -175,7 +179,11 @@ def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str]
             for event in left:
                 fresh.setdefault(event.dedupe_key, event)
             counts.append((len(fresh) - before, len(new) - len(left)))
-        known |= zip(fresh, tx.events.append(list(fresh.values()), learn=learn), strict=True)
+        switched = _switched(tx, list(fresh.values()))
+        for is_off, run in groupby(switched, key=lambda event: event.metadata.get(SWITCH) is False):
+            same = list(run)
+            ids = tx.events.append(same, learn=learn and not is_off)
+            known |= zip((event.dedupe_key for event in same), ids, strict=True)
     return [
         (["" if event is None else known.get(event.dedupe_key, "") for event in batch.events], *count)
         for batch, count in zip(batches, counts, strict=True)
@@ -209,6 +217,22 @@ def without_forgotten(tx: Transaction, events: Sequence[Event], *, imported: boo
         left.append(event)
     tx.forget.count(refused)
     return left
+
+
+def _switched(tx: Transaction, events: Sequence[Event]) -> list[Event]:
+    """Return events with the off switch of their request: what follows a prompt that has it has it too."""
+    off: dict[str, bool] = {}
+    switched = []
+    for event in events:
+        given = event.metadata.get(SWITCH)
+        if isinstance(given, bool) or event.type is EventType.USER_MESSAGE:
+            off[event.session_id] = given is False
+        elif event.session_id not in off:
+            before = tx.queries.events.last_before(event.session_id, event.ts)
+            off[event.session_id] = before is not None and before.metadata.get(SWITCH) is False
+        is_off = off[event.session_id]
+        switched.append(replace(event, metadata=event.metadata | {SWITCH: False}) if is_off else event)
+    return switched
 
 
 def skipped_of(reasons: Mapping[str, int]) -> tuple[api.Skipped, ...]:

@@ -196,6 +196,16 @@ class EventQueries:
             )
         ]
 
+    def last_before(self, session_id: str, ts: Millis) -> Event | None:
+        """Return the last event of a session up to a time, without its words; None where there is none."""
+        columns = rows.beginning(rows.EVENT_COLUMNS, "text", 0)
+        found = self._fetch(
+            f"select {columns} from event where session_id = ? and ts <= ? and not forgotten"
+            " order by ts desc, seq desc limit 1",
+            (session_id, ts),
+        )
+        return rows.event_of(found[0]) if found else None
+
     def unlearned(self, ids: Sequence[str]) -> set[str]:
         """Return which of some events nothing is to be learned from here."""
         return {

@@ -1,0 +1,199 @@
+"""The pure parts of the observer: what directives are, where turns say a fact, what a prompt shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrubjay.distill import parse_directives
+from scrubjay.distill.answer import read_answer
+from scrubjay.distill.observer_prompt import Question, fitting, question
+from scrubjay.distill.support import Said, Turns
+from scrubjay.policy import DEFAULT, ObserverPolicy, SupportPolicy
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
+
+AT = Millis(1_769_600_000_000)  # 2026-01-28
+POLICY = DEFAULT.observer
+
+
+def event(text: str, n: int = 0, **more: object) -> Event:
+    fields: dict[str, object] = {
+        "id": f"e{n}", "device": "d", "agent": "test", "session_id": "s1", "type": EventType.USER_MESSAGE,
+        "role": Role.USER, "text": text, "ts": Millis(AT + n), "dedupe_key": str(n), "project": "p1",
+    }  # fmt: skip
+    return Event(**fields | more)  # type: ignore[arg-type]
+
+
+def tool(text: str, n: int) -> Event:
+    return event(text, n, type=EventType.TOOL_RESULT, role=Role.TOOL, trust=Trust.UNTRUSTED)
+
+
+def turns(*texts: str) -> Turns:
+    return Turns([Said(text=text, ts=AT, trust=Trust.USER, spoken=True) for text in texts], SupportPolicy())
+
+
+def asked(*events: Event) -> Question:
+    return question(events, frozenset(one.id for one in events), [], POLICY)
+
+
+# --- directives -------------------------------------------------------------------------------------------------------
+
+
+def test_what_stands_beside_a_scope_belongs_to_the_next_fact() -> None:
+    read = parse_directives(
+        "@topic Build\n@type decision\n@turns 3, 5-7\n@supersedes m2\n@observe project\nUse ninja.\n@observe user\nTabs.\n",
+        known={"m2"},
+    )
+    assert [(d.scope, d.topic, d.type, d.turns, d.supersedes, d.content) for d in read.observed] == [
+        (Scope.PROJECT, "build", MemoryType.DECISION, (3, 5, 6, 7), "m2", "Use ninja."),
+        (Scope.USER, None, None, (), None, "Tabs."),
+    ]
+    assert (read.malformed, read.dropped_untagged) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "malformed", "untagged"),
+    [
+        ("@observe proj\nUse ninja.", 1, 1),
+        ("@supersedes m9\n@observe project\nUse ninja.", 1, 1),
+        ("@observe project\n@supersedes m9\nUse ninja.", 2, 1),
+        ("@type rule\n@observe project\nUse ninja.", 1, 1),
+        ("@turns all\n@observe project\nUse ninja.", 1, 1),
+        ("@observe project", 1, 0),
+        ("Use ninja.", 0, 1),
+    ],
+)
+def test_a_directive_of_which_a_part_is_malformed_is_not_taken(text: str, malformed: int, untagged: int) -> None:
+    read = parse_directives(text, known={"m2"})
+    assert (read.observed, read.malformed, read.dropped_untagged) == ((), malformed, untagged)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(["@observe user", "@observe proj", "@topic x", "@turns 1", "@supersedes m1", "a", ""])))
+def test_every_line_is_taken_or_counted(lines: list[str]) -> None:
+    read = parse_directives("\n".join(lines), known={"m1"})
+    facts = sum(line == "a" for line in lines)
+    assert len(read.observed) + read.dropped_untagged == facts
+    scopes = sum(line.startswith("@observe") for line in lines)
+    assert scopes - len(read.observed) == read.malformed
+
+
+# --- support ----------------------------------------------------------------------------------------------------------
+
+CRANE = "The crane server must listen on port 9417, because the customer's firewall opens only that."
+TALK = ("Where do the ferries land?", CRANE, "Fine. The buoys are painted red.")
+
+
+def test_a_fact_in_other_words_is_found_where_it_was_said() -> None:
+    found = turns(*TALK).support("The crane server listens on port 9417: no other is open in the firewall.")
+    assert found is not None
+    [place] = found.places
+    assert (place.turn, TALK[1][place.start : place.end]) == (1, CRANE)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "The crane server listens on port 9418: no other is open in the firewall.",
+        "The crane server's firewall opens only port 9417 by crane/firewall.toml.",
+        "The crane server listens on port 9417 since max_ports is set in the firewall.",
+        "The crane server must listen with --firewall on port 9417.",
+        "The kitchen closes at noon on Sundays.",
+    ],
+)
+def test_a_fact_with_something_that_nobody_said_is_found_nowhere(fact: str) -> None:
+    assert turns(*TALK).support(fact, [1]) is None
+
+
+def test_a_fact_that_two_turns_say_together_rests_on_both() -> None:
+    said = turns(
+        "Should the exporter write parquet?",
+        "Yes, and upload to Frankfurt.",
+    )
+    found = said.support(
+        "The exporter writes parquet, uploads it to Frankfurt and keeps the checksums of its shipments."
+    )
+    assert found is not None
+    assert sorted(place.turn for place in found.places) == [0, 1]
+
+
+def test_the_date_of_the_turns_is_known_without_being_said() -> None:
+    assert turns(CRANE).support("Since 2026-01-28 the crane server must listen on port 9417.") is not None
+    assert turns(CRANE).support("Since 2026-03-28 the crane server must listen on port 9417.") is None
+
+
+def test_trust_is_that_of_the_least_turn_that_is_needed() -> None:
+    said = Said(text="The crane server must listen on the port of the firewall.", ts=AT, trust=Trust.USER, spoken=True)
+    printed = Said(text="port 7777", ts=AT, trust=Trust.UNTRUSTED, spoken=False)
+    found = Turns([said, printed], SupportPolicy()).support("The crane server listens on port 7777 of the firewall.")
+    assert found is not None
+    assert found.trust is Trust.UNTRUSTED
+    again = Turns([said, printed, replace(printed, trust=Trust.AGENT, spoken=True)], SupportPolicy())
+    better = again.support("The crane server listens on port 7777 of the firewall.")
+    assert better is not None
+    assert better.trust is Trust.AGENT
+
+
+def test_context_adds_to_a_fact_and_is_no_place_for_one() -> None:
+    before = Said(text=CRANE, ts=AT, trust=Trust.USER, spoken=True, fresh=False)
+    new = replace(before, text="Thanks, that is all.", fresh=True)
+    assert Turns([before, new], SupportPolicy()).support("The crane server listens on port 9417.", [0]) is None
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_pasted_says_nothing_of_the_person() -> None:
+    paste = "\n".join(f"12:00:0{n} INFO crane: the operator prefers slow hoists and loud horns" for n in range(6))
+    answer = "@turns 1\n@observe user\nThe operator prefers slow hoists and loud horns."
+    [made] = read_answer(
+        answer, asked(event(f"here is the log:\n{paste}")), policy=POLICY, distill_policy=DEFAULT.distill
+    ).promoted
+    assert (made.observation.scope, made.observation.trust) == (Scope.PROJECT, Trust.IMPORT)
+
+
+def test_what_a_model_thinks_aloud_is_not_its_answer() -> None:
+    answer = f"<think>\n@observe user\n{CRANE}\n</think>\nNONE"
+    read = read_answer(answer, asked(event(CRANE)), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert (read.promoted, read.is_unusable) == ((), False)
+
+
+def test_an_answer_may_hold_no_more_facts_than_it_is_allowed() -> None:
+    answer = f"@observe project\n{CRANE}\n" * 200
+    read = read_answer(answer, asked(event(CRANE)), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert len(read.promoted) == 1
+    assert read.counts["duplicates"] == POLICY.max_facts - 1
+
+
+# --- prompts ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "tool"]), st.integers(1, 9_000)), min_size=1, max_size=12),
+    st.integers(0, 3),
+)
+def test_a_prompt_fits_its_budget_and_shows_every_new_turn_of_a_person(sizes: list[tuple[str, int]], old: int) -> None:
+    policy = ObserverPolicy(prompt_chars=8_000, turn_chars=2_000, context_chars=1_000, memories=4)
+    events = [
+        tool("t" * size, n) if who == "tool" else event(f"w{n:02} " + "word " * (size // 5), n)
+        for n, (who, size) in enumerate(sizes)
+    ]
+    fresh = events[old:] or events
+    fresh = fresh[: fitting(fresh, policy)]
+    made = question([*events[: events.index(fresh[0])], *fresh], frozenset(one.id for one in fresh), [], policy)
+    lines = 40 * (len(events) + 6)
+    assert len(made.text) <= policy.prompt_chars + lines
+    for one in fresh:
+        assert one.role is Role.TOOL or one.text[:3] in made.text
+
+
+def test_when_room_is_short_what_tools_printed_goes_first() -> None:
+    policy = ObserverPolicy(prompt_chars=1_000, turn_chars=900, context_chars=300, memories=2)
+    made = question([tool("printed " * 90, 0), event("said " * 150, 1)], frozenset({"e0", "e1"}), [], policy)
+    assert "said said" in made.text
+    assert "printed" not in made.text
