@@ -337,6 +337,7 @@ TOOLS: dict[str, Asked | str] = {
     "/search-add-remove/memory-search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
     "/search-fetch/search": Asked(lambda *_: {"query": "zebra stripes"}, survey=True),
     "/search-fetch/fetch": Asked(lambda world, whose: {"id": f"m_{world.memories[whose]}"}),
+    **dict.fromkeys((f"/vault/{name}" for name in ("remember", "recall", "compact", "reflect")), OWN_FILES),
     **dict.fromkeys(("/memory_add", "/memory_correct", "/memory_forget", "/memory_feedback"), WRITES),
     **dict.fromkeys(
         ("/search-add-remove/memory-add", "/search-add-remove/memory-remove", "/search-add-remove/memory-observe"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,3 +290,28 @@ async def test_search_gives_ids_that_fetch_takes(app: Starlette, service: Applic
         assert whole["id"] == f"m_{mine.memory.id}"
         assert "zebra stripes are white" in whole["text"]
         assert "there is no memory" in await refused(client, "fetch", id="m_01M84DG8N9QK6ED6NGVV3W35Q7")
+
+
+# plain files
+
+
+async def test_an_agent_keeps_plain_files_of_its_own(app: Starlette, service: Application, tmp_path: Path) -> None:
+    async with over_http(app, path="/mcp/vault") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["remember", "recall", "compact", "reflect"]
+        assert "scrubjay vault init" in await refused(client, "remember", text="zebra berries")
+        made = api.VaultInitRequest(agent="claude-code", folder=str(tmp_path / "files"))
+        await service.call(PERSON, "vault_init", made)
+        assert "episodic.md / Tick 1: m_" in await said(
+            client, "remember", text="zebra berries at B2", section="Tick 1"
+        )
+        await said(client, "remember", text="I often wait too long.", section="Tick 1")
+        await said(client, "remember", text="food at A1", source="Delta", claim="contradicted")
+        assert "- food at A1 (contradicted)" in (tmp_path / "files" / "social.md").read_text(encoding="utf-8")
+        found = await said(client, "recall", query="food zebra")
+        assert "episodic.md / Tick 1\n" in found
+        assert "social.md / Delta\n(0 confirmed, 1 contradicted)\n" in found
+        assert await said(client, "recall", query="nothing of this") == "no section has these words"
+        assert await said(client, "compact", dry_run=True) == "0 written, 0 archived"
+        assert await said(client, "reflect") == "self.md / Patterns: I often wait too long.\n1 written, 0 archived"
+    async with over_http(app, path="/mcp/vault", name="codex") as client:
+        assert "codex has no vault" in await refused(client, "recall", query="zebra")

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it wou
 if TYPE_CHECKING:
     from argparse import Namespace
 
-TOOLSETS = ("server-memory", "memories", "search-add-remove", "search-fetch")
+TOOLSETS = ("server-memory", "memories", "search-add-remove", "search-fetch", "vault")
 """The toolsets that are asked for by name; a test compares them with those that there are."""
 
 

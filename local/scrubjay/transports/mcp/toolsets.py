@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrubjay.transports.mcp import memory_files, memory_tools, search_add_remove, search_fetch, server_memory
+from scrubjay.transports.mcp import (
+    memory_files,
+    memory_tools,
+    search_add_remove,
+    search_fetch,
+    server_memory,
+    vault_tools,
+)
 from scrubjay.transports.mcp.tools import Toolset
 
 TOOLSETS: Mapping[str, Toolset] = {
@@ -17,4 +24,5 @@ TOOLSETS: Mapping[str, Toolset] = {
     "/memories": memory_files.TOOLSET,
     "/search-add-remove": search_add_remove.TOOLSET,
     "/search-fetch": search_fetch.TOOLSET,
+    "/vault": vault_tools.TOOLSET,
 }
