@@ -17,7 +17,7 @@ class ConsolidateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidated:
-    """A memory that a step is about, as it read before."""
+    """A memory that a step is about, as it read before: the first thousand characters of it."""
 
     id: str
     content: str
@@ -72,7 +72,7 @@ class DiffRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDiff:
-    """A field of a memory, before and after."""
+    """A field of a memory, before and after. Long texts are cut, and marked so."""
 
     field: str
     before: Any

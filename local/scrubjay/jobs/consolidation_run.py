@@ -38,7 +38,7 @@ from scrubjay.store.writes.memories import statement_of
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, content_hash, least
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, least
 from scrubjay_shared.text import estimate_tokens
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,8 @@ class ConsolidationRun:
         candidates: list[Candidate] = []
         fresh: set[int] = set()
         last = 0
-        async for page in self._store.pages(lambda q, after: q.consolidation.current(after, PAGE)):
+        chars = self._policy.consolidation.longest + 1
+        async for page in self._store.pages(lambda q, after: q.consolidation.current(after, PAGE, chars=chars)):
             for one in page:
                 last = max(last, one.n)
                 if one.n > upto:
@@ -124,12 +125,12 @@ class ConsolidationRun:
     def _compared(self, read: _Read) -> tuple[list[tuple[int, int]], list[Succession]]:
         """Return the pairs that may be one memory, and what new memories say has ended."""
         memories = [one.memory for one in read.candidates]
-        longest = self._policy.supersession.max_chars
+        longest = self._policy.consolidation.longest
         texts = [memory.content if len(memory.content) <= longest else "" for memory in memories]
         pairs: set[tuple[int, int]] = set()
         first: dict[tuple[str, str, str | None], int] = {}
         for place, memory in enumerate(memories):
-            key = (content_hash(memory.content), memory.scope.value, memory.resource_id)
+            key = (memory.content_hash, memory.scope.value, memory.resource_id)
             if (twin := first.setdefault(key, place)) != place:
                 pairs.add((twin, place))
         ended: list[Succession] = []
@@ -141,6 +142,8 @@ class ConsolidationRun:
         return sorted(pairs), ended
 
     def _is_same(self, merged: Memory, kept: Memory) -> bool:
+        if len(merged.content) > self._policy.consolidation.longest:  # only its beginning was read
+            return merged.content_hash == kept.content_hash
         return same_memory(merged, [kept], self._policy.distill) is not None
 
     async def _worded(

@@ -196,6 +196,7 @@ def is_fading(one: Candidate, now: Millis, policy: ConsolidationPolicy) -> bool:
         and memory.kind in {Kind.OBSERVATION, Kind.STORED}
         and not decay.is_by_person(memory)
         and "source_key" not in memory.metadata
+        and len(memory.content) <= policy.longest
         and decay.age_days(memory, now) >= policy.min_age_days
         and decay.standing(memory, now, policy, helped=one.helped) < policy.compress_below
     )

@@ -29,6 +29,9 @@ class ConsolidationPolicy:
     least: int = 50  # memories that a run may touch in a store however small: a fifth of ten is not worth a run
     most: int = 2_000  # … and however large: some seconds of writing, in steps between which others write
     batch: int = 200  # memories in one transaction: some hundredths of a second that other writes wait
+    longest: int = (
+        1_000  # characters of a memory that is compared or compressed: a longer one is a document, left whole
+    )
     min_age_days: float = 30.0  # since it was made or last used, before which nothing is compressed or put away
     use_stretch: float = 1.0  # by how many half-lives each doubling of its recalls lets a memory live longer
     helped_recalls: int = 4  # recalls that one word of "it helped" counts as: somebody took the trouble to say so

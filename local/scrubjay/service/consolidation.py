@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
@@ -11,6 +12,7 @@ from scrubjay.jobs.consolidation_run import KIND, ConsolidationRun, Planned, Wor
 from scrubjay.lifecycle.comparison import difference
 from scrubjay.lifecycle.consolidation import Step
 from scrubjay.policy import MemoryPolicy
+from scrubjay.retrieval.packing import CUT
 from scrubjay.service.paging import check_times, page_limit
 from scrubjay.store import Queries, Store
 from scrubjay.writer.budgeted import BudgetedWriter
@@ -81,21 +83,35 @@ class Consolidation:
         logs = await self._store.read(lambda q: q.ops.of_entities(ids))
         gone = await self._store.read(lambda q: q.ops.forgotten(ids))
 
+        most = self._policy.limits.hit_chars
+
         def compared() -> tuple[api.MemoryDiff, ...]:
             found = []
             for one in ids:
                 told = difference(one, logs.get(one, ()), stamp, forgotten=one in gone)
                 if told is not None:
-                    fields = tuple(api.FieldDiff(field=name, before=old, after=new) for name, old, new in told.fields)
+                    fields = tuple(
+                        api.FieldDiff(field=name, before=_cut(old, most), after=_cut(new, most))
+                        for name, old, new in told.fields
+                    )
                     found.append(
                         api.MemoryDiff(
-                            id=one, change=told.change, content=told.content, fields=fields, causes=told.causes
+                            id=one,
+                            change=told.change,
+                            content=_cut(told.content, most),
+                            fields=fields,
+                            causes=told.causes,
                         )
                     )
             return tuple(found)
 
         changes = await asyncio.to_thread(compared)
         return api.DiffResponse(since=millis_of(Hlc(stamp)), changes=changes, next=more)
+
+
+def _cut(value: Any, most: int) -> Any:
+    """Return a value as it is shown: of a long text the beginning, marked as cut."""
+    return value[:most] + CUT if isinstance(value, str) and len(value) > most else value
 
 
 def _stamp(queries: Queries, request: api.DiffRequest) -> int:

@@ -37,14 +37,15 @@ class ConsolidationQueries:
         self._fetch = fetch
         self._grips = grips
 
-    def current(self, after: int | None, limit: int) -> tuple[list[CurrentMemory], int | None]:
+    def current(self, after: int | None, limit: int, *, chars: int) -> tuple[list[CurrentMemory], int | None]:
         """Return a page of current memories that are loaded on search alone, in the order of their arrival.
 
-        Comes with the key to read on after, None at the end. What stands in plain files is left out: `compact` of the
-        vault condenses that.
+        No more than `chars` characters of a content are read. Comes with the key to read on after, None at the end.
+        What stands in plain files is left out: `compact` of the vault condenses that.
         """
+        columns = rows.beginning(rows.prefixed(rows.MEMORY_COLUMNS, "m"), "m.content", chars)
         found = self._fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES}, m.n from memory m"
+            f"select {columns}, {rows.ACCESSES}, m.n from memory m"
             " left join access a on a.memory_id = m.id where m.n > ? and m.superseded_by is null"
             " and m.archived_at is null and m.layer = 'archive'"
             " and (m.resource_id is null or m.resource_id < 'vault:' or m.resource_id >= 'vault;')"
