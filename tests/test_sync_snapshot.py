@@ -29,6 +29,7 @@ from scrubjay_shared.snapshot import Chunk
 from scrubjay_shared.wire import PutSnapshot
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, limited_devices
+from scrubjay_sync.background import Rounds, SnapshotJob
 from scrubjay_sync.engine import snapshot_making
 from scrubjay_sync.engine.snapshot_making import Basis
 from scrubjay_sync.packing import Manifest
@@ -243,6 +244,33 @@ def test_one_is_due_when_there_is_enough_to_spare_and_a_quarter_has_come_since()
     assert snapshot_making.is_due(basis(most), None)
     assert not snapshot_making.is_due(basis(most * 5 // 4 - 1), standing(most))
     assert snapshot_making.is_due(basis(most * 5 // 4), standing(most))
+
+
+@pytest.mark.slow
+async def test_the_job_makes_one_when_it_is_due_and_the_command_at_any_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = await filled(world)
+
+    async def done() -> None:
+        return None
+
+    rounds = Rounds(one.engine, one.store, None, on_done=done)
+    job, without_login = SnapshotJob(lambda: rounds), SnapshotJob(lambda: None)
+
+    await job.run()
+    too_few = await kept(world)
+    monkeypatch.setattr(snapshot_making, "SYNC", replace(SYNC, snapshot_ops=56))
+    await job.run()
+    made = await one.machine.cloud.snapshots.manifest(one.member.home)
+    await job.run()
+    again = await one.machine.cloud.snapshots.manifest(one.member.home)
+    asked_for = await rounds.snapshot()
+
+    assert (too_few, made) == ([], again)
+    assert (asked_for.chunks, asked_for.sent) == (2, 0)
+    assert [await each.due() for each in (job, without_login)] == [True, False]
+    assert [await each.pending() for each in (job, without_login)] == [0, None]
 
 
 @pytest.mark.slow
