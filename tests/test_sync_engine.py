@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from scrubjay.store import MemoryWrite, Refusal, Store
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.envelope import Suite, parse
 from scrubjay_shared.errors import RevokedError, UnavailableError
 from scrubjay_shared.ops import Field
@@ -220,8 +221,12 @@ async def test_a_device_says_within_a_day_that_it_has_carried_out_a_forget_and_w
     [found] = await one.store.read(lambda q: q.tombstones.forgets(memory, 1))
     assert [said.at for said in await one.store.read(lambda q: q.tombstones.receipts(found))] == [None]
     assert await one.store.read(lambda q: q.tombstones.waiting_objects(found)) > 0
+    later = Millis(found.at + 1)
+    assert await one.store.read(lambda q: q.tombstones.unconfirmed(later, 9)) == 1
+    assert await one.store.read(lambda q: q.tombstones.unconfirmed(found.at, 9)) == 0
     world.time += 25 * 3600 * 1000
     await world.settle()
+    assert await one.store.read(lambda q: q.tombstones.unconfirmed(later, 9)) == 0
     [receipt] = await one.store.read(lambda q: q.tombstones.receipts(found))
     assert receipt.device == two.store.device
     assert receipt.at is not None

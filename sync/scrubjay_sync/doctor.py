@@ -103,6 +103,16 @@ def _state(chosen: Settings) -> Iterator[Check]:
         yield from sync_checks(status, Millis(time.time_ns() // 1_000_000))
 
 
+def _forgets(status: StatusResponse) -> Iterator[Check]:
+    if status.unconfirmed_forgets:
+        yield warn(
+            "sync forgets",
+            f"{counted(status.unconfirmed_forgets, 'forget')} older than a week: another machine has not said that it"
+            " erased that",
+            "scrubjay forget --status names the machines; switch them on, or revoke those that are gone",
+        )
+
+
 def sync_checks(status: StatusResponse, now: Millis) -> Iterator[Check]:
     """Yield what there is to say of a status."""
     if status.revoked:
@@ -117,6 +127,7 @@ def sync_checks(status: StatusResponse, now: Millis) -> Iterator[Check]:
         yield warn("sync waiting", waiting, "scrubjay sync sends them, once the last round's error is mended")
     else:
         yield ok("sync waiting", waiting if status.pending_ops else "nothing")
+    yield from _forgets(status)
     if status.quarantined:
         yield warn(
             "sync quarantined",

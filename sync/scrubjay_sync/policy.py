@@ -105,6 +105,10 @@ class SyncPolicy:
     small_bytes: int = 64 * 1024  # an object below is a segment to the packer
     middle_bytes: int = 180 * 1024  # below, one that a second level may take in; parts of an op are larger
     pack_bytes: int = 440 * 1024  # bodies that one pack may stand for: merged they never grow
+    # A device that is used says daily what it has done; one that was away for a week may be gone. The doctor looks at
+    # so many forgets: each costs a query or two.
+    forget_told_ms: int = 7 * 24 * HOUR_MS
+    forgets_looked_at: int = 50
     repack_after_ms: int = 12 * HOUR_MS  # after a forget: within the published 24 h, and not so soon that it tells
 
     # Snapshots: with one, a new machine has a million events in a quarter of the time that reading its lanes takes.

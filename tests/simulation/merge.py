@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from scrubjay_shared import clock, ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of, ulid, uuid7
 from scrubjay_shared.ops import Counter as Counted
-from scrubjay_shared.ops import Field, OpType, Stamp, State
+from scrubjay_shared.ops import Field, ForgottenWords, OpType, Stamp, State
 from scrubjay_shared.ops import state as folding
 from scrubjay_shared.records import Event, EventType, Grip, Op, Role
 from simulation import laws
@@ -543,7 +543,9 @@ class History:
         if live := self.known(device, self.rng.choice(pools)):
             entity = self.rng.choice(live)
             owner = next((made.memory_id for made in self.grips if made.id == entity), None)
-            self.write(device, OpType.FORGET, ops.forget_body(entity, owner))
+            # Every other one carries what is left of words: nothing that shows follows from it.
+            words = ForgottenWords(key=self.memories[0], digests=(bytes(16),)) if ord(entity[-1]) % 2 else None
+            self.write(device, OpType.FORGET, ops.forget_body(entity, owner, words))
             require("I3 forgotten is never seen again", entity, holds=entity in device.state.forgotten)
 
     # --- carrying -----------------------------------------------------------------------------------------------------

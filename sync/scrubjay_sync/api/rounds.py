@@ -92,6 +92,7 @@ class StatusResponse:
     """Where sync stands. Times in UTC milliseconds, None for never.
 
     `code_unverified`: this is the only device and nobody has typed the recovery code back since it was shown.
+    `unconfirmed_forgets` are forgets older than a week that a device in force has not said to have carried out.
     `quarantined` changes of other devices cannot be read by this version, and wait for a newer one. `renamed` are the
     memories whose name another memory had first. `revoked`: another device took this one out of the account.
     `rotations_left`: how often all keys can be replaced until the keyring is full; None on a limited device.
@@ -115,6 +116,7 @@ class StatusResponse:
     quota_percent: int
     verified_at: int | None
     quarantined: int
+    unconfirmed_forgets: int = 0
     renamed: tuple[Renamed, ...]
     revoked: bool
     rotations_left: int | None = None

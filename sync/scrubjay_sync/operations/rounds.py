@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     RevokedError,
 )
@@ -94,6 +95,9 @@ async def status(client: SyncClient, _: Nothing) -> StatusResponse:
         quota_percent=found.quota_percent,
         verified_at=found.verified_at,
         quarantined=len(await client.store.read(lambda q: q.ops.quarantined())),
+        unconfirmed_forgets=await client.store.read(
+            lambda q: q.tombstones.unconfirmed(Millis(client.now() - SYNC.forget_told_ms), SYNC.forgets_looked_at)
+        ),
         renamed=await _renamed(client),
         revoked=found.error == RevokedError.code,
         rotations_left=member.rotations_left,

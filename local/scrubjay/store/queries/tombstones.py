@@ -189,6 +189,14 @@ class TombstoneQueries:
             if device != forget.device
         ]
 
+    def unconfirmed(self, before: Millis, limit: int) -> int:
+        """Return how many of the last forgets, those before a time, some device in force has not said to have done."""
+        return sum(
+            1
+            for one in self.forgets(None, limit)
+            if one.at < before and any(said.at is None for said in self.receipts(one))
+        )
+
     def waiting_objects(self, forget: Forget) -> int:
         """Return how many ops of a forgotten thing may still stand in objects at the server, to be packed anew."""
         return int(
