@@ -399,3 +399,16 @@ async def test_a_request_with_its_memory_off_is_kept_and_not_learned_from(
         assert all("9417" not in text for text in await listed(service))
         assert all("9417" not in asked.text and "blue" in asked.text for asked in server.asked)
         assert len(server.asked) == has_writer
+
+
+async def test_an_agents_own_directives_are_read_beside_the_writers_answer(
+    observed: Opener, server: ModelServer
+) -> None:
+    server.answer = lambda _: ANSWER
+    async with observed() as service:
+        await ingest(service, PORT, agent("@observe project\nThe buoys are painted red every May.", 2))
+        await observe(service)
+        assert sorted(await listed(service)) == [
+            "The buoys are painted red every May.",
+            "The crane server listens on port 9417 because the customer's firewall opens only that port.",
+        ]

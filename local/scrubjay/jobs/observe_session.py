@@ -16,7 +16,7 @@ from functools import partial
 from scrubjay import redaction
 from scrubjay.distill.answer import Answered, Promoted, read_answer
 from scrubjay.distill.directives import DIRECTIVE
-from scrubjay.distill.observe import SOURCE, distill, was_said
+from scrubjay.distill.observe import SOURCE, Observation, distill, was_said
 from scrubjay.distill.observer_prompt import Question, fitting, question
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
@@ -145,11 +145,8 @@ class SessionObserver:
 
     async def _own_directives(self, step: _Step) -> tuple[Promoted, ...]:
         """Return what agents with an observer of their own wrote as directives into their turns."""
-        written = {event.id for event in step.events if event.id in step.new and DIRECTIVE.search(event.text)}
-        if not written:
-            return ()
-        found = await asyncio.to_thread(distill, step.events, written, policy=self._policy.distill)
-        return tuple(Promoted(observation=one, source=SOURCE) for one in found.observations)
+        found = await asyncio.to_thread(_written_as_directives, step.events, step.new, self._policy)
+        return tuple(Promoted(observation=one, source=SOURCE) for one in found)
 
     async def _memories(self, step: _Step) -> list[Memory]:
         """Return the memories of these turns' project, person or session that share most words with them."""
@@ -208,6 +205,13 @@ def _read(answer: str, asked: Question, policy: MemoryPolicy) -> Answered:
     """Read what the Writer answered, once secrets are out of it as out of everything that comes in."""
     clean = redaction.clean(intake.valid(answer), policy.redact).text
     return read_answer(clean, asked, policy=policy.observer, distill_policy=policy.distill)
+
+
+def _written_as_directives(
+    events: Sequence[Event], new: frozenset[str], policy: MemoryPolicy
+) -> tuple[Observation, ...]:
+    written = {event.id for event in events if event.id in new and was_said(event) and DIRECTIVE.search(event.text)}
+    return distill(events, written, policy=policy.distill).observations if written else ()
 
 
 def _like(query: str, limit: int, chars: int, queries: Queries) -> list[Memory]:
