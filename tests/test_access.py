@@ -133,6 +133,8 @@ ROWS: dict[str, Row] = {
     "vault_init": Row(lambda ref: api.VaultInitRequest(agent=anew("somebody"), folder=anew(f"{ref}-vault")), "person"),
     "vault_sync": Row(lambda _: api.VaultSyncRequest(), "person"),
     "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
+    "review": Row(lambda _: api.ReviewRequest(), "person"),
+    "decide": Row(lambda ref: api.DecideRequest(accept=True, refs=(ref,)), "person"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "forgets": Row(lambda _: api.ForgetsRequest(), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),

@@ -114,7 +114,7 @@ def test_an_answer_decides_what_was_proposed(proposal: str, reply: str, content:
 
     assert content in [o.content for o in found]
     decided = next(o for o in found if o.content == content)
-    assert (decided.event_id_start, decided.trust, decided.scope) == (before.id, Trust.USER, Scope.PROJECT)
+    assert (decided.event_id_start, decided.trust, decided.scope) == (before.id, Trust.AGENT, Scope.PROJECT)
     assert f"{proposal}\n{reply}"[decided.span_start : decided.span_end] == decided.excerpt
 
 

@@ -159,6 +159,8 @@ READS: dict[str, Survey | ById | str] = {
                 "hook",
                 "consolidate",
                 "diff",
+                "review",
+                "decide",
             ),
             *("vaults", "vault_init", "vault_sync", "vault_stop"),
         ),

@@ -325,7 +325,7 @@ async def test_a_question_after_a_place_is_told_where_and_why_tells_how(app: Sta
     await service.call(PERSON, "run_job", api.JobRequest(name="toc"))
     async with over_http(app) as client:
         where = await said(client, "memory_search", query="where did we talk about the cart store?", why=True)
-        assert re.search(r"^toc:segment:\w{26} · ", where)
+        assert re.search(r"^toc:segment:\w{26} · ", where, re.MULTILINE)
         assert "taken for: locate" in where
         assert WORDS in where
         assert "toc:" not in await said(client, "memory_search", query="which store does the cart use?")

@@ -1297,7 +1297,7 @@ async def test_a_store_of_the_first_schema_shows_the_same_after_its_migration(tm
             "event": f"n, {EVENT_COLUMNS}, erased",
             "op": "device, seq, op_id, hlc, type, entity, body",
             "tombstone": "id, hlc",
-            "memory": f"n, {MEMORY_COLUMNS.removesuffix(', archived_at')}",
+            "memory": f"n, {MEMORY_COLUMNS.removesuffix(', archived_at, review')}",
             "name": "name, memory_id, created_at, canonical",
             "grip": GRIP_COLUMNS,
             "access": "memory_id, total, last, logged",

@@ -37,6 +37,7 @@ CASES: dict[str, list[tuple[str, str, object, object]]] = {
     "writer_daily_tokens": [("1", "2", 3, int)],
     "writer_monthly_tokens": [("1", "2", 3, int)],
     "log_level": [("debug", '"warning"', "error", str)],
+    "review": [("off", '"all"', "off", str)],
     "account": [("work", '"club"', "choir", str)],
 }
 

@@ -215,6 +215,9 @@ class Asking:
             "agent_activity",
             partial(self.client.call, "GET", "/v1/agents/activity", query={"since": 0, "bucket": "week"}),
         )
+        yield "review", partial(self.client.call, "GET", "/v1/review", query={"limit": 500})
+        decided = {"refs": ["the lines"], "accept": True}
+        yield "decide, a large one", partial(self.client.call, "POST", "/v1/review", decided)
         yield "jobs", partial(self.client.call, "GET", "/v1/jobs")
         yield "job_runs", partial(self.client.call, "GET", "/v1/jobs/runs")
         for operation, path in (

@@ -136,6 +136,30 @@ class Layer(StrEnum):
     ARCHIVE = "archive"
 
 
+class ReviewState(StrEnum):
+    """What a person is asked about a memory, or said of it.
+
+    What waits is neither handed to an agent unasked nor promoted. What is disputed holds until somebody decides.
+    """
+
+    WAITING = "waiting"
+    DISPUTED = "disputed"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+def review_state(review: str | None) -> ReviewState | None:
+    """Return the state that a memory's review begins with; one that only a newer version knows counts as waiting.
+
+    >>> review_state("waiting override fetch").value, review_state("later on").value, review_state(None)
+    ('waiting', 'waiting', None)
+    """
+    if not review:
+        return None
+    said = review.split(maxsplit=1)[0] if review.strip() else ""
+    return ReviewState(said) if said in ReviewState._value2member_map_ else ReviewState.WAITING
+
+
 def allowed_layer(layer: Layer, trust: Trust) -> Layer:
     """Return the layer in which a memory may stand: what is always loaded is trusted at least as an agent's own words.
 
@@ -193,6 +217,7 @@ class Memory:
 
     `name` is None for a memory that was never named. `valid_from`/`valid_to` bound when it held, where the text says.
     One with an `archived_at` was put away at that time: it is kept, read by its id, and neither recalled nor listed.
+    `review` is a `ReviewState` and the reasons for it, between spaces; None for a memory that nobody need look at.
     """
 
     id: str
@@ -214,6 +239,7 @@ class Memory:
     valid_to: Millis | None = None
     superseded_by: str | None = None
     archived_at: Millis | None = None
+    review: str | None = None
     accessed_at: Millis | None = None
     access_count: int = 0
     metadata: Json = field(default_factory=dict)

@@ -15,10 +15,12 @@ from scrubjay_shared import ops
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.ops.schema import CLAIMED, EMPTIED, FIELDS
-from scrubjay_shared.records import Layer, Trust, least
+from scrubjay_shared.records import Layer, ReviewState, Trust, least, review_state
 
 MOST_TRUST = Trust.AGENT
 MOST_LAYER = Layer.ACTIVE
+NOT_ACCEPTED = f"{ReviewState.WAITING.value} limited"
+"""What stands in place of its "accepted": a device without a person reviews nothing."""
 _EVENT_TRUST = 11
 
 
@@ -65,6 +67,8 @@ def _fields(said: dict[int, Any], scope: str, *, spoke: bool) -> dict[int, Any]:
         value = fields.get(Field.TRUST, Trust.USER.value)
         known = Trust(value) if value in Trust._value2member_map_ else Trust.UNTRUSTED
         fields[int(Field.TRUST)] = least(known, MOST_TRUST).value
+    if review_state(fields.get(Field.REVIEW)) is ReviewState.ACCEPTED:
+        fields[int(Field.REVIEW)] = NOT_ACCEPTED
     if fields.get(Field.LAYER) == Layer.IDENTITY.value:
         fields[int(Field.LAYER)] = MOST_LAYER.value
     if fields.get(Field.NAME) is not None:

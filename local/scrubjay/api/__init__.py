@@ -100,6 +100,7 @@ from scrubjay.api.recall import (
     RecallRequest,
     RecallResponse,
 )
+from scrubjay.api.review import DecideRequest, DecideResponse, Reviewed, ReviewRequest, ReviewResponse
 from scrubjay.api.route import (
     Intent,
     Layer,
@@ -202,6 +203,8 @@ __all__ = [
     "ContextItem",
     "ContextRequest",
     "ContextResponse",
+    "DecideRequest",
+    "DecideResponse",
     "DiffRequest",
     "DiffResponse",
     "Doubt",
@@ -268,6 +271,9 @@ __all__ = [
     "ReplayRequest",
     "ReplayResponse",
     "ResolveRequest",
+    "ReviewRequest",
+    "ReviewResponse",
+    "Reviewed",
     "RouteRequest",
     "RouteResponse",
     "Section",

@@ -63,8 +63,8 @@ class Origin:
 class WhyResponse:
     """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since.
 
-    `supersedes` are the memories whose place it took, the last that ended first. `helped` and `missed` count how often
-    somebody said on this device that it helped, or did not.
+    `supersedes` are the memories whose place it took, the last that ended first. `helped`, `missed` and `wrong` count
+    how often somebody said on this device that it helped, did not, or is wrong.
     """
 
     entry: Entry
@@ -74,6 +74,7 @@ class WhyResponse:
     supersedes: tuple[Memory, ...] = ()
     helped: int = 0
     missed: int = 0
+    wrong: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

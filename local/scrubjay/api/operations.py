@@ -188,7 +188,7 @@ OPERATIONS: dict[str, Operation] = _named(
             name="feedback",
             request=api.FeedbackRequest,
             response=api.FeedbackResponse,
-            summary="Count that memories helped whoever recalled them, or did not.",
+            summary="Say that memories helped whoever recalled them, did not, or are wrong.",
         ),
         Operation(
             name="history",
@@ -216,6 +216,20 @@ OPERATIONS: dict[str, Operation] = _named(
             request=api.DiffRequest,
             response=api.DiffResponse,
             summary="What became of memories since a run or a time: each field before and after.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="review",
+            request=api.ReviewRequest,
+            response=api.ReviewResponse,
+            summary="Memories that wait for the person, why, and the words that they were read from.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="decide",
+            request=api.DecideRequest,
+            response=api.DecideResponse,
+            summary="Accept or reject memories; what is rejected is not learned again from the same words.",
             principals=PERSON_ONLY,
         ),
         Operation(

@@ -71,6 +71,7 @@ class Hit:
     passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time.
+    `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Hit:
     resource_id: str | None = None
     salience: float | None = None
     trust: str | None = None
+    review: str | None = None
     superseded_by: str | None = None
     questioned_by: str | None = None
     valid_from: Millis | None = None

@@ -89,6 +89,12 @@ COMMANDS: dict[str, Command] = {
             "scrubjay diff --since yesterday",
         ),
         Command(
+            "review",
+            "list what waits for your review, accept or reject it",
+            "ReviewResponse",
+            "scrubjay review accept 01KXK2Y3",
+        ),
+        Command(
             "conflicts",
             "list memories that may contradict earlier ones, and what two devices changed unseen",
             "ConflictsResponse",

@@ -18,7 +18,7 @@ from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash, least
 
 SOURCE = "patterns/2"
 """The extractor's name and version, for `Grip.source`. Raised when the patterns change what they say."""
@@ -231,7 +231,8 @@ def _agreed(
     )
     answered = observation(event, thought, _scope(event, thought), user_id, policy)
     excerpt = f"{before.text}\n{event.text}"[thought.start : thought.end]
-    return [replace(answered, event_id_start=before.id, excerpt=excerpt)]
+    trust = least(before.trust, event.trust)  # the words are the agent's, whoever said yes to them
+    return [replace(answered, event_id_start=before.id, excerpt=excerpt, trust=trust)]
 
 
 def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted: Counter[str]) -> list[Observation]:
@@ -247,7 +248,9 @@ def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted:
         scope = Scope.SESSION if said.scope is Scope.PROJECT and event.project is None else said.scope
         counted[PROMOTED[scope]] += 1
         thought = directed(said, event, said.span_start, said.span_end, policy)
-        made.append(replace(observation(event, thought, scope, user_id, policy), topic=said.topic))
+        # An observer is a model: what it concludes is never the person's word, wherever the directive stands.
+        trust = least(event.trust, Trust.AGENT)
+        made.append(replace(observation(event, thought, scope, user_id, policy), topic=said.topic, trust=trust))
     return made
 
 

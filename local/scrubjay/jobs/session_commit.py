@@ -10,24 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay.distill import Observation, same_memory
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.observe import SOURCE
+from scrubjay.distill.restated import Told, restates, told
 from scrubjay.jobs import successions
-from scrubjay.lifecycle.supersession import NewStatement, Succession, stated
+from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
+from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Event, Grip, Kind, Memory, Scope, content_hash
+from scrubjay_shared.records import TRUST_ORDER, Event, Grip, Kind, Memory, Scope, Trust, content_hash
 from scrubjay_shared.text import analyse, fts_query
 
 NEAR_CHARS = 8
 """A memory so many times as long as another says more than it. Comparing one of 8 MB with a sentence took 6 s."""
+
+
+HANDED_CHARS = 4_000
+"""Of a thing that was handed over: a turn, of which some sentences were shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,33 +76,27 @@ class SessionCommit:
         That is so when the process stops, and when somebody added or forgot something of it meanwhile.
         """
         by_id = {event.id: event for event in reading.events}
-        pending: dict[str, tuple[Promoted, list[Grip]]] = {}
-        grown: dict[str, list[Grip]] = {}
-        ended: list[Succession] = []
+        taken = _Taken(by_id)
+        said = [promoted.observation for promoted in reading.promoted]
+        rejected = await successions.rejected(self._store, said, self._policy)
+        texts = await self._store.read(lambda q: q.handed.texts(reading.session_id, chars=HANDED_CHARS))
+        handed = await asyncio.to_thread(told, texts)
         for promoted in reading.promoted:
             if self._stopping.is_set():
                 return None  # nothing of it is written yet: it is read again after the next start
-            observation = promoted.observation
-            known = await self._known(observation, [kept for kept, _ in pending.values()])
-            if isinstance(known, Memory):
-                memory_id = known.id
-                grown.setdefault(memory_id, []).extend(_grips(memory_id, promoted, by_id))
-            elif known is not None:
-                memory_id = _observation_id(known.observation, by_id, known.source)
-                pending[memory_id][1].extend(_grips(memory_id, promoted, by_id))
-            else:
-                memory_id = _observation_id(observation, by_id, promoted.source)
-                pending[memory_id] = (promoted, _grips(memory_id, promoted, by_id))
-            if promoted.supersedes is not None and promoted.supersedes.id != memory_id:
-                statement = _statement(memory_id, observation, by_id)
-                if (succession := stated(statement, promoted.supersedes)) is not None:
-                    ended.append(succession)
+            if _place(promoted.observation) not in rejected and not self._is_echo(promoted.observation, handed):
+                taken.take(
+                    promoted, await self._known(promoted.observation, [kept for kept, _ in taken.pending.values()])
+                )
+        pending, grown = taken.pending, taken.grown
 
         statements = [_statement(memory_id, kept.observation, by_id) for memory_id, (kept, _) in pending.items()]
         alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
+        ended = [*taken.ended, *taken.repeated()]
         named = {(one.old, one.new) for one in ended}
         found = await successions.find(statements, alike, self._policy, also_each_other=True)
         replaced = [*ended, *(one for one in found if (one.old, one.new) not in named)]
+        reviews = await asyncio.to_thread(self._reviews, pending, contradicting(replaced))
 
         def work(tx: Transaction) -> Stored | None:
             wanted = {
@@ -105,7 +105,8 @@ class SessionCommit:
             }
             added = {
                 (said, scope, resource)
-                for said, scope, resource, _ in tx.queries.memories.duplicates(said for said, _, _ in wanted)
+                for said, scope, resource, there in tx.queries.memories.duplicates(said for said, _, _ in wanted)
+                if there not in taken.outranked
             }
             if added & wanted or tx.queries.events.erased_since(reading.events):
                 return None  # somebody added or forgot something of this while it was read: read it again
@@ -113,7 +114,11 @@ class SessionCommit:
             refused = _refused(tx, {one: found for one, found in pending.items() if one not in gone})
             gone |= refused
             writes = [
-                MemoryWrite(memory_id=memory_id, fields=_observed(kept.observation, by_id), grips=tuple(grips))
+                MemoryWrite(
+                    memory_id=memory_id,
+                    fields=_observed(kept.observation, by_id, reviews[memory_id]),
+                    grips=tuple(grips),
+                )
                 for memory_id, (kept, grips) in pending.items()
                 if memory_id not in gone
             ]
@@ -150,7 +155,86 @@ class SessionCommit:
             if tokens
             else []
         )
-        return same_memory(observation, [*exact, *like], self._policy.distill)
+        # What holds and is believed most first: a repetition confirms that one.
+        there = sorted([*exact, *like], key=lambda one: (one.superseded_by is not None, -TRUST_ORDER.index(one.trust)))
+        return same_memory(observation, there, self._policy.distill)
+
+    def _is_echo(self, said: Observation, handed: Told) -> bool:
+        """Say whether an agent only tells back what its session was handed: that is known, and confirms nothing."""
+        return bool(handed) and said.trust is not Trust.USER and restates(said.content, handed, self._policy.distill)
+
+    def _reviews(
+        self, pending: Mapping[str, tuple[Promoted, list[Grip]]], contradicts: Collection[str]
+    ) -> dict[str, str | None]:
+        """Return the review of each new memory: None for one that nobody need look at."""
+        return {
+            memory_id: waiting(
+                risks_of(
+                    kept.observation.content,
+                    trust=kept.observation.trust,
+                    scope=kept.observation.scope,
+                    kind=Kind.OBSERVATION,
+                    policy=self._policy.review,
+                    contradicts=memory_id in contradicts,
+                )
+            )
+            for memory_id, (kept, _) in pending.items()
+        }
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was taken in of a reading: new memories, by id, and passages that confirm others, of this step or before.
+
+    `outranked` are memories that say the same as a new one and are trusted less, with the id of that; `ended` is what
+    ends because its author said so.
+    """
+
+    events: Mapping[str, Event]
+    pending: dict[str, tuple[Promoted, list[Grip]]] = field(default_factory=dict)
+    grown: dict[str, list[Grip]] = field(default_factory=dict)
+    outranked: dict[str, str] = field(default_factory=dict)
+    ended: list[Succession] = field(default_factory=list)
+
+    def take(self, promoted: Promoted, known: Memory | Promoted | None) -> None:
+        """Take a fact in, beside what says the same already."""
+        memory_id = self._placed(promoted, known)
+        if promoted.supersedes is not None and promoted.supersedes.id != memory_id:
+            statement = _statement(memory_id, promoted.observation, self.events)
+            if (succession := stated(statement, promoted.supersedes)) is not None:
+                self.ended.append(succession)
+
+    def _placed(self, promoted: Promoted, known: Memory | Promoted | None) -> str:
+        """Return the memory that a fact is, or confirms: who is trusted less than it only confirms."""
+        trust = promoted.observation.trust
+        if isinstance(known, Memory) and is_believed(known.trust, trust):
+            self.grown.setdefault(known.id, []).extend(_grips(known.id, promoted, self.events))
+            return known.id
+        if isinstance(known, Promoted) and is_believed(known.observation.trust, trust):
+            there = self._id(known)
+            self.pending[there][1].extend(_grips(there, promoted, self.events))
+            return there
+        memory_id = self._id(promoted)
+        grips = _grips(memory_id, promoted, self.events)
+        if isinstance(known, Memory):
+            self.outranked[known.id] = memory_id
+        elif known is not None:
+            del self.pending[self._id(known)]
+            grips += _grips(memory_id, known, self.events)
+        self.pending[memory_id] = (promoted, grips)
+        return memory_id
+
+    def _id(self, promoted: Promoted) -> str:
+        return _observation_id(promoted.observation, self.events, promoted.source)
+
+    def repeated(self) -> list[Succession]:
+        """Return that new memories take the place of the same ones, said by who is trusted less."""
+        return [
+            repeated(old, new, said.observation.trust, at=self.events[said.observation.event_id_start].ts)
+            for old, new in self.outranked.items()
+            if new in self.pending
+            for said, _ in [self.pending[new]]
+        ]
 
 
 def _refused(tx: Transaction, pending: Mapping[str, tuple[Promoted, Sequence[Grip]]]) -> set[str]:
@@ -190,7 +274,11 @@ def _statement(memory_id: str, said: Observation, events: Mapping[str, Event]) -
     )
 
 
-def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Field, Any]:
+def _place(said: Observation) -> successions.Place:
+    return content_hash(said.content), said.scope.value, said.resource_id
+
+
+def _observed(observation: Observation, events: Mapping[str, Event], review: str | None) -> dict[Field, Any]:
     """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
     event = events[observation.event_id_start]
     where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
@@ -208,6 +296,7 @@ def _observed(observation: Observation, events: Mapping[str, Event]) -> dict[Fie
         Field.VALID_TO: observation.valid_to,
         Field.CREATED_AT: event.ts,
         Field.METADATA: {key: value for key, value in sorted(where.items()) if value is not None},
+        Field.REVIEW: review,
     }
     return {key: value for key, value in fields.items() if value is not None}
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from scrubjay.distill.sameness import same_words
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
@@ -18,7 +19,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Layer, Memory
+from scrubjay_shared.records import Kind, Layer, Memory, ReviewState, Scope, content_hash
 from scrubjay_shared.text import analyse, fts_query
 
 
@@ -58,6 +59,58 @@ async def candidates_of(store: Store, content: str, policy: MemoryPolicy) -> lis
         for memory in await store.read(lambda q: q.memories.like(query, limit, chars=longest))
         if replaceable(memory)
     ]
+
+
+Place = tuple[str, str, str | None]
+"""(content hash, scope, resource id): what two equal memories share."""
+
+
+class Said(Protocol):
+    """What may have been rejected before: a draft, or what was read from a session."""
+
+    @property
+    def content(self) -> str:
+        """The words."""
+
+    @property
+    def scope(self) -> Scope:
+        """Who it is for."""
+
+    @property
+    def resource_id(self) -> str | None:
+        """Which project, person or session."""
+
+
+async def rejected(store: Store, said: Sequence[Said], policy: MemoryPolicy) -> dict[Place, str]:
+    """Return what of it a person rejected before, but for punctuation and order: the memory, by its place.
+
+    Equal words are looked for among all that was rejected, words in another order among the last of it.
+    """
+    if not said:
+        return {}
+    hashes = {content_hash(one.content): one for one in said}
+    found = await store.read(lambda q: q.review.rejected(list(hashes)))
+    last, _ = await store.read(
+        lambda q: q.review.page(
+            [ReviewState.REJECTED.value],
+            after=None,
+            limit=policy.review.rejected_compared,
+            chars=policy.limits.page_chars,
+        )
+    )
+    if not last:
+        return found
+
+    def compare() -> dict[Place, str]:
+        return {
+            (hash_, one.scope.value, one.resource_id): memory.id
+            for hash_, one in hashes.items()
+            for memory in last
+            if (memory.scope, memory.resource_id) == (one.scope, one.resource_id)
+            and same_words(memory.content, one.content)
+        }
+
+    return found | await asyncio.to_thread(compare)
 
 
 def replaceable(memory: Memory) -> bool:

@@ -112,7 +112,7 @@ def successions(
             continue
         verdict, why = told
         if TRUST_ORDER.index(later.trust) < TRUST_ORDER.index(old.trust):
-            verdict, why = Verdict.UNSURE, "trust"
+            verdict, why = Verdict.UNSURE, TRUST
         elif old.created_at == later.created_at:
             verdict, why = Verdict.UNSURE, "same time"
         at = max(later.created_at, later.valid_from or later.created_at)
@@ -131,9 +131,23 @@ def stated(new: Statement, old: Statement) -> Succession | None:
     if not _same_place(new, old):
         verdict, why = Verdict.UNSURE, "scope"
     elif TRUST_ORDER.index(new.trust) < TRUST_ORDER.index(old.trust):
-        verdict, why = Verdict.UNSURE, "trust"
+        verdict, why = Verdict.UNSURE, TRUST
     at = max(new.created_at, new.valid_from or new.created_at)
     return Succession(old=old.id, new=new.id, at=at, verdict=verdict, why=why)
+
+
+TRUST = "trust"
+"""The evidence of a verdict that would be sure, but for who said it."""
+
+
+def contradicting(found: Iterable[Succession]) -> frozenset[str]:
+    """Return the statements that contradict what is trusted more than themselves."""
+    return frozenset(each.new for each in found if each.why == TRUST)
+
+
+def repeated(old: str, new: str, trust: Trust, *, at: Millis) -> Succession:
+    """Return that a statement takes the place of the same one, which somebody said who is trusted less."""
+    return Succession(old=old, new=new, at=at, verdict=Verdict.SUPERSEDES, why=f"said by the {trust.value}")
 
 
 def _same_place(one: Statement, other: Statement) -> bool:

@@ -19,16 +19,19 @@ from scrubjay.policy.recalling import (
 )
 from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, UndoPolicy, WorkPolicy
 from scrubjay.policy.surfacing import SurfacingPolicy
+from scrubjay.policy.trusting import AuditPolicy, FeedbackPolicy, ReviewMode, ReviewPolicy
 from scrubjay.policy.vault import VaultPolicy
 from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
     "DEFAULT",
     "TYPE_SALIENCE",
+    "AuditPolicy",
     "CompactionPolicy",
     "ConsolidationPolicy",
     "DaemonPolicy",
     "DistillPolicy",
+    "FeedbackPolicy",
     "HandingPolicy",
     "LayersPolicy",
     "LimitPolicy",
@@ -40,6 +43,8 @@ __all__ = [
     "RecallWeights",
     "RedactPolicy",
     "RelevancePolicy",
+    "ReviewMode",
+    "ReviewPolicy",
     "RoutingPolicy",
     "SupersessionPolicy",
     "SupportPolicy",
@@ -77,6 +82,9 @@ class MemoryPolicy:
     writer: WriterPolicy = field(default_factory=WriterPolicy)
     observer: ObserverPolicy = field(default_factory=ObserverPolicy)
     vault: VaultPolicy = field(default_factory=VaultPolicy)
+    review: ReviewPolicy = field(default_factory=ReviewPolicy)
+    feedback: FeedbackPolicy = field(default_factory=FeedbackPolicy)
+    audit: AuditPolicy = field(default_factory=AuditPolicy)
 
 
 DEFAULT = MemoryPolicy()

@@ -55,6 +55,8 @@ class DistillPolicy:
     max_memories: int = (
         64  # of one event: more than anyone learns from one message is a document, and belongs in import
     )
+    echo_share: float = 0.8  # of a statement's stems in one thing that its agent was handed: it only tells that back
+    echo_stems: int = 2  # a statement with fewer says too little to be told from anything
     near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two are the same: one word in seven
     # Of turns of work with an agent: the chance, by the selector, that a careful reader would keep a sentence.
     # Fitted to other people, two sentences in five from here up match a label, and hold three labels in ten.

@@ -116,6 +116,9 @@ class RecallPolicy:
     outdated_cosine: float = 0.7  # of two memories, from where they are of one subject; from .6 to .8 likewise
     outdated_among: int = 10  # first memories that are compared
     mentioned: float = 1.5  # its name or an alias stands in the question: some four words' worth of being meant
+    salience: float = 0.3  # of a memory at the end of the band below: what helped settles near ties, and no more
+    salience_spread: float = 0.05  # from the usual salience of its type: so far memories of a type differ by themselves
+    salience_band: float = 0.1  # beyond that: feedback moves no memory farther
     topic: float = 0.5  # the question names its topic: to settle near ties, for topics are wide
     date: float = 3.0  # within a date that the question speaks of: who names a day mostly means it
     cosine_weight: float = 0.8  # mode weighted, from its specification

@@ -22,7 +22,7 @@ It decides by form alone and asks no issuer, so it errs: a password that is an o
 and a random-looking identifier of 32 characters or more is taken for a key. It holds no secret, and returns none.
 """
 
-from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, injected
+from scrubjay.redaction.blocks import INJECTED_CLOSE, INJECTED_OPEN, defused, injected
 from scrubjay.redaction.pipeline import (
     Cleaned,
     CleanedJson,
@@ -42,6 +42,7 @@ __all__ = [
     "Redaction",
     "clean",
     "clean_json",
+    "defused",
     "harmless",
     "injected",
     "redact",

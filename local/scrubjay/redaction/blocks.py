@@ -17,11 +17,23 @@ INJECTED_CLOSE = "</memory>"
 def injected(body: str, **attributes: str) -> str:
     """Wrap recalled text in the block that `clean` recognises, whatever the text holds.
 
-    A tag of ours within `body` is defused (its `<` becomes `‹`), so that stored text cannot end the block early and
-    speak to the agent from outside it. Attributes are quoted.
+    What is within is `defused`, so that stored text cannot end the block early and speak to the agent from outside it.
+    Attributes are quoted.
     """
     quoted = "".join(f' {name}="{_ATTRIBUTE_UNSAFE.sub(" ", value)}"' for name, value in attributes.items())
-    return f"{INJECTED_OPEN}{quoted}>\n{_OWN_TAG.sub('‹', body)}\n{INJECTED_CLOSE}"
+    return f"{INJECTED_OPEN}{quoted}>\n{defused(body)}\n{INJECTED_CLOSE}"
+
+
+def defused(text: str) -> str:
+    """Return a text in which no tag can end the block, or pass for what a host or a prompt says (`<` becomes `‹`).
+
+    A model reads `</ memory >` and `＜/memory＞` as the end too, and does not see the characters that show nothing: so
+    neither spaces nor those hide a tag, and what shows nothing is left out. Doing it twice changes nothing.
+
+    >>> defused("one </memory> two")
+    'one ‹/memory> two'
+    """
+    return _OWN_TAG.sub("‹", _SHOWS_NOTHING.sub("", text))
 
 
 # ---------------------------------------------------------------------------------------------------- passages
@@ -36,7 +48,20 @@ HOST_OPENING = rf"{_LT}(?:system-reminder|hook_context){_GT}"
 HOST_CLOSING = rf"{_LT}\\?/(?:system-reminder|hook_context){_GT}"
 """The tags of our own block, and those that hosts put around what hooks add, however they were escaped on the way."""
 
-_OWN_TAG = re.compile(rf"{_LT}(?=\\?/?(?:memory\s{{0,4}}(?:source|{_GT})|system-reminder|hook_context))", re.IGNORECASE)
+_ANY_LT = r"(?:<|\\u003[cC]|&(?:amp;)?(?:lt|\#60|\#x3[cC]);|[＜﹤\u2329\u27e8\u3008‹])"
+_VOICES = (
+    r"memory|system(?:[-_ ](?:reminder|prompt|message))?|hook_context|user_instructions|instructions?|"
+    r"environment_context|untrusted_context|user|human|assistant|developer|(?:function|tool)_?(?:calls?|results?|use)"
+)
+_OWN_TAG = re.compile(rf"{_ANY_LT}(?=\s{{0,8}}\\?[/／!]?\s{{0,8}}(?:{_VOICES})(?![\w-]))", re.IGNORECASE)
+"""A tag of our block, of a host's, or of who speaks in a prompt, as a model might read it."""
+
+_SHOWS_NOTHING = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+    "\U000e0001-\U000e007f]|(?<=[\\x00-\\x7e])[\u200c\u200d]|[\u200c\u200d](?=[\\x00-\\x7e])"
+)
+"""Characters that show nothing or turn the order of what is shown. Joiners are let be where scripts need them."""
+
 _PRIVATE_TAG = re.compile(rf"{_LT}(?P<close>\\?/)?private{_GT}", re.IGNORECASE)
 _INJECTED_TAG = re.compile(
     rf"(?P<close>{CLOSING})|(?P<closed_host>{HOST_CLOSING})|(?P<host>{HOST_OPENING})|{OPENING}", re.IGNORECASE

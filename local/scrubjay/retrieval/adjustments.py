@@ -8,7 +8,7 @@ import numpy as np
 
 from scrubjay.index.documents import MEMORY
 from scrubjay.index.index import Index
-from scrubjay.policy import RecallPolicy
+from scrubjay.policy import TYPE_SALIENCE, RecallPolicy
 from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Rows
 from scrubjay.retrieval.query import Query
@@ -27,6 +27,7 @@ def promote(index: Index, candidates: Candidates, query: Query, policy: RecallPo
     memories = candidates[MEMORY.name]
     _mention(memories, query, policy)
     _of_topic(index, memories, query, policy)
+    _favour(index, memories, policy)
     promote_named(candidates, query, policy)
 
 
@@ -66,6 +67,20 @@ def _of_topic(index: Index, memories: CandidateSet, query: Query, policy: Recall
     if topics:
         of_topic = np.isin(memories.table["topic"][memories.rows], topics)
         memories.parts["topic"] = np.where(of_topic, np.float32(policy.topic), np.float32(0))
+
+
+def _favour(index: Index, memories: CandidateSet, policy: RecallPolicy) -> None:
+    """Favour a little what helped, and what somebody weighs more than others of its type; the other way about too."""
+    usual = np.array([_USUAL.get(name, np.nan) for name in index.names.types.strings] or [np.nan], np.float32)
+    rows = memories.rows
+    apart = memories.table["salience"][rows] - usual[memories.table["type"][rows]]
+    beyond = np.sign(apart) * np.clip(np.abs(apart) - np.float32(policy.salience_spread), 0, policy.salience_band)
+    share = np.nan_to_num(beyond / np.float32(policy.salience_band)).astype(np.float32)
+    if share.any():
+        memories.parts["salience"] = np.float32(policy.salience) * share
+
+
+_USUAL = {kind.value: salience for kind, salience in TYPE_SALIENCE.items()}
 
 
 def _named_rows(memories: CandidateSet, ids: Sequence[str]) -> Rows:

@@ -51,7 +51,7 @@ def asks_enough(prompt: str, policy: HandingPolicy) -> bool:
 
 
 def holds(memory: Memory, now: Millis) -> bool:
-    """Say whether a memory may be handed over: believed, current, and not loaded anyway."""
+    """Say whether a memory is current, and believed at all. Whether it may be handed over, `lifecycle.trust` says."""
     return (
         memory.trust is not Trust.UNTRUSTED
         and memory.superseded_by is None

@@ -43,7 +43,7 @@ from scrubjay.model_choice import Origin
 from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
-from scrubjay.policy import DEFAULT, MemoryPolicy, weighted
+from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewMode, weighted
 from scrubjay.service import recall_weights
 from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
@@ -68,6 +68,7 @@ from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
+from scrubjay.service.review import Review
 from scrubjay.service.route import Router
 from scrubjay.service.settling import Settling
 from scrubjay.service.status import Status
@@ -236,7 +237,7 @@ class Application:
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
-        feedback = Feedback(store, policy, references=self._references)
+        review = Review(store, policy, references=self._references)
         toc = Toc(store, policy, references=self._references)
         router = Router(
             store,
@@ -250,6 +251,7 @@ class Application:
         )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
+        feedback = Feedback(store, policy, references=self._references, supersede=conflicts.supersede)
         self._imports = Imports(
             store,
             policy,
@@ -320,6 +322,8 @@ class Application:
                 "undo": undo.undo,
                 "consolidate": self._consolidation.consolidate,
                 "diff": self._consolidation.diff,
+                "review": review.review,
+                "decide": review.decide,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,
@@ -424,6 +428,7 @@ class Application:
         if settings.recall_weights is not None:
             weights = await asyncio.to_thread(recall_weights.read, settings.recall_weights)
             policy = replace(policy, recall=weighted(policy.recall, weights))
+        policy = replace(policy, review=replace(policy.review, mode=ReviewMode(settings.review)))
         service = await cls.open(
             settings.store_path if path is None else path,
             models_dir=settings.models_dir,

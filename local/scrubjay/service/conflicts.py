@@ -5,18 +5,21 @@ Listed and settled here: a version is kept, a memory takes another's place, or b
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.access import View
-from scrubjay.api.caller import Caller
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.importers import reconcile
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import check_successor
+from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import refusals, transfer
 from scrubjay.service.references import References
@@ -71,11 +74,12 @@ class Conflicts:
             raise InvalidError("give the memory that takes its place, or its words", hint="scrubjay supersede OLD NEW")
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         old_id = await self._references.resolve(request.ref, seen)
-        draft = new_id = None
+        draft = new_id = review = None
         if request.by is not None:
             new_id = await self._references.resolve(request.by, seen)
         elif request.content is not None:
             draft = await self._draft(caller, old_id, request.content)
+            review = await self._review(caller, draft)
 
         def work(tx: Transaction) -> tuple[str, bool]:
             old = tx.queries.memories.get(old_id)
@@ -84,7 +88,8 @@ class Conflicts:
             there = new_id if draft is None else _equal(tx, draft)
             if there is None and draft is not None:
                 made = tx.new_id()
-                write = MemoryWrite(memory_id=made, fields=transfer.fields_of(draft, tx.now))
+                fields = transfer.fields_of(draft, tx.now) | transfer.present({Field.REVIEW: review})
+                write = MemoryWrite(memory_id=made, fields=fields)
                 refusals.lifted(tx, caller, write)
                 writes.append(write)
                 at, successor = tx.now, made
@@ -104,6 +109,16 @@ class Conflicts:
         return api.SupersedeResponse(
             old=await self._references.entry(old_id), new=await self._references.entry(successor, created=created)
         )
+
+    async def _review(self, caller: Caller, draft: MemoryDraft) -> str | None:
+        """Return the review of what takes a memory's place; None for what the person says."""
+        if caller.principal is Principal.PERSON:
+            return None
+        risks = await asyncio.to_thread(
+            partial(risks_of, trust=draft.trust, scope=draft.scope, kind=draft.kind, policy=self._policy.review),
+            draft.content,
+        )
+        return waiting(risks)
 
     async def _draft(self, caller: Caller, old_id: str, content: str) -> MemoryDraft:
         """Return a new memory of some words, cleaned: of the type, the scope and the topic of the old one."""

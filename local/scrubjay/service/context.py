@@ -12,6 +12,7 @@ from scrubjay.api.access import ACTIVE_PREFIX, IDENTITY_PREFIX, View
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
 from scrubjay.lifecycle import proposals
+from scrubjay.lifecycle.trust import is_held_back
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import packing
 from scrubjay.service import refusals, transfer
@@ -142,7 +143,7 @@ class Context:
         """Return the lines of a layer that a caller sees, oldest first; what does not hold any more is none."""
         found: dict[str, Line] = {}
         for memory in await self._store.read(lambda q: q.memories.layer(layer.value)):
-            if seen.shows(memory) and proposals.holds(memory, self._now()):
+            if seen.shows(memory) and proposals.holds(memory, self._now()) and not is_held_back(memory.review):
                 name = memory.name or memory.id[-6:]
                 key = name.removeprefix(IDENTITY_PREFIX).removeprefix(ACTIVE_PREFIX)
                 found[key] = Line(key, memory)

@@ -7,20 +7,21 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.trust import RULE_TYPES, is_held_back, may_hand, may_hand_text
 from scrubjay.policy import HandingPolicy, MemoryPolicy
 from scrubjay.retrieval import handing
 from scrubjay.store import MemoryFilter, Store, Transaction
 from scrubjay.store.queries import Queries
 from scrubjay.store.queries.surfacing import Surfaced
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Memory, Session
+from scrubjay_shared.records import Event, Memory, ReviewState, Session, Trust, review_state
 from scrubjay_shared.text import estimate_tokens
 
 log = logging.getLogger(__name__)
@@ -135,13 +136,16 @@ class Handing:
             return current, queries.handed.session_before(project, wish.session_id)
 
         memories, before = await self._store.read(read)
-        shown = [memory for memory in memories if seen.shows(memory)]
+        shown = await asyncio.to_thread(
+            lambda: [memory for memory in memories if seen.shows(memory) and may_hand(memory, self._policy.review)]
+        )
         items = handing.of_project(shown, project, policy, now=now, utc_offset=utc_offset)
         if before is not None and seen.shows_session(before):
             words = await self._store.read(
                 lambda q: q.handed.last_words(before.id, limit=LAST_TURNS, chars=2 * policy.line_chars)
             )
-            items += handing.left_off(before, words, policy, utc_offset=utc_offset)
+            said = await asyncio.to_thread(lambda: [own for one in words if (own := self._said(one)) is not None])
+            items += handing.left_off(before, said, policy, utc_offset=utc_offset)
         return items
 
     async def _surfaced(
@@ -152,7 +156,8 @@ class Handing:
             return []
         started = wish.prompt is None
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
-        entries = await self._predicted(seen, wish.project, wish.session_id, started=started)
+        predicted = await self._predicted(seen, wish.project, wish.session_id, started=started)
+        entries = await asyncio.to_thread(lambda: [entry for entry in predicted if self._may_surface(entry.thing)])
         ids = [entry.thing.id for entry in entries]
         questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
         told = {item.ref for item in items} | questioned.keys()
@@ -183,7 +188,36 @@ class Handing:
             log.info("handing: recall took longer than ms=%d", policy.wait_seconds * 1000)
             self._later(asking)
             return None
-        return asking.result()
+        found = asking.result()
+        hits = await asyncio.to_thread(lambda: tuple(hit for hit in found.hits if self._may_tell(hit)))
+        return replace(found, hits=hits)
+
+    def _may_tell(self, hit: api.Hit) -> bool:
+        """Say whether a hit may be told to who did not ask for it: not as a rule of somebody else's."""
+        trust = Trust(hit.trust or Trust.UNTRUSTED.value)
+        if is_held_back(hit.review):
+            return False
+        if review_state(hit.review) is ReviewState.ACCEPTED:
+            return True
+        if hit.kind == "event":
+            return self._may_quote(hit.text, trust)
+        return may_hand_text(hit.text, trust, self._policy.review, is_rule=hit.type in RULE_TYPES)
+
+    def _may_surface(self, thing: Memory | Event) -> bool:
+        """Say whether what was predicted may be told: as what recall finds for a prompt."""
+        if isinstance(thing, Event):
+            return self._may_quote(thing.text, thing.trust)
+        return may_hand(thing, self._policy.review)
+
+    def _may_quote(self, text: str, trust: Trust) -> bool:
+        """Say whether a turn may be quoted unasked. Of a person's turn that holds a paste, nobody knows whose it is."""
+        is_pasted = trust is Trust.USER and _own_words(text) != " ".join(text.split())
+        return may_hand_text(text, Trust.IMPORT if is_pasted else trust, self._policy.review)
+
+    def _said(self, event: Event) -> Event | None:
+        """Return an event with what was said in it, without what was pasted; None where that is not to be told."""
+        told = replace(event, text=_own_words(event.text)) if event.trust is Trust.USER else event
+        return told if may_hand_text(told.text, told.trust, self._policy.review) else None
 
     async def close(self) -> None:
         """Let go of what still goes on."""
@@ -196,6 +230,14 @@ class Handing:
         self._late.add(work)
         work.add_done_callback(self._late.discard)
         work.add_done_callback(_end)
+
+
+def _own_words(text: str) -> str:
+    """Return what a person said in a turn, without what they pasted, with plain white space."""
+    # What tells the two apart is an eighth of the daemon's start.
+    from scrubjay.distill.pasted import own_words  # noqa: PLC0415
+
+    return " ".join(" ".join(text[span.start : span.end].split()) for span in own_words(text)).strip()
 
 
 def _end(work: asyncio.Future[Any]) -> None:

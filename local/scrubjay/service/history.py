@@ -41,7 +41,7 @@ class History:
         causes = [cause for op, *_ in found if op is not None and (cause := ops.cause_of(op)) is not None]
         labels = await self._store.read(lambda q: q.causes.labels(causes))
         history = tuple(_change(row, labels) for row in found)
-        helped, missed = await self._store.read(lambda q: q.feedback.counts(memory_id))
+        helped, missed, wrong = await self._store.read(lambda q: q.feedback.counts(memory_id))
         replaced = await self._store.read(lambda q: q.memories.superseded_by(memory_id))
         return api.WhyResponse(
             entry=entry,
@@ -51,6 +51,7 @@ class History:
             supersedes=tuple(memory for memory in replaced if view.shows(memory)),
             helped=helped,
             missed=missed,
+            wrong=wrong,
         )
 
 

@@ -16,6 +16,7 @@ from scrubjay.importers import agent_folder, export_format, reconcile
 from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded
 from scrubjay.ingest import intake
 from scrubjay.ingest.twins import twins
+from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
 from scrubjay.service.account_stores import AccountStores
@@ -28,7 +29,17 @@ from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, TooLargeError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Event, EventDraft, MemoryDraft, content_hash
+from scrubjay_shared.records import (
+    Event,
+    EventDraft,
+    Kind,
+    MemoryDraft,
+    ReviewState,
+    Scope,
+    Trust,
+    content_hash,
+    review_state,
+)
 
 
 class Imports:
@@ -232,7 +243,14 @@ class Imports:
             fresh.append(named)
             said["renamed"] += renamed
             said["aliases_taken"] += lost
-        changed = _note_writes(plan, taken, [memory.id for memory in known if memory.archived_at is not None])
+        reviews = await asyncio.to_thread(self._reviews, plan)
+        back = [
+            memory.id
+            for memory in known
+            if memory.archived_at is not None
+            and (memory.id in reviews or review_state(memory.review) is not ReviewState.REJECTED)
+        ]
+        changed = _note_writes(plan, taken, back, reviews)
         if changed:
             await self._store.write(lambda tx: tx.memories.write(changed), cause=cause)
             self._wake("embed")
@@ -247,6 +265,22 @@ class Imports:
         left = await self._store.write(lambda tx: tx.forget.left_of(said))
         kept = [replace(draft, content=text) for draft, text in zip(drafts, left, strict=True) if text is not None]
         return kept, sum(1 for draft, text in zip(drafts, left, strict=True) if text != draft.content)
+
+    def _reviews(self, plan: reconcile.Plan) -> dict[str, str | None]:
+        """Return the review of each memory whose words a file changed."""
+        return {
+            change.memory_id: waiting(
+                risks_of(
+                    change.content,
+                    trust=Trust.IMPORT,
+                    scope=Scope.PROJECT,
+                    kind=Kind.NOTE,
+                    policy=self._policy.review,
+                )
+            )
+            for change in plan.changes
+            if change.content is not None
+        }
 
     async def _under_earlier_keys(
         self, drafts: tuple[EventDraft, ...], earlier: Mapping[str, str]
@@ -415,16 +449,18 @@ def _under_keys_of_twins(cleaned: Sequence[intake.Clean], caught: Caught) -> lis
     return under
 
 
-def _note_writes(plan: reconcile.Plan, taken: set[str], archived: Sequence[str]) -> list[MemoryWrite]:
+def _note_writes(
+    plan: reconcile.Plan, taken: set[str], archived: Sequence[str], reviews: Mapping[str, str | None]
+) -> list[MemoryWrite]:
     """Return the writes to memories that an import found there already. Names that are free go to them.
 
-    Those that were archived come back: somebody imports them again.
+    Those that were archived come back: somebody imports them again. `reviews` are those of changed words.
     """
     writes: dict[str, MemoryWrite] = {}
     for change in plan.changes:
         fields: dict[Field, Any] = {Field.METADATA: change.metadata}
         if change.content is not None:
-            fields[Field.CONTENT] = change.content
+            fields |= {Field.CONTENT: change.content, Field.REVIEW: reviews[change.memory_id]}
         writes[change.memory_id] = MemoryWrite(memory_id=change.memory_id, fields=fields)
     for memory_id in archived:
         earlier = writes.get(memory_id, MemoryWrite(memory_id=memory_id, fields={}))

@@ -5,27 +5,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from scrubjay import api
 from scrubjay.api import access
-from scrubjay.api.caller import Caller
-from scrubjay.distill.sameness import same_words
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.ingest import intake
-from scrubjay.jobs import successions
 from scrubjay.lifecycle.replacement import check_period, check_successor
-from scrubjay.lifecycle.supersession import NewStatement
+from scrubjay.lifecycle.trust import is_held_back
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import refusals, transfer
+from scrubjay.service.adding import Added, Adding, compared, review_of
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Cause, MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, InvalidError
+from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Memory, MemoryDraft, content_hash
+from scrubjay_shared.records import (
+    Kind,
+    Layer,
+    Memory,
+    MemoryDraft,
+    ReviewState,
+    Scope,
+    review_state,
+)
 
 CLEARED = {
     "topic": Field.TOPIC,
@@ -34,14 +41,6 @@ CLEARED = {
     "superseded_by": Field.SUPERSEDED_BY,
 }
 """The fields that an update can clear, by name."""
-
-
-class Added(NamedTuple):
-    """What became of a draft: the memory that says it, whether that is new, and whether it had been forgotten."""
-
-    memory_id: str
-    created: bool = False
-    lifted: bool = False
 
 
 class Memories:
@@ -70,55 +69,24 @@ class Memories:
         source = intake.source_of(caller)
         cleaned = await off_loop(len(request.content), lambda: intake.memory(request, self._policy, source))
         [added] = await self.add_all(caller, [cleaned], cause=self._store.new_cause("add"))
-        return await self._references.entry(added.memory_id, created=added.created, lifted=added.lifted)
+        found = await self._references.entry(added.memory_id, created=added.created, lifted=added.lifted)
+        if not added.created and review_state(found.memory.review) is ReviewState.REJECTED:
+            raise DeniedError(
+                "the person rejected a memory of these words",
+                hint="leave it, or ask the person: scrubjay review --state rejected lists what they rejected",
+            )
+        return found
 
     async def add_all(self, caller: Caller, drafts: Sequence[MemoryDraft], *, cause: Cause) -> Sequence[Added]:
-        """Store drafts that were cleaned. What was forgotten for good, the person alone stores again."""
-        embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
+        """Store drafts that were cleaned. What was forgotten for good, the person alone stores again.
 
-        statements = [_statement(place, draft, self._now()) for place, draft in enumerate(drafts)]
-        alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
-        replaced = await successions.find(statements, alike, self._policy)
-        same = await asyncio.to_thread(lambda: [_same(one, found) for one, found in zip(drafts, alike, strict=True)])
+        What the person rejected is not stored for anybody else: it is returned as what is there already.
+        """
+        embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
+        found = await compared(self._store, caller, drafts, self._policy, self._now())
 
         def work(tx: Transaction) -> Sequence[Added]:
-            hashes = [content_hash(draft.content) for draft in drafts]
-            known = {
-                (said, scope, resource): found
-                for said, scope, resource, found in tx.queries.memories.duplicates(hashes)
-            }
-            unchanged = tx.queries.memories.content_hashes([memory.id for memory in same if memory is not None])
-            answers: list[Added] = []
-            writes: dict[str, MemoryWrite] = {}
-            placed: list[tuple[str, str, bytes]] = []
-            for place, (draft, said) in enumerate(zip(drafts, hashes, strict=True)):
-                key = (said, draft.scope.value, draft.resource_id)
-                found = known.get(key)
-                twin = same[place]
-                if found is None and twin is not None and unchanged.get(twin.id) == twin.content_hash:
-                    found = known[key] = twin.id
-                names = tuple(name for name in (draft.name, *draft.aliases) if name is not None)
-                if found is None:
-                    found = known[key] = tx.new_id(draft.created_at)
-                    writes[found] = write = MemoryWrite(
-                        memory_id=found, fields=transfer.fields_of(draft, tx.now), names=names
-                    )
-                    answers.append(Added(found, created=True, lifted=refusals.lifted(tx, caller, write)))
-                    if embedded is not None:
-                        placed.append((found, said, embedded[1][place]))
-                    continue
-                answers.append(Added(found))
-                if names and access.may_name_existing(caller):
-                    earlier = writes.get(found, MemoryWrite(memory_id=found, fields={}))
-                    fields = dict(earlier.fields)
-                    if draft.name is not None and not tx.queries.memories.is_named(found) and Field.NAME not in fields:
-                        fields[Field.NAME] = draft.name
-                    writes[found] = replace(earlier, fields=fields, names=(*earlier.names, *names))
-            ids = {statements[place].id: added.memory_id for place, added in enumerate(answers) if added.created}
-            tx.memories.write(successions.carry_out(tx, replaced, ids, list(writes.values())))
-            if embedded is not None:
-                tx.vectors.put(embedded[0], placed)
-            return answers
+            return Adding(tx, caller, found, embedded).carry_out()
 
         answers = await self._store.write(work, cause=cause)
         if embedded is None and any(added.created for added in answers):
@@ -174,6 +142,11 @@ class Memories:
                 "archived or clear",
             )
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
+        risky = None
+        if Field.CONTENT in fields and caller.principal is not Principal.PERSON:
+            said = MemoryDraft(content=fields[Field.CONTENT], trust=access.TRUST_CEILING[caller.principal])
+            draft = replace(said, scope=Scope.SESSION)
+            risky = await asyncio.to_thread(lambda: review_of(draft, self._policy.review))
 
         def work(tx: Transaction) -> bool:
             shown = tx.queries.memories.get(memory_id)
@@ -185,9 +158,11 @@ class Memories:
                 )
             if request.layer is not None:
                 intake.check_layer(request.layer, shown.trust)
+                _check_reviewed(shown, request.layer)
             _check_lifespan(tx, write)
+            reviewed = {} if risky is None else {Field.REVIEW: risky}
             lifted = refusals.lifted(tx, caller, write, shown)
-            tx.memories.write([write])
+            tx.memories.write([replace(write, fields={**write.fields, **reviewed})])
             return lifted
 
         lifted = await self._store.write(work, cause=self._store.new_cause("update"))
@@ -270,30 +245,13 @@ class Memories:
         return await self._references.resolve(request.ref, seen)
 
 
-def _same(draft: MemoryDraft, candidates: Sequence[Memory]) -> Memory | None:
-    """Return the memory that says the same in the same scope, but for punctuation and the order of its parts."""
-    return next(
-        (
-            memory
-            for memory in candidates
-            if (memory.scope, memory.resource_id) == (draft.scope, draft.resource_id)
-            and same_words(memory.content, draft.content)
-        ),
-        None,
-    )
-
-
-def _statement(place: int, draft: MemoryDraft, now: Millis) -> NewStatement:
-    """Return what a draft says, under an id that no memory has."""
-    return NewStatement(
-        id=f"draft {place}",
-        content=draft.content,
-        scope=draft.scope,
-        resource_id=draft.resource_id,
-        trust=draft.trust,
-        created_at=now if draft.created_at is None else draft.created_at,
-        valid_from=draft.valid_from,
-    )
+def _check_reviewed(memory: Memory, layer: Layer) -> None:
+    """Check that a memory may be promoted to a layer that is loaded by itself. Raises ConflictError."""
+    if layer is not Layer.ARCHIVE and is_held_back(memory.review):
+        raise ConflictError(
+            f"memory {memory.id} waits for your review, and is not promoted before",
+            hint=f"scrubjay review accept {memory.id}",
+        )
 
 
 def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:

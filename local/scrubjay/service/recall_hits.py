@@ -165,6 +165,7 @@ def _memory_hit(
         resource_id=memory.resource_id,
         salience=memory.salience,
         trust=memory.trust.value,
+        review=memory.review,
         superseded_by=memory.superseded_by,
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,

@@ -20,6 +20,7 @@ from scrubjay.importers import export_format
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import Source
 from scrubjay.lifecycle.replacement import closes_circle
+from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import TYPE_SALIENCE, MemoryPolicy
 from scrubjay.service.events import without_forgotten
 from scrubjay.store import MemoryWrite, Statement, Transaction
@@ -55,6 +56,7 @@ class Ready:
     draft: MemoryDraft
     grips: tuple[Grip, ...]
     changed: Counter[str]
+    review: str | None = None
 
 
 def minted(record_id: str) -> str:
@@ -153,7 +155,14 @@ def memories_of(
             continue
         grips = tuple(grip for grip in kept.grips if _is_clean(grip, policy))
         tally.skipped["source_not_found"] += len(kept.grips) - len(grips)
-        ready.append(Ready(kept=kept, draft=cleaned, grips=grips, changed=intake.changes(draft, cleaned)))
+        review = memory.review
+        if source is Source.IMPORT:
+            risks = risks_of(
+                cleaned.content, trust=cleaned.trust, scope=cleaned.scope, kind=cleaned.kind, policy=policy.review
+            )
+            review = waiting(risks)
+        changed = intake.changes(draft, cleaned)
+        ready.append(Ready(kept=kept, draft=cleaned, grips=grips, changed=changed, review=review))
     return ready
 
 
@@ -221,6 +230,7 @@ def write_memories(
             {
                 Field.CONFIDENCE: ready.kept.memory.confidence,
                 Field.SUPERSEDED_BY: successor,
+                Field.REVIEW: ready.review,
             }
         )
         writes.append(MemoryWrite(memory_id=here, fields=fields, grips=grips, names=free))

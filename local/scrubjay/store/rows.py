@@ -35,7 +35,7 @@ P = ParamSpec("P")
 EVENT_COLUMNS = "id, device, agent, session_id, project, ts, utc_offset, type, role, text, metadata, dedupe_key, trust"
 MEMORY_COLUMNS = (
     "id, name, content, kind, type, scope, resource_id, layer, salience, confidence, topic, trust, valid_from,"
-    " valid_to, superseded_by, created_at, updated_at, content_hash, metadata, archived_at"
+    " valid_to, superseded_by, created_at, updated_at, content_hash, metadata, archived_at, review"
 )
 GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
@@ -102,7 +102,7 @@ _Types = tuple[tuple[type, ...], ...]
 _EVENT: _Types = (*[_TEXT] * 4, _MAYBE_TEXT, _INT, _INT, *[_TEXT] * 6)
 _MEMORY: _Types = (
     *(_TEXT, _MAYBE_TEXT, *[_TEXT] * 4, _MAYBE_TEXT, _TEXT, _REAL, _REAL, _MAYBE_TEXT, _TEXT),
-    *(_MAYBE_INT, _MAYBE_INT, _MAYBE_TEXT, _INT, _INT, _TEXT, _TEXT, _MAYBE_INT, _MAYBE_INT, _MAYBE_INT),
+    *(_MAYBE_INT, _MAYBE_INT, _MAYBE_TEXT, _INT, _INT, _TEXT, _TEXT, _MAYBE_INT, _MAYBE_TEXT, _MAYBE_INT, _MAYBE_INT),
 )
 _GRIP: _Types = (*[_TEXT] * 4, _INT, _INT, _TEXT, _TEXT, _INT)
 _SESSION: _Types = (_TEXT, _TEXT, _MAYBE_TEXT, _INT, _MAYBE_INT, _TEXT, _INT)
@@ -263,6 +263,7 @@ def memory_row(memory: Memory) -> tuple[Any, ...]:
         memory.content_hash,
         json(memory.metadata),
         memory.archived_at,
+        memory.review,
     )
 
 
@@ -290,8 +291,9 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
         content_hash=row[17],
         metadata=unjson(row[18]),
         archived_at=_millis(row[19]),
-        access_count=row[20] or 0,
-        accessed_at=_millis(row[21]),
+        review=row[20],
+        access_count=row[21] or 0,
+        accessed_at=_millis(row[22]),
     )
 
 

@@ -48,6 +48,7 @@ class Field(IntEnum):
     METADATA = 15
     NAME = 16
     ARCHIVED_AT = 17
+    REVIEW = 18
 
 
 ABSENT: dict[Field, Any] = {
@@ -66,6 +67,7 @@ ABSENT: dict[Field, Any] = {
     Field.METADATA: {},
     Field.NAME: None,
     Field.ARCHIVED_AT: None,
+    Field.REVIEW: None,
 }
 """What a register says that nobody wrote. A memory without content or time of creation does not show at all."""
 

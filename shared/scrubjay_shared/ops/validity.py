@@ -185,4 +185,5 @@ _FITS: dict[int, Callable[[Any], bool]] = {
     Field.METADATA: _map,
     Field.NAME: _or_none(_words),
     Field.ARCHIVED_AT: _or_none(_whole),
+    Field.REVIEW: _or_none(_words),
 }

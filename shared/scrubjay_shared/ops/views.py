@@ -127,6 +127,7 @@ def _memory_of(entity: str, values: dict[int, Any], name: str | None, latest: in
         valid_to=_time(said[Field.VALID_TO]),
         superseded_by=said[Field.SUPERSEDED_BY],
         archived_at=_time(said[Field.ARCHIVED_AT]),
+        review=said[Field.REVIEW],
         metadata=dict(said[Field.METADATA]),
         name=name,
         created_at=shown_time(said[Field.CREATED_AT], least=-MAX_EVENT_MILLIS),

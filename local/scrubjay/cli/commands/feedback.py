@@ -19,6 +19,10 @@ def configure(parser: Parser) -> None:
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--helped", action="store_true", help="they did")
     chosen.add_argument("--not-helped", dest="helped", action="store_false", help="they did not")
+    chosen.add_argument("--wrong", action="store_true", help="they are wrong: put them away")
+    parser.add_argument(
+        "--correct", type=text, metavar="TEXT", help="with --wrong: what holds instead of the one memory"
+    )
     caller(parser)
 
 
@@ -26,9 +30,17 @@ def run(line: Namespace) -> None:
     """Count whether memories helped."""
     out = Output.of(line)
     request = api.FeedbackRequest(
-        refs=tuple(line.refs), helped=line.helped, project=line.project, session_id=line.session
+        refs=tuple(line.refs),
+        helped=line.helped and not line.wrong,
+        wrong=line.wrong,
+        content=line.correct,
+        project=line.project,
+        session_id=line.session,
     )
     with invocation.store(line) as store:
         done: api.FeedbackResponse = store.call("feedback", request)
     words = "helped" if done.helped else "did not help"
-    out.answer(done, lambda: f"counted: {', '.join(done.memories)} {words}")
+    if done.wrong:
+        words = f"is wrong; {done.corrected} took its place" if done.corrected else "put away as wrong"
+    back = f"; scrubjay undo {done.cause} takes it back" if done.cause and done.wrong else ""
+    out.answer(done, lambda: f"counted: {', '.join(done.memories)} {words}{back}")

@@ -46,6 +46,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         "superseded" if found.superseded_by else "",
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",
+        "" if found.review is None else one_line(found.review.partition(" ")[0], 20),
         short(found.id),
         f"{found.score:.3f}",
         "" if found.confidence is None else f"{found.confidence:.0%} sure",

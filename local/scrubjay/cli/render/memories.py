@@ -124,8 +124,9 @@ def why(answer: WhyResponse) -> RenderableType:
     parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
     parts.extend(source(each) for each in answer.sources)
     parts.extend(Text(f"  {clean(line)}") for line in origin(answer))
-    if answer.helped or answer.missed:
-        parts.append(Text(f"\nhelped {answer.helped} times, did not {answer.missed} times", style="bold"))
+    if answer.helped or answer.missed or answer.wrong:
+        wrong = f", called wrong {answer.wrong} times" if answer.wrong else ""
+        parts.append(Text(f"\nhelped {answer.helped} times, did not {answer.missed} times{wrong}", style="bold"))
     if answer.supersedes:
         parts.append(Text("\ntook the place of", style="bold"))
     for old in answer.supersedes:

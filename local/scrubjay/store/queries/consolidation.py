@@ -49,6 +49,7 @@ class ConsolidationQueries:
             " left join access a on a.memory_id = m.id where m.n > ? and m.superseded_by is null"
             " and m.archived_at is null and m.layer = 'archive'"
             " and (m.resource_id is null or m.resource_id < 'vault:' or m.resource_id >= 'vault;')"
+            " and (m.review is null or m.review like 'accepted%')"  # the person is asked first
             " order by m.n limit ?",
             (after or 0, limit),
         )

@@ -19,6 +19,16 @@ class HandedQueries:
         """Return the ids of what a session was handed."""
         return {str(row[0]) for row in self._fetch("select ref from handed where session_id = ?", (session_id,))}
 
+    def texts(self, session_id: str, *, chars: int) -> list[str]:
+        """Return the words of what a session was handed, of each at most so many characters."""
+        found = self._fetch(
+            "select coalesce((select substr(m.content, 1, ?2) from memory m where m.id = h.ref),"
+            " (select substr(e.text, 1, ?2) from event e where e.id = h.ref and not e.forgotten))"
+            " from handed h where h.session_id = ?1",
+            (session_id, chars),
+        )
+        return [str(row[0]) for row in found if row[0]]
+
     def session_before(self, project: str, session_id: str | None) -> Session | None:
         """Return the session of a project in which somebody spoke last, other than one."""
         found = self._fetch(

@@ -22,6 +22,7 @@ from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.queries.replication import ReplicationQueries
+from scrubjay.store.queries.review import ReviewQueries
 from scrubjay.store.queries.routes import RouteQueries
 from scrubjay.store.queries.snapshots import SnapshotQueries
 from scrubjay.store.queries.stats import StatsQueries
@@ -67,6 +68,7 @@ class Queries:
         self.instructions = InstructionQueries(fetch)
         self.writer_calls = WriterCallQueries(fetch)
         self.vaults = VaultQueries(fetch)
+        self.review = ReviewQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

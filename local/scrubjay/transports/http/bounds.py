@@ -71,6 +71,8 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}},
         "HistoryRequest": page,
         "DiffRequest": {"limit": page["limit"], "since": time, "cursor": {"pattern": "^[0-9A-Z]{26}$"}},
+        "ReviewRequest": page,
+        "DecideRequest": {"refs": {"maxItems": work.page}},
         "RenameRequest": {"name": name},
         "AliasRequest": {"alias": name},
         "ContextRequest": {"prompt": {"maxLength": limits.max_query_chars}, "max_tokens": {"minimum": 1}},
@@ -142,6 +144,14 @@ CONDITIONS: dict[str, list[Keywords]] = {
             "oneOf": [
                 {"required": ["refs"], "properties": {"refs": {"minItems": 1}, "every": {"const": False}}},
                 {"required": ["every"], "properties": {"every": {"const": True}, "refs": {"maxItems": 0}}},
+            ]
+        }
+    ],
+    "DecideRequest": [
+        {
+            "oneOf": [
+                {"required": ["refs"], "properties": {"refs": {"minItems": 1}, "every": {"const": False}}},
+                {"required": ["every"], "properties": {"refs": {"maxItems": 0}, "every": {"const": True}}},
             ]
         }
     ],

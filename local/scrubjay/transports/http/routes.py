@@ -51,6 +51,8 @@ ROUTES: tuple[Route, ...] = (
     Route("undo", "POST", "/v1/undo"),
     Route("consolidate", "POST", "/v1/consolidate"),
     Route("diff", "GET", "/v1/diff"),
+    Route("review", "GET", "/v1/review"),
+    Route("decide", "POST", "/v1/review"),
     Route("conflicts", "GET", "/v1/conflicts"),
     Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
     Route("recall", "POST", "/v1/recall"),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.dates import find_dates
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Memory
+from scrubjay_shared.records import Memory, ReviewState, review_state
 from scrubjay_shared.text import estimate_tokens
 
 MEMORY_ID = "m_"
@@ -22,6 +22,13 @@ CUT = " […]"
 
 DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
 """What is said beside a memory that is not the person's own words."""
+
+REVIEWED = {
+    ReviewState.WAITING: "not reviewed by the person",
+    ReviewState.DISPUTED: "disputed",
+    ReviewState.REJECTED: "rejected by the person",
+}
+"""What is said beside a memory that the person has yet to look at, or did not want."""
 
 WHEN_HINT = 'a day or a period: "yesterday", "last week", "2026-11-20", "March 2026", "May to June 2026"'
 
@@ -51,16 +58,25 @@ def period(words: str, now: Millis, utc_offset: int) -> tuple[Millis | None, Mil
     return min(date.start for date in found), max(date.end for date in found)
 
 
-class Page:
-    """The lines of an answer within a budget of tokens."""
+FENCE_TOKENS = estimate_tokens(redaction.injected("")) + 1
+"""What the fence of recalled data costs around an answer."""
 
-    def __init__(self, max_tokens: int) -> None:
-        self._max_tokens = max_tokens
+
+class Page:
+    """The lines of an answer within a budget of tokens, in the fence of recalled data, which no text in it can close.
+
+    Without `recalled`, it says nothing that was remembered, and has no fence.
+    """
+
+    def __init__(self, max_tokens: int, *, recalled: bool = True) -> None:
+        self._max_tokens = max_tokens - (FENCE_TOKENS if recalled else 0)
+        self._recalled = recalled
         self._lines: list[str] = []
         self._spent = 0
 
     def add(self, text: str, *, reserve: int = 0) -> bool:
         """Add some lines if they fit and leave `reserve` tokens. Say whether they did."""
+        text = redaction.defused(text)
         cost = estimate_tokens(text) + 1
         if self._spent + cost + reserve > self._max_tokens:
             return False
@@ -70,6 +86,7 @@ class Page:
 
     def add_cut(self, text: str, *, reserve: int = 0) -> bool:
         """Add as much of the beginning of a text as fits. Say whether it was all of it."""
+        text = redaction.defused(text)
         if self.add(text, reserve=reserve):
             return True
         low, high = 0, len(text)
@@ -90,8 +107,9 @@ class Page:
         return not self._lines
 
     def text(self) -> str:
-        """Return the lines."""
-        return "\n".join(self._lines)
+        """Return the lines; "" for none."""
+        lines = "\n".join(self._lines)
+        return redaction.injected(lines) if self._recalled and lines else lines
 
 
 def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
@@ -104,6 +122,7 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
         about.append("this project")
     if is_memory and found.trust in DOUBTED:
         about.append(DOUBTED[found.trust])
+    about += _reviewed(found.review)
     if found.valid_to is not None:
         about.append(f"held until {day(found.valid_to, utc_offset)}")
     if found.superseded_by:
@@ -154,16 +173,24 @@ def _about(found: api.WhyResponse, utc_offset: int) -> str:
     if isinstance(agent, str) and agent:
         about.append(f"by {agent}")
     about.append(DOUBTED.get(entry.trust.value, "the person's words"))
+    about += _reviewed(entry.review)
     about += [f'"{name}"' for name in found.entry.aliases[:3]]
     if entry.topic:
         about.append(f"topic {entry.topic}")
     if entry.superseded_by:
         about.append(f"replaced by {MEMORY_ID}{entry.superseded_by}")
-    if found.helped or found.missed:
-        about.append(f"helped {found.helped}, did not {found.missed}")
+    if found.helped or found.missed or found.wrong:
+        wrong = f", wrong {found.wrong}" if found.wrong else ""
+        about.append(f"helped {found.helped}, did not {found.missed}{wrong}")
     if entry.archived_at:
         about.append("put away")
     return " · ".join(about)
+
+
+def _reviewed(review: str | None) -> list[str]:
+    """Return what is said of a memory that the person has yet to look at, or did not want."""
+    state = review_state(review)
+    return [] if state is None else [REVIEWED[state]] if state in REVIEWED else []
 
 
 def replaced(old: Memory, utc_offset: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.routing.intent import classify
 from scrubjay.routing.timespans import timespans
 from scrubjay.transports.mcp import answers
@@ -204,7 +204,7 @@ async def status(context: ToolContext, _: Status) -> str:
     stats: api.StatsResponse = await context.operation("stats", api.Nothing())
     process: api.StatusResponse = await context.operation("status", api.Nothing())
     unsettled: api.ConflictsResponse = await context.operation("conflicts", api.ConflictsRequest())
-    page = Page(ANSWER_TOKENS)
+    page = Page(ANSWER_TOKENS, recalled=False)
     by_count = sorted(stats.by_type.items(), key=lambda one: -one[1])
     types = ", ".join(f"{count} {name}" for name, count in by_count if count)
     page.add(f"{stats.memories} memories ({types or 'none yet'}); {stats.events} events in {stats.sessions} sessions")
@@ -224,7 +224,7 @@ async def status(context: ToolContext, _: Status) -> str:
 async def read_memory(context: ToolContext, ref: str) -> str:
     """Return one memory with all its sources."""
     found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
-    return "\n".join(answers.memory(found, context.utc_offset, full=True))
+    return redaction.injected("\n".join(answers.memory(found, context.utc_offset, full=True)))
 
 
 async def read_session(context: ToolContext, session_id: str) -> str:

@@ -86,16 +86,17 @@ class Feedback(Arguments, frozen=True):
     """Arguments of memory_feedback."""
 
     ids: Annotated[list[str], Meta(description="m_…")]
-    helped: Literal["yes", "no"]
+    helped: Literal["yes", "no", "wrong"]
 
 
 async def feedback(context: ToolContext, asked: Feedback) -> str:
     """Count whether memories helped."""
     refs = tuple(bare(ref) for ref in asked.ids)
     done: api.FeedbackResponse = await context.operation(
-        "feedback", api.FeedbackRequest(refs=refs, helped=asked.helped == "yes")
+        "feedback", api.FeedbackRequest(refs=refs, helped=asked.helped == "yes", wrong=asked.helped == "wrong")
     )
-    return f"noted of {', '.join(f'm_{ref}' for ref in done.memories)}: {'helped' if done.helped else 'did not help'}"
+    words = "wrong, and the person will be asked" if done.wrong else "helped" if done.helped else "did not help"
+    return f"noted of {', '.join(f'm_{ref}' for ref in done.memories)}: {words}"
 
 
 class Forget(Arguments, frozen=True):
