@@ -134,6 +134,7 @@ ROWS: dict[str, Row] = {
     "vault_sync": Row(lambda _: api.VaultSyncRequest(), "person"),
     "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
     "review": Row(lambda _: api.ReviewRequest(), "person"),
+    "audit": Row(lambda _: NOTHING, "person"),
     "decide": Row(lambda ref: api.DecideRequest(accept=True, refs=(ref,)), "person"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "forgets": Row(lambda _: api.ForgetsRequest(), "person"),

@@ -161,6 +161,7 @@ READS: dict[str, Survey | ById | str] = {
                 "diff",
                 "review",
                 "decide",
+                "audit",
             ),
             *("vaults", "vault_init", "vault_sync", "vault_stop"),
         ),

@@ -216,6 +216,7 @@ class Asking:
             partial(self.client.call, "GET", "/v1/agents/activity", query={"since": 0, "bucket": "week"}),
         )
         yield "review", partial(self.client.call, "GET", "/v1/review", query={"limit": 500})
+        yield "audit", partial(self.client.call, "GET", "/v1/audit")
         decided = {"refs": ["the lines"], "accept": True}
         yield "decide, a large one", partial(self.client.call, "POST", "/v1/review", decided)
         yield "jobs", partial(self.client.call, "GET", "/v1/jobs")

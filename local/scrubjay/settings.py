@@ -38,7 +38,6 @@ WRITER_AGENTS = ("claude", "codex", "gemini", "opencode")
 """Writers that are coding agents, installed and logged in by the person."""
 WRITERS = ("none", *WRITER_SERVERS, *WRITER_AGENTS)
 MAX_TOKENS = 999_999_999  # more than any subscription gives: a typing error, not a wish
-REVIEWS = ("off", "risky", "all")
 
 MAX_CONFIG_BYTES = 1_048_576  # a settings file is some lines; this bounds what a wrong path can make us read
 MAX_THREADS = 64  # beyond any machine this runs on: a typing error, not a wish
@@ -53,8 +52,7 @@ class Settings:
     default; `embed_url`, `embed_api` and `embed_key_env` (the *name* of the environment variable that holds the key)
     matter only when `model` begins with `http:`; `writer` and what begins with it say which language model may be asked
     (none, unless the person says so), where it is, and how many tokens it may use; `account` is whose store a command
-    means (`accounts`); `review` is a `policy.ReviewMode`. `origins` says where the value of each key came from; a key
-    that is absent has its default.
+    means (`accounts`). `origins` says where the value of each key came from; a key that is absent has its default.
     """
 
     config_path: Path
@@ -484,8 +482,8 @@ OPTIONS: dict[str, Option] = {
         Option(
             key="review",
             meaning="which new memories wait for scrubjay review: none, what may do harm, or all you did not add",
-            allowed=", ".join(REVIEWS),
-            read=values.one_of(REVIEWS),
+            allowed="off, risky, all",
+            read=values.one_of(("off", "risky", "all")),
         ),
         Option(
             key="account",

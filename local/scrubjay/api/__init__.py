@@ -16,6 +16,7 @@ from scrubjay.api.agents import (
     AgentsResponse,
     Bucket,
 )
+from scrubjay.api.audit import AuditResponse, Finding, ScopeAudit
 from scrubjay.api.compaction import (
     CompactRequest,
     CompactResponse,
@@ -187,6 +188,7 @@ __all__ = [
     "AgentsRequest",
     "AgentsResponse",
     "AliasRequest",
+    "AuditResponse",
     "Bucket",
     "Cause",
     "CausedChange",
@@ -214,6 +216,7 @@ __all__ = [
     "FeedbackRequest",
     "FeedbackResponse",
     "FieldDiff",
+    "Finding",
     "ForgetReceipt",
     "ForgetRequest",
     "ForgetResponse",
@@ -276,6 +279,7 @@ __all__ = [
     "Reviewed",
     "RouteRequest",
     "RouteResponse",
+    "ScopeAudit",
     "Section",
     "SessionsResponse",
     "SettleRequest",

@@ -226,6 +226,13 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="audit",
+            request=api.Nothing,
+            response=api.AuditResponse,
+            summary="How much of what is remembered is said twice, an echo, junk, or stands where it should not.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="decide",
             request=api.DecideRequest,
             response=api.DecideResponse,

@@ -95,6 +95,12 @@ COMMANDS: dict[str, Command] = {
             "scrubjay review accept 01KXK2Y3",
         ),
         Command(
+            "audit",
+            "count duplicates, echoes, junk, and what stands where it should not",
+            "AuditResponse",
+            "scrubjay audit",
+        ),
+        Command(
             "conflicts",
             "list memories that may contradict earlier ones, and what two devices changed unseen",
             "ConflictsResponse",

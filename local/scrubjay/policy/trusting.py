@@ -46,7 +46,7 @@ class AuditPolicy:
     sessions: int = 1_000  # newest, of those that were handed something
     at_once: int = 200  # read in one step: others get their turn after some milliseconds
     shown: int = 20  # ids of a finding: enough to look at; the count says how many there are
-    near_share: float = 0.9  # of stems in common (Jaccard): a word of ten, which a date or a number is too
-    rare_stems: int = 4  # by which those are looked for that may be near: with one word of ten changed, three are left
+    near_share: float = 0.85  # of stems in common (Jaccard): a word of seven, as where learning merges
+    rare_stems: int = 4  # by which those are looked for that may be near: one word of seven may differ, three are left
     compared: int = 64  # memories that are looked at for one stem
     compared_chars: int = 2_000  # of a memory: a longer one is a document

@@ -44,7 +44,7 @@ from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
 from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewMode, weighted
-from scrubjay.service import recall_weights
+from scrubjay.service import recall_weights, trusting
 from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
@@ -54,7 +54,6 @@ from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.consolidation import Consolidation, wording_of
 from scrubjay.service.context import Context
 from scrubjay.service.events import Events
-from scrubjay.service.feedback import Feedback
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing
 from scrubjay.service.handlers import Handlers
@@ -68,7 +67,6 @@ from scrubjay.service.memories import Memories
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
-from scrubjay.service.review import Review
 from scrubjay.service.route import Router
 from scrubjay.service.settling import Settling
 from scrubjay.service.status import Status
@@ -237,7 +235,6 @@ class Application:
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
-        review = Review(store, policy, references=self._references)
         toc = Toc(store, policy, references=self._references)
         router = Router(
             store,
@@ -251,7 +248,9 @@ class Application:
         )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
-        feedback = Feedback(store, policy, references=self._references, supersede=conflicts.supersede)
+        about_trust = trusting.handlers(
+            store, policy, references=self._references, supersede=conflicts.supersede, surfacing=self.surfacing.stats
+        )
         self._imports = Imports(
             store,
             policy,
@@ -317,13 +316,11 @@ class Application:
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
                 "why": history.why,
-                "feedback": feedback.feedback,
                 "history": undo.history,
                 "undo": undo.undo,
                 "consolidate": self._consolidation.consolidate,
                 "diff": self._consolidation.diff,
-                "review": review.review,
-                "decide": review.decide,
+                **about_trust,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,

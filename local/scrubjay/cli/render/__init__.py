@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scrubjay.cli.render import (
         agents,
+        audit,
         compaction,
         conflicts,
         consolidation,
@@ -33,6 +34,7 @@ else:
 
     (
         agents,
+        audit,
         compaction,
         conflicts,
         consolidation,
@@ -56,6 +58,7 @@ else:
         LazyModule(f"{__name__}.{area}")
         for area in (
             "agents",
+            "audit",
             "compaction",
             "conflicts",
             "consolidation",
@@ -82,6 +85,7 @@ from scrubjay.cli.render import words
 
 __all__ = [
     "agents",
+    "audit",
     "compaction",
     "conflicts",
     "consolidation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scrubjay.store.queries.agents import AgentQueries
+from scrubjay.store.queries.audit import AuditQueries
 from scrubjay.store.queries.causes import CauseQueries
 from scrubjay.store.queries.compactions import CompactionQueries
 from scrubjay.store.queries.conflicts import ConflictQueries
@@ -69,6 +70,7 @@ class Queries:
         self.writer_calls = WriterCallQueries(fetch)
         self.vaults = VaultQueries(fetch)
         self.review = ReviewQueries(fetch)
+        self.audit = AuditQueries(fetch)
 
     def meta(self, key: str) -> str | None:
         """Return a setting of the file itself, None when it was never set."""

@@ -68,7 +68,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         },
         "SupersedeRequest": {"content": words},
         "ProposalsRequest": {"refs": {"maxItems": work.recalled_hits}},
-        "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}},
+        "FeedbackRequest": {"refs": {"minItems": 1, "maxItems": work.recalled_hits}, "content": words},
         "HistoryRequest": page,
         "DiffRequest": {"limit": page["limit"], "since": time, "cursor": {"pattern": "^[0-9A-Z]{26}$"}},
         "ReviewRequest": page,
@@ -146,6 +146,16 @@ CONDITIONS: dict[str, list[Keywords]] = {
                 {"required": ["every"], "properties": {"every": {"const": True}, "refs": {"maxItems": 0}}},
             ]
         }
+    ],
+    "FeedbackRequest": [
+        {
+            "if": {"properties": {"wrong": {"const": True}}, "required": ["wrong"]},
+            "then": {"properties": {"helped": {"const": False}}},
+        },
+        {
+            "if": {"properties": {"content": {"type": "string"}}, "required": ["content"]},
+            "then": {"properties": {"wrong": {"const": True}, "refs": {"maxItems": 1}}, "required": ["wrong"]},
+        },
     ],
     "DecideRequest": [
         {

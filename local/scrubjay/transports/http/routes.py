@@ -52,6 +52,7 @@ ROUTES: tuple[Route, ...] = (
     Route("consolidate", "POST", "/v1/consolidate"),
     Route("diff", "GET", "/v1/diff"),
     Route("review", "GET", "/v1/review"),
+    Route("audit", "GET", "/v1/audit"),
     Route("decide", "POST", "/v1/review"),
     Route("conflicts", "GET", "/v1/conflicts"),
     Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
