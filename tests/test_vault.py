@@ -474,3 +474,19 @@ def test_the_command_line(shell: Shell, tmp_path: Path) -> None:
         _, out, _ = shell.run("--text", *words)
         assert part in out, words
     assert shell.error("vault", "recall", "zebra")[0] == 2
+
+
+async def test_what_was_forgotten_is_refused_and_does_not_hold_up_the_rest(service: Application, folder: Path) -> None:
+    path = folder / "semantic.md"
+    path.write_text("- a fact\n- zebra stripes are white\n", encoding="utf-8")
+    await sync(service)
+    ref = (await stored(service))["zebra stripes are white"].memory.id
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
+    await sync(service)
+    text = path.read_text(encoding="utf-8") + "- zebra stripes are white\n- another fact\n"
+    path.write_text(text, encoding="utf-8")
+    state = (await sync(service))["semantic"]
+    assert (state.entries, state.refused, state.problem) == (2, 1, "")
+    assert set(await stored(service)) == {"a fact", "another fact"}
+    assert path.read_text(encoding="utf-8") == text
+    assert (await sync(service))["semantic"].refused == 1

@@ -176,16 +176,19 @@ class Entries:
         memories = await self._store.read(partial(_in_order, agent=row.agent))
         findings, gone = await asyncio.to_thread(find, memories)
         trusts = {one.id: one.trust for one in memories}
-        drafts = [
-            replace(
-                intake.memory(
-                    self._draft(row.agent, file, one.section, one.text), self._policy, intake.source_of(caller)
-                ),
-                trust=least(Trust.AGENT, *(trusts[source] for source in one.sources)),
-                metadata={"source": file.file_name, "read_from": list(one.sources)},
-            )
-            for one in findings
-        ]
+
+        def clean() -> list[MemoryDraft]:
+            source = intake.source_of(caller)
+            return [
+                replace(
+                    intake.memory(self._draft(row.agent, file, one.section, one.text), self._policy, source),
+                    trust=least(Trust.AGENT, *(trusts[source_id] for source_id in one.sources)),
+                    metadata={"source": file.file_name, "read_from": list(one.sources)},
+                )
+                for one in findings
+            ]
+
+        drafts = await asyncio.to_thread(clean)
         written = tuple(
             api.VaultCondensed(file=file.file_name, section=one.section, text=one.text, sources=one.sources)
             for one in findings

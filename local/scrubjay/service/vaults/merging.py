@@ -92,7 +92,7 @@ class Merging:
             content = await asyncio.to_thread(files.read, path, self._policy.vault.max_file_bytes)
             text = files.decoded(path, content.data or b"")
             document = await asyncio.to_thread(working.read if file is VaultFile.WORKING else parse, text)
-            self._check_working(file, document)
+            await asyncio.to_thread(self._check_working, file, document)
         except files.BusyError as error:
             noted = await self._noted(vault, file, error.message, files.ABSENT)
             return replace(noted, again=True)
