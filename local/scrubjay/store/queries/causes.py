@@ -110,7 +110,8 @@ class CauseQueries:
         """Return how much of what a cause wrote to, or forgot itself, was forgotten."""
         return int(
             self._fetch(
-                "select count(distinct entity) from op where cause = ? and entity in (select id from tombstone)",
+                "select count(distinct entity) from op where cause = ? and entity in (select id from tombstone)"
+                " and entity not in (select id from tombstone_key)",
                 (cause,),
             )[0][0]
         )
