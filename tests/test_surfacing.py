@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,8 @@ async def test_what_was_stored_without_being_learned_from_is_not_told(shop: Appl
     now = time.time_ns() // 1_000_000
     secret = await shop.call(PERSON, "ingest", api.IngestRequest(events=drafts("secret", now), learn=False))
     plain = await shop.call(PERSON, "ingest", api.IngestRequest(events=drafts("plain", now)))
+    switched = [replace(draft, metadata={"useMemory": False}) for draft in drafts("unremembered", now)]
+    off = await shop.call(PERSON, "ingest", api.IngestRequest(events=tuple(switched)))
     await say(shop, "second", "What of the checkout migration in src/cart/store.py?")
 
     found = await predicted(shop, "second")
@@ -142,6 +145,7 @@ async def test_what_was_stored_without_being_learned_from_is_not_told(shop: Appl
 
     assert plain.ids[0] in found
     assert secret.ids[0] not in found
+    assert off.ids[0] not in found
     assert secret.ids[0] not in {one.ref for one in active.proposed}
     assert "secret" not in await hook(shop, started("third"), inject=True)
 
