@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cli_shell import Shell
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.jobs.consolidation_run import ConsolidationRun
@@ -453,3 +455,22 @@ async def test_a_run_that_is_cut_off_changes_nothing_or_is_done_again_alike(open
 @pytest.mark.slow
 async def test_a_thousand_faults_change_nothing(opened: Opener, tmp_path: Path) -> None:
     await faults(opened, tmp_path, 1_000, seed=2)
+
+
+def test_the_commands_show_the_plan_the_run_and_what_changed(shell: Shell) -> None:
+    shell.run("add", "Our harbour master is Petra Holm.")
+    shell.run("add", "A note to be changed.", "--name", "changed")
+    assert shell.run("update", "changed", "our harbour master is Petra Holm")[0] == 0
+
+    code, out, _ = shell.run("consolidate", "--dry-run", "--text")
+    assert code == 0
+    assert "merged 1 memory" in out
+    assert "would change 1 of 2 memories" in out
+    ran = json.loads(shell.run("consolidate", "--json")[1])
+    assert [step["action"] for step in ran["steps"]] == ["merge"]
+    code, out, _ = shell.run("diff", "--since", ran["cause"], "--text")
+    assert code == 0
+    assert "archived at: none" in out
+    assert json.loads(shell.run("diff", "--since", "yesterday", "--json")[1])["changes"]
+    assert shell.run("undo", ran["cause"])[0] == 0
+    assert len(json.loads(shell.run("list", "--json")[1])["entries"]) == 2
