@@ -14,7 +14,7 @@ from scrubjay.service.application import Application
 from scrubjay.store import MemoryWrite
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Memory, MemoryDraft, MemoryType, Scope, content_hash
+from scrubjay_shared.records import EventDraft, EventType, Kind, Memory, MemoryDraft, MemoryType, Scope, content_hash
 from test_poison import SHOP, hook
 from test_review import AGENT, settled, started
 
@@ -78,26 +78,30 @@ async def test_what_is_planted_is_found_by_its_id(service: Application) -> None:
         assert found[kind].ids == (memory_id,), kind
 
 
-async def test_an_agent_that_tells_back_what_it_was_handed_teaches_nothing(service: Application) -> None:
-    await hook(service, prompt("one", "We decided to use SQLite in WAL mode for the cart store."))
+async def say(service: Application, session: str, kind: EventType, text: str) -> None:
+    draft = EventDraft(agent="crow", session_id=session, type=kind, text=text)
+    await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
     await settled(service)
-    assert "WAL mode" in await started(service, "two")
-    [memory] = [one.memory for one in (await service.call(PERSON, "list", api.ListRequest())).entries]
 
-    for number, text in enumerate(
-        (
-            "We decided to use SQLite in WAL mode for the cart store.",
-            "As recalled, you decided to use SQLite in WAL mode for the cart store, so I will keep that.",
-        )
-    ):
-        said = {"hook_event_name": "Stop", "prompt_id": f"p{number}", "last_assistant_message": text}
-        await hook(service, {"session_id": "two", "cwd": SHOP} | said)
-    await settled(service)
+
+@pytest.mark.parametrize(("handed", "sources", "more"), [(True, 1, 0), (False, 2, 1)])
+async def test_an_agent_that_tells_back_what_it_was_handed_teaches_nothing(
+    service: Application, *, handed: bool, sources: int, more: int
+) -> None:
+    text = "We decided to use SQLite in WAL mode for the cart store on the second disk."
+    await say(service, "one", EventType.USER_MESSAGE, text)
+    [memory] = [one.memory for one in (await service.call(PERSON, "list", api.ListRequest())).entries]
+    if handed:
+        await service.store.write(lambda tx: tx.handed.note("two", [memory.id], kept_days=90))
+
+    await say(service, "two", EventType.ASSISTANT_MESSAGE, text)
+    await say(service, "two", EventType.ASSISTANT_MESSAGE, "We decided to use SQLite in WAL mode on the second disk.")
 
     why: api.WhyResponse = await service.call(PERSON, "why", api.RefRequest(ref=memory.id))
-    assert len(why.sources) == 1, "an echo confirms nothing"
-    assert len((await service.call(PERSON, "list", api.ListRequest())).entries) == 1
-    assert (await audited(service))["echoed_source"].count == 0
+    assert len(why.sources) == sources, "an echo confirms nothing"
+    assert len((await service.call(PERSON, "list", api.ListRequest())).entries) == 1 + more
+    found = await audited(service)
+    assert (found["echo"].count, found["echoed_source"].count) == (0, 0)
 
 
 async def test_feedback_and_review_are_counted(service: Application) -> None:

@@ -29,6 +29,7 @@ from scrubjay_bench import (
     gate,
     hooks,
     importing,
+    junk_cli,
     quality,
     report,
     retrieval_cli,
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     retrieval_cli.add(commands)
     devmem_cli.add(commands)
     routes_cli.add(commands)
+    junk_cli.add(commands)
     surfacing_cli.add(commands)
     consolidation_cli.add(commands)
     fit_selector.add(commands)

@@ -104,3 +104,17 @@ def _document(parts: Sequence[str], height: float) -> str:
         f' height="{height:.0f}" font-family="Helvetica, Arial, sans-serif">'
     )
     return "\n".join([opening, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>", ""])
+
+
+def growth(title: str, sizes: Sequence[tuple[int, int, int]]) -> str:
+    """Return the size of a store against turns: (turns, bytes, memories) of each look at it."""
+    turns, most = max(one[0] for one in sizes), max(one[1] for one in sizes)
+    across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    points = [(LEFT + across * at / turns, HEIGHT - BOTTOM - up * size / most) for at, size, _ in sizes]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts = [*_frame(title), f'<polyline points="{line}" fill="none" stroke="{COLOURS[0]}" stroke-width="2"/>']
+    parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLOURS[0]}"/>' for x, y in points]
+    (x, y), (at, size, memories) = points[-1], sizes[-1]
+    parts.append(_text(x + 8, y + 4, f"{size / 1e6:.1f} MB, {memories:,} memories"))
+    parts.append(_text(LEFT + across, HEIGHT - BOTTOM + 20, f"{at:,} turns", anchor="middle"))
+    return _document(parts, HEIGHT)

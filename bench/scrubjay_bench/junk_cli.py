@@ -1,0 +1,77 @@
+"""`scrubjay bench junk`: a month of an agent's work, with recall in every turn, and what of it becomes junk."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scrubjay import settings as options
+from scrubjay.service.application import Application
+from scrubjay_bench import junk, plots
+from scrubjay_bench.junk import Junk
+from scrubjay_shared.errors import InvalidError, NotFoundError
+
+ABOUT = "a month of an agent's work, with recall in every turn, and what of it becomes junk"
+MOST_TURNS = 1_500
+
+
+def add(commands: Any) -> None:
+    """Add the command to a parser's subparsers."""
+    command = commands.add_parser("junk", help=ABOUT, description=ABOUT)
+    command.add_argument("--devmem", type=Path, metavar="FOLDER", help="labelled coding sessions")
+    command.add_argument("--locomo", type=Path, metavar="FILE", help="locomo10.json")
+    command.add_argument("--turns", type=int, default=MOST_TURNS, metavar="N", help="turns of each set (%(default)s)")
+    command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")
+    command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
+    command.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    command.add_argument("--out", type=Path, metavar="FILE", help="also draw the size of the store there, as SVG")
+    command.set_defaults(act=_act)
+
+
+def _act(line: argparse.Namespace) -> int:
+    if line.devmem is None and line.locomo is None:
+        raise InvalidError("there is nothing to live through", hint="name --devmem FOLDER, --locomo FILE or both")
+    models_dir = line.models or options.load(environ=os.environ).models_dir
+    if line.model != options.NO_MODEL and not (models_dir / line.model).is_dir():
+        raise NotFoundError(f"the model {line.model} is not there", hint=f"scrubjay models pull {line.model}")
+    sources = [] if line.devmem is None else [junk.of_devmem(line.devmem, line.turns)]
+    sources += [] if line.locomo is None else [junk.of_locomo(line.locomo, line.turns)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(_lived(Path(folder), models_dir, line.model, junk.month(sources)))
+    print(table(found))
+    if line.json:
+        line.json.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
+    if line.out:
+        line.out.write_text(plots.growth("Size of the store during a month", found.sizes), encoding="utf-8")
+    return 0
+
+
+async def _lived(folder: Path, models_dir: Path, model: str, turns: list[junk.Turn]) -> Junk:
+    clock = junk.Clock()
+    service = await Application.open(folder / "memory.db", models_dir=models_dir, model=model, now=clock)
+    try:
+        return await junk.lived(service, turns, clock)
+    finally:
+        await service.close()
+
+
+def table(found: Junk) -> str:
+    """Return the figures as a table of Markdown."""
+    near = found.near if found.near_by_meaning is None else found.near_by_meaning
+    rows = (
+        ("turns, and how often something was handed over", f"{found.turns:,} / {found.handed:,}"),
+        ("memories", f"{found.memories:,}"),
+        ("exact duplicates in a scope", f"{found.exact}"),
+        ("near duplicates", f"{near} ({near / max(found.memories, 1):.1%})"),
+        ("memories that tell back what was handed over", f"{found.echoes}"),
+        ("passages that tell it back", f"{found.echoed_sources}"),
+        ("memories of turns that say nothing, of our block, of directives", f"{found.junk}"),
+        ("size of the store", f"{found.sizes[-1][1] / 1e6:.1f} MB"),
+    )
+    return "\n".join(["| | |", "|---|--:|", *(f"| {name} | {value} |" for name, value in rows)])

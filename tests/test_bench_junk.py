@@ -1,0 +1,40 @@
+"""A month of an agent's work leaves no junk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Opener
+from scrubjay_bench import junk, plots
+from scrubjay_bench.junk_cli import table
+
+pytestmark = pytest.mark.anyio
+
+OWN = Path(__file__).parents[1] / "bench" / "devmem"
+
+
+@pytest.mark.slow
+async def test_a_month_with_recall_in_every_turn_leaves_no_junk(opened: Opener) -> None:
+    clock = junk.Clock()
+    async with opened(now=clock) as service:
+        found = await junk.lived(service, junk.month([junk.of_devmem(OWN, 200)]), clock)
+
+    assert found.handed >= 5, "recall handed something over"
+    assert found.memories >= 10
+    assert (found.exact, found.echoes, found.echoed_sources, found.junk) == (0, 0, 0, 0)
+    assert found.near <= 0.01 * found.memories
+    assert "| exact duplicates in a scope | 0 |" in table(found)
+    assert plots.growth("A month", found.sizes).startswith("<svg")
+
+
+def test_every_third_turn_says_nothing_and_each_session_stays_together() -> None:
+    turns = [junk.Turn("shop", f"s{number // 4}", "user", f"turn {number}") for number in range(12)]
+
+    found = junk.month([turns[:8], turns[8:]])
+
+    assert sum(turn.text in junk.EMPTY for turn in found) == len(found) // junk.EMPTY_EVERY
+    assert [turn.text for turn in found if turn.text not in junk.EMPTY] == [
+        turn.text for turn in (*turns[:4], *turns[8:], *turns[4:8])
+    ]
