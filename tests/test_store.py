@@ -178,10 +178,6 @@ async def damaged_page(opened: Opener, path: Path) -> None:
         stream.write(b"\xa5" * 4096)
 
 
-def test_every_migration_has_a_number_of_its_own() -> None:
-    assert [step.version for step in file.migrations()] == list(range(1, len(file.migrations()) + 1))
-
-
 async def newer_schema(opened: Opener, path: Path) -> None:
     await full_store(opened, path)
     with raw(path) as connection:
