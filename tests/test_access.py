@@ -151,6 +151,7 @@ ROWS: dict[str, Row] = {
     "export": Row(lambda _: NOTHING, "person"),
     "backup": Row(lambda folder: api.PathRequest(path=f"{folder}/{anew('copy')}.db"), "person"),
     "rebuild": Row(lambda _: api.RebuildRequest(), "person"),
+    "cost": Row(lambda _: api.CostRequest(), "person"),
     "use_model": Row(lambda _: api.ModelRequest(name="none"), "person"),
     "run_job": Row(lambda _: api.JobRequest(name="count"), "person"),
     "pause_job": Row(lambda _: api.JobRequest(name="count"), "person"),

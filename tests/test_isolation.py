@@ -152,6 +152,7 @@ READS: dict[str, Survey | ById | str] = {
                 "confirm_active",
                 "dismiss_active",
                 "run_job",
+                "cost",
                 "pause_job",
                 "resume_job",
                 "use_model",

@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from scrubjay import api
+from scrubjay.api.caller import PERSON
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.application import Application
 from scrubjay.settings import load
@@ -364,3 +367,57 @@ def test_a_server_here_or_behind_tls_may_be_asked(url: str) -> None:
     found = load({"writer_url": url}, {"SCRUBJAY_HOME": "/nowhere"})
 
     assert found.writer_url == url
+
+
+# The ledger, as people see it.
+
+
+async def test_cost_adds_calls_up_by_day_job_and_model(server: ModelServer, opened: Opener) -> None:
+    async with opened(**options(server)) as service:
+        for job in ("observe", "observe", "consolidate"):
+            await service.writer.write(PROMPT, job=job)
+        server.faults.append(Fault(body=b""))
+        with pytest.raises(UnavailableError):
+            await service.writer.write(PROMPT, job="observe")
+        spent = await service.writer.spent()
+        answer = await service.call(PERSON, "cost", api.CostRequest())
+        by_job = await service.call(PERSON, "cost", api.CostRequest(by="job"))
+        whole = await service.call(PERSON, "cost", api.CostRequest(by=""))
+        before = await service.call(PERSON, "cost", api.CostRequest(until="2020-01-01", since="2020-01-01"))
+
+    found = {(row.job, row.model): (row.calls, row.failed, row.estimated) for row in answer.rows}
+    assert found == {
+        ("observe", "small-1"): (2, 0, 0),
+        ("consolidate", "small-1"): (1, 0, 0),
+        ("observe", "small"): (1, 1, 1),
+    }
+    assert {row.day for row in answer.rows} == {spent.day}
+    assert [(row.job, row.calls) for row in by_job.rows] == [("observe", 3), ("consolidate", 1)]
+    assert whole.rows == (whole.total,)
+    assert whole.total.input_tokens + whole.total.output_tokens == answer.used_today
+    assert server.counted <= answer.used_today
+    assert answer.left == CAPS.daily - answer.used_today
+    assert (before.rows, before.total) == ((), None)
+
+
+async def test_cost_of_what_there_is_not_is_refused(service: Application) -> None:
+    for request in (api.CostRequest(by="words"), api.CostRequest(since="yesterday"), api.CostRequest(limit=0)):
+        with pytest.raises(InvalidError) as caught:
+            await service.call(PERSON, "cost", request)
+        assert caught.value.hint
+
+
+async def test_status_says_where_prompts_go_and_when_a_cap_is_used_up(server: ModelServer, opened: Opener) -> None:
+    async with opened(**options(server)) as service:
+        assert (await service.call(PERSON, "status", api.Nothing())).warnings == ()
+    far = replace(server.chosen(), destination="models.example.com", leaves=True)
+    async with opened(writer=far, caps=Caps(daily=MOST, monthly=10 * MOST)) as service:
+        [goes] = (await service.call(PERSON, "status", api.Nothing())).warnings
+        server.faults.append(Fault(body=b""))
+        with pytest.raises(UnavailableError):
+            await service.writer.write(PROMPT, job="observe")
+        warnings = (await service.call(PERSON, "status", api.Nothing())).warnings
+
+    assert "send what was said to your agents to models.example.com" in goes
+    assert f"{MOST:,} of the {MOST:,} tokens of this day" in warnings[1]
+    assert len(warnings) == 2

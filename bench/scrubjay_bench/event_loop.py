@@ -220,6 +220,7 @@ class Asking:
         decided = {"refs": ["the lines"], "accept": True}
         yield "decide, a large one", partial(self.client.call, "POST", "/v1/review", decided)
         yield "jobs", partial(self.client.call, "GET", "/v1/jobs")
+        yield "cost", partial(self.client.call, "GET", "/v1/cost")
         yield "job_runs", partial(self.client.call, "GET", "/v1/jobs/runs")
         for operation, path in (
             ("pause_job", "learn/pause"),

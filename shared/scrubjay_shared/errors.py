@@ -231,7 +231,6 @@ KINDS: tuple[type[ScrubjayError], ...] = (
     UnauthenticatedError,
     ConflictError,
     UnavailableError,
-    BudgetError,
     CorruptError,
     TooLargeError,
 )
@@ -259,7 +258,9 @@ SYNC_KINDS: tuple[type[ScrubjayError], ...] = (
     TooManyError,
 )
 """What only sync and its service raise."""
-BY_CODE: dict[str, type[ScrubjayError]] = {kind.code: kind for kind in (*KINDS, *SYNC_KINDS)}
+WRITER_KINDS: tuple[type[ScrubjayError], ...] = (BudgetError,)
+"""What only the Writer raises."""
+BY_CODE: dict[str, type[ScrubjayError]] = {kind.code: kind for kind in (*KINDS, *SYNC_KINDS, *WRITER_KINDS)}
 
 
 def from_code(code: str, message: str, hint: str = "") -> ScrubjayError:

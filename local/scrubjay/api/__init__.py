@@ -45,6 +45,7 @@ from scrubjay.api.context import (
     Section,
     SlotRequest,
 )
+from scrubjay.api.cost import COST_BY, COST_DAY, COST_GROUPS, CostRequest, CostResponse, CostRow
 from scrubjay.api.events import (
     EventsRequest,
     EventsResponse,
@@ -178,6 +179,9 @@ from scrubjay.api.vault import (
 )
 
 __all__ = [
+    "COST_BY",
+    "COST_DAY",
+    "COST_GROUPS",
     "ActiveLine",
     "ActiveRequest",
     "ActiveResponse",
@@ -205,6 +209,9 @@ __all__ = [
     "ContextItem",
     "ContextRequest",
     "ContextResponse",
+    "CostRequest",
+    "CostResponse",
+    "CostRow",
     "DecideRequest",
     "DecideResponse",
     "DiffRequest",

@@ -447,6 +447,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Carry what an agent says of its own ways over to self.md, word for word.",
         ),
         Operation(
+            name="cost",
+            request=api.CostRequest,
+            response=api.CostResponse,
+            summary="What the Writer used, by day, job and model, and what is left of its caps.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="use_model",
             request=api.ModelRequest,
             response=api.ModelsResponse,

@@ -188,6 +188,12 @@ COMMANDS: dict[str, Command] = {
         Command("models", "list, fetch and choose models", "ModelsResponse", "scrubjay models pull"),
         Command("daemon", "start, stop and watch the daemon", "StatusResponse", "scrubjay daemon start"),
         Command("mcp", "connect an agent: MCP over stdin and stdout, through the daemon", "", "scrubjay mcp"),
+        Command(
+            "cost",
+            "show what the writer used, and what is left",
+            "CostResponse",
+            "scrubjay cost --by month,model",
+        ),
         Command("jobs", "list, run and pause the background jobs", "JobsResponse", "scrubjay jobs history learn"),
         Command(
             "setup",

@@ -53,6 +53,7 @@ from scrubjay.service.compaction import Compaction
 from scrubjay.service.conflicts import Conflicts
 from scrubjay.service.consolidation import Consolidation, wording_of
 from scrubjay.service.context import Context
+from scrubjay.service.costs import Costs
 from scrubjay.service.events import Events
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing
@@ -172,9 +173,8 @@ class Application:
         )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
-        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [self.observe.warnings]
+        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [self.observe.warnings, self.integrity.warnings]
         """What `status` is to say of what runs around the store; each is called when it is asked."""
-        self.warnings.append(self.integrity.warnings)
         self._compose(named)
 
     def _compose(self, named: ModelSettings) -> None:
@@ -280,6 +280,7 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )
+        self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
         background = Background(self.scheduler, policy)
         settling = Settling(
             (self.compact.run, self._readers.finish, self.embed.run, self.toc.run),
@@ -341,6 +342,7 @@ class Application:
                 "job_runs": background.history,
                 "backup": self.archives.backup,
                 "rebuild": self.archives.rebuild,
+                "cost": costs.cost,
                 "models": status.models,
                 "use_model": status.use_model,
                 **self.plain_files.handlers,
@@ -396,7 +398,6 @@ class Application:
             endpoint=endpoint,
             threads=threads,
         )
-        caps = caps or Caps(daily=policy.writer.daily_tokens, monthly=policy.writer.monthly_tokens)
         service = cls(store, policy, named, now, writer=BudgetedWriter(store, writer, caps, policy.writer))
         try:
             await service._models.start()
@@ -487,8 +488,6 @@ class Application:
             finally:
                 await self.store.close()
                 await self._maintainer.close()
-
-    # --- embedding ----------------------------------------------------------------------------------------------------
 
     async def meaning(
         self, texts: Sequence[str], *, question: bool = False

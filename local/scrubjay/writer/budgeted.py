@@ -52,14 +52,14 @@ class BudgetedWriter:
         self,
         store: Store,
         chosen: Chosen | None,
-        caps: Caps,
+        caps: Caps | None,
         policy: WriterPolicy,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.chosen = chosen
-        self.caps = caps
+        self.caps = caps or Caps(daily=policy.daily_tokens, monthly=policy.monthly_tokens)
         self.ledger = Ledger(store=store, days=policy.ledger_days)
         self._policy = policy
         self._sleep = sleep

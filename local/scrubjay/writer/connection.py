@@ -35,6 +35,7 @@ class Connection:
         self._headers = {**headers, "Accept": "application/json", "Accept-Encoding": "identity"}
         self._policy = policy
         self._client: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     def __repr__(self) -> str:
         """Name the server, not the key."""
@@ -42,13 +43,15 @@ class Connection:
 
     async def post(self, path: str, body: object) -> Any:
         """Send a request and return what the JSON of its answer holds. Raises as `port.Writer.write` says."""
-        if self._client is None:
-            # The certificates that the system trusts take some 50 ms to load: not on the event loop.
-            self._client = await asyncio.to_thread(self._connected)
+        async with self._opening:
+            if self._client is None:
+                # The certificates that the system trusts take some 50 ms to load: not on the event loop.
+                self._client = await asyncio.to_thread(self._connected)
+            client = self._client
         content = json.dumps(body).encode()  # ASCII, so that a lone surrogate does no harm
         try:
             async with asyncio.timeout(self._policy.answer_seconds):
-                status, headers, answer = await self._exchange(self._client, path, content)
+                status, headers, answer = await self._exchange(client, path, content)
         except TimeoutError:
             raise UsageUnknownError(
                 f"{self.host} did not answer within {self._policy.answer_seconds:g} seconds",

@@ -37,6 +37,10 @@ def spaced(parts: Iterable[RenderableType]) -> RenderableType:
     return Group(*shown)
 
 
+NUMBERS = frozenset(("events", "size", "runs", "failed", "pending", "calls", "read", "written"))
+"""Columns of numbers, which stand to the right."""
+
+
 def table_of(*columns: str) -> Table:
     """Return an empty table; memories and titles take the width that is left."""
     long = {"memory", "title"}
@@ -45,6 +49,10 @@ def table_of(*columns: str) -> Table:
         if column in long:
             table.add_column(column, overflow="ellipsis", no_wrap=True, ratio=1)
         else:
-            side: JustifyMethod = "right" if column in {"events", "size", "runs", "failed", "pending"} else "left"
+            side: JustifyMethod = (
+                "right"
+                if column in {"events", "size", "runs", "failed", "pending", "calls", "read", "written"}
+                else "left"
+            )
             table.add_column(column, no_wrap=True, justify=side)
     return table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scrubjay.api.cost import COST_BY, COST_DAY
 from scrubjay.ingest.intake import MAX_PROJECT_CHARS
 from scrubjay.policy import MemoryPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS
@@ -77,6 +78,12 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "AliasRequest": {"alias": name},
         "ContextRequest": {"prompt": {"maxLength": limits.max_query_chars}, "max_tokens": {"minimum": 1}},
         "SlotRequest": {"key": name, "value": {"maxLength": limits.max_text_chars}},
+        "CostRequest": {
+            "by": {"pattern": COST_BY},
+            "since": {"pattern": COST_DAY},
+            "until": {"pattern": COST_DAY},
+            "limit": page["limit"],
+        },
         "JobRunsRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
         "ActivityRequest": period,

@@ -78,6 +78,7 @@ ROUTES: tuple[Route, ...] = (
     Route("run_job", "POST", "/v1/jobs/{name}/run"),
     Route("pause_job", "POST", "/v1/jobs/{name}/pause"),
     Route("resume_job", "POST", "/v1/jobs/{name}/resume"),
+    Route("cost", "GET", "/v1/cost"),
     Route("models", "GET", "/v1/models"),
     Route("vaults", "GET", "/v1/vaults"),
     Route("vault_init", "POST", "/v1/vaults"),

@@ -1,0 +1,90 @@
+"""What the Writer cost, and what people are told of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from scrubjay import api
+from scrubjay.api.caller import Caller
+from scrubjay.policy import MemoryPolicy
+from scrubjay.service.paging import page_limit
+from scrubjay.store import Store
+from scrubjay.store.queries.writer_calls import GROUPS, WriterTotal
+from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay.writer.ledger import DAY_MS, local_day
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import InvalidError
+
+NEARLY = 0.9  # of a cap: there is a day's work left to do about it
+
+
+class Costs:
+    """Reads the ledger of one store's Writer."""
+
+    def __init__(self, store: Store, policy: MemoryPolicy, *, writer: BudgetedWriter) -> None:
+        self._store = store
+        self._policy = policy
+        self._writer = writer
+
+    async def cost(self, _: Caller, request: api.CostRequest) -> api.CostResponse:
+        """Add up calls. Raises InvalidError for a group or a day that there is not."""
+        if not re.fullmatch(api.COST_BY, request.by):
+            raise InvalidError(f"calls are not told apart by {request.by[:40]!r}", hint=f"by: {', '.join(GROUPS)}")
+        by = tuple(dict.fromkeys(name for name in request.by.split(",") if name))
+        spent = await self._writer.spent()
+        now = self._store.clock()
+        since = _day(request.since) or local_day(Millis(now - (self._policy.work.activity_days - 1) * DAY_MS))
+        until = _day(request.until) or max(spent.day, since)
+        limit = page_limit(self._policy, request.limit)
+        found = await self._store.read(lambda q: q.writer_calls.totals(by, since=since, until=until, limit=limit))
+        whole = await self._store.read(lambda q: q.writer_calls.totals((), since=since, until=until, limit=1))
+        chosen, caps = self._writer.chosen, self._writer.caps
+        return api.CostResponse(
+            writer="none" if chosen is None else chosen.name,
+            model=None if chosen is None else chosen.model,
+            destination="" if chosen is None else chosen.destination,
+            day=spent.day,
+            daily_tokens=caps.daily,
+            monthly_tokens=caps.monthly,
+            used_today=spent.daily,
+            used_this_month=spent.monthly,
+            left=await self._writer.left(),
+            rows=tuple(_row(by, total) for total in found),
+            total=_row((), whole[0]) if whole else None,
+        )
+
+    async def warnings(self) -> Iterable[str]:
+        """Return what `status` is to say: where prompts go, and that a cap is used up, or nearly."""
+        chosen = self._writer.chosen
+        if chosen is None:
+            return ()
+        caps, spent = self._writer.caps, await self._writer.spent()
+        told = []
+        if chosen.leaves:
+            told.append(f"the writer is on: background jobs send what was said to your agents to {chosen.destination}")
+        for span, used, cap in (("day", spent.daily, caps.daily), ("month", spent.monthly, caps.monthly)):
+            if used >= cap * NEARLY:
+                told.append(
+                    f"the writer has used {used:,} of the {cap:,} tokens of this {span}; a job whose call does not fit"
+                    " goes on without it (scrubjay cost)"
+                )
+        return told
+
+
+def _row(by: tuple[str, ...], total: WriterTotal) -> api.CostRow:
+    return api.CostRow(
+        calls=total.calls,
+        failed=total.failed,
+        estimated=total.estimated,
+        input_tokens=total.input_tokens,
+        output_tokens=total.output_tokens,
+        last=total.last,
+        **dict(zip(by, total.key, strict=True)),
+    )
+
+
+def _day(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(api.COST_DAY, text):
+        raise InvalidError(f"{text[:40]!r} is not a day", hint="write it as 2026-11-23")
+    return text
