@@ -157,12 +157,23 @@ async def store(world: World, what: str, name: str, where: int) -> None:
         await world.service.call(PERSON, "update", api.UpdateRequest(ref=ref, **change))
 
 
+async def both(world: World, name: str, where: int) -> None:
+    """Edit one entry in the file and in the store, neither having seen the other."""
+    held = [one for one in await world.memories() if one.content in world.text(name) and "river" in one.content]
+    if held:
+        one = held[where % len(held)]
+        change = api.UpdateRequest(ref=one.id, content=f"the store knows better{where}")
+        await world.service.call(PERSON, "update", change)
+        world.write(name, world.text(name).replace(one.content, one.content.replace("river", said()), 1))
+
+
 PERSON_DOES = ("line", "line", "line", "heading", "edit", "edit", "delete", "cut", "move", "open", "ends", "away")
 STORE_DOES = ("add", "add", "update", "update", "archive", "topic", "type", "undo")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("person"), st.sampled_from(PERSON_DOES), st.sampled_from(FILES), st.integers(0, 40)),
         st.tuples(st.just("store"), st.sampled_from(STORE_DOES), st.sampled_from(FILES), st.integers(0, 40)),
+        st.tuples(st.just("both"), st.just(""), st.sampled_from(FILES), st.integers(0, 40)),
         st.tuples(st.just("sync"), st.sampled_from(("", "", "confirm", "put_back")), st.just(""), st.just(0)),
     ),
     min_size=4,
@@ -175,8 +186,14 @@ async def interleaved(world: World, steps: list[tuple[str, str, str, int]]) -> N
     for who, what, name, where in steps:
         if who == "sync":
             await world.sync(**({what: True} if what else {}))
+        elif who == "both":
+            await world.sync()
+            await both(world, name, where)
         else:
             await (person if who == "person" else store)(world, what, name, where)
+    await world.sync()
+    for name in FILES:
+        await both(world, name, 0)
     await world.sync()
     await world.sync()
     agreed = await world.state()
