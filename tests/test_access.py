@@ -139,6 +139,7 @@ ROWS: dict[str, Row] = {
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "forgets": Row(lambda _: api.ForgetsRequest(), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
+    "trace": Row(lambda ref: api.TraceRequest(id=ref), "person"),
     "undo": Row(lambda _: api.UndoRequest(cause="nothing"), "person"),
     "consolidate": Row(lambda _: api.ConsolidateRequest(dry_run=True), "person"),
     "diff": Row(lambda _: api.DiffRequest(since=Millis(0)), "person"),

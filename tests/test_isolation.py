@@ -140,6 +140,7 @@ READS: dict[str, Survey | ById | str] = {
                 "export",
                 "history",
                 "forgets",
+                "trace",
                 "undo",
                 "resolve",
                 "set_identity",

@@ -156,6 +156,7 @@ class Asking:
         yield "consolidate", partial(self.client.call, "POST", "/v1/consolidate", {})
         yield "diff", partial(self.client.call, "GET", "/v1/diff", query={"since": 0, "limit": 500})
         yield "forgets", partial(self.client.call, "GET", "/v1/forgets", query={"limit": 500})
+        yield "trace", self._trace
         yield "history", partial(self.client.call, "GET", "/v1/history", query={"limit": 500})
 
     def _writes(self) -> Iterator[Operation]:
@@ -347,6 +348,10 @@ class Asking:
         learned = (hit["id"] for hit in found["hits"] if large & {quote["event_id"] for quote in hit["sources"]})
         self.ids["learned"] = next(learned, found["hits"][0]["id"])
         self._about("learned", "GET", "/why")
+
+    def _trace(self) -> None:
+        [last] = self.client.call("GET", "/v1/history", query={"limit": 1})["causes"]
+        self.client.call("GET", f"/v1/trace/{last['id']}")
 
     def _undo(self) -> None:
         [last] = self.client.call("GET", "/v1/history", query={"kind": "import", "limit": 1})["causes"]

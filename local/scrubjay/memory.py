@@ -306,6 +306,11 @@ class Memory:
         answer: api.SupersedeResponse = self.call("supersede", request)
         return answer
 
+    def trace(self, ref: str, *, limit: int = 100) -> api.TraceResponse:
+        """Return the whole way of a memory, an event, a session, a request or a run: stages, ids and times."""
+        answer: api.TraceResponse = self.call("trace", api.TraceRequest(id=ref, limit=limit))
+        return answer
+
     def history(
         self, cause: str | None = None, *, kind: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> api.HistoryResponse:

@@ -142,6 +142,7 @@ from scrubjay.api.toc import (
     TocRequest,
     TocResponse,
 )
+from scrubjay.api.trace import TraceRequest, TraceResponse, TraceStep
 from scrubjay.api.transfer import (
     ImportRequest,
     ImportResponse,
@@ -307,6 +308,9 @@ __all__ = [
     "TimelineResponse",
     "TocRequest",
     "TocResponse",
+    "TraceRequest",
+    "TraceResponse",
+    "TraceStep",
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",

@@ -185,6 +185,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="The passages a memory was read from, and its history.",
         ),
         Operation(
+            name="trace",
+            request=api.TraceRequest,
+            response=api.TraceResponse,
+            summary="The whole way of a memory, an event, a session, a request or a run: stages, ids and times.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="feedback",
             request=api.FeedbackRequest,
             response=api.FeedbackResponse,

@@ -68,6 +68,7 @@ COMMANDS: dict[str, Command] = {
             "forget", "erase a memory, and the words it was read from", "ForgetResponse", "scrubjay forget database"
         ),
         Command("why", "show where a memory comes from", "WhyResponse", "scrubjay why database"),
+        Command("trace", "show the whole way of a memory or a request", "TraceResponse", "scrubjay trace database"),
         Command("feedback", "say whether memories helped", "FeedbackResponse", "scrubjay feedback database --helped"),
         Command("history", "list what changed the memory", "HistoryResponse", "scrubjay history --kind import"),
         Command(

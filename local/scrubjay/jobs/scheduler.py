@@ -14,6 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,7 @@ from scrubjay.jobs.registry import Job, Jobs
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import JobRun, JobStatistics, Store
 from scrubjay.tracebacks import frames_of
+from scrubjay.tracing import REQUEST, Tracer, new_request
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
 
@@ -44,6 +46,7 @@ class Scheduler:
         stopping: asyncio.Event,
         *,
         read_conditions: Callable[[], conditions.Conditions] = lambda: conditions.read(math.inf),
+        tracer: Tracer | None = None,
     ) -> None:
         """Take the jobs. `stopping` is set at the end: they look at it between two steps.
 
@@ -52,6 +55,7 @@ class Scheduler:
         self._jobs = jobs
         self._store = store
         self._policy = policy.work
+        self._tracer = tracer
         self._nights = Nights(policy.night, read_conditions)
         self._stopping = stopping
         self._paused: set[str] = set()
@@ -233,13 +237,16 @@ class Scheduler:
         began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
         failed: str | None = "cancelled"
         self._nights.begun(job.name)
+        token = REQUEST.set(new_request())
         try:
-            await job.run()
+            with nullcontext() if self._tracer is None else self._tracer.span("job", job.name):
+                await job.run()
             failed = None
         except Exception as error:  # noqa: BLE001  # as above; its history says so, and doctor
             failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__
             _log_failure(job.name, error)
         finally:
+            REQUEST.reset(token)
             ran = JobRun(job=job.name, started=started, ms=int((time.monotonic() - began) * 1000), error=failed)
             await self._note(ran)
         return ran

@@ -17,7 +17,7 @@ from scrubjay.policy.recalling import (
     RoutingPolicy,
     weighted,
 )
-from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, TracePolicy, UndoPolicy, WorkPolicy
 from scrubjay.policy.surfacing import SurfacingPolicy
 from scrubjay.policy.trusting import AuditPolicy, FeedbackPolicy, ReviewMode, ReviewPolicy
 from scrubjay.policy.vault import VaultPolicy
@@ -50,6 +50,7 @@ __all__ = [
     "SupportPolicy",
     "SurfacingPolicy",
     "TocPolicy",
+    "TracePolicy",
     "UndoPolicy",
     "VaultPolicy",
     "WorkPolicy",
@@ -77,6 +78,7 @@ class MemoryPolicy:
     daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
     work: WorkPolicy = field(default_factory=WorkPolicy)
     night: NightPolicy = field(default_factory=NightPolicy)
+    trace: TracePolicy = field(default_factory=TracePolicy)
     undo: UndoPolicy = field(default_factory=UndoPolicy)
     models: ModelPolicy = field(default_factory=ModelPolicy)
     writer: WriterPolicy = field(default_factory=WriterPolicy)

@@ -76,3 +76,13 @@ class NightPolicy:
     integrity_days: int = 7  # reading everything costs a minute of CPU for a million events; disks rot slowly
     backups: int = 2  # copies: last night's, and the one before it if that one holds a mistake
     free_share: float = 1.5  # of the store's size that must be free: for the copy, and for the store to go on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePolicy:
+    """How much of the traces is kept."""
+
+    file_bytes: int = 2 * 1024 * 1024  # of one of two files: some 20,000 stages, days of a busy machine
+    ids: int = 50  # of one span: a page of hits; more are counted
+    queued: int = 4_096  # spans that wait for the disk: a second of the busiest import
+    flush_seconds: float = 5.0  # for the disk, at the end and before a trace is read

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from scrubjay import accounts
+from scrubjay import accounts, telemetry
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.jobs import conditions
@@ -43,8 +43,8 @@ from scrubjay.model_choice import Origin
 from scrubjay.models import http
 from scrubjay.models.runtime import Models
 from scrubjay.models.selection import ModelSettings
-from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewMode, weighted
-from scrubjay.service import recall_weights, trusting
+from scrubjay.policy import DEFAULT, MemoryPolicy
+from scrubjay.service import configuration, trusting
 from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
@@ -73,6 +73,7 @@ from scrubjay.service.settling import Settling
 from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
+from scrubjay.service.traces import Traces
 from scrubjay.service.undo import Undo
 from scrubjay.service.vaults.plain_files import PlainFiles
 from scrubjay.settings import Settings
@@ -109,6 +110,8 @@ class Application:
         self.writer = writer
         """The language model that jobs may ask. Off unless the person has set one."""
         self._now = now
+        self.tracer, self._end_telemetry = telemetry.tracer(store.path, policy.trace)
+        store.on_caused = self.tracer.wrote
         self._maintainer = IndexMaintainer(
             store,
             known_space=lambda: self._models.embedder.known_space(),  # noqa: PLW0108  # made below
@@ -170,6 +173,7 @@ class Application:
             policy,
             stopping,
             read_conditions=lambda: conditions.read(self.handlers.quiet_seconds()),
+            tracer=self.tracer,
         )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
@@ -199,7 +203,13 @@ class Application:
         )
         self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
         self._handing = Handing(
-            store, policy, recall=recall.recall, predicted=self.surfacing.due, warm=self._warm, now=now
+            store,
+            policy,
+            recall=recall.recall,
+            predicted=self.surfacing.due,
+            warm=self._warm,
+            tracer=self.tracer,
+            now=now,
         )
         self._context = Context(
             store,
@@ -235,6 +245,7 @@ class Application:
         self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
+        traces = Traces(store, policy, self.tracer, references=self._references)
         toc = Toc(store, policy, references=self._references)
         router = Router(
             store,
@@ -317,6 +328,7 @@ class Application:
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
                 "why": history.why,
+                "trace": traces.trace,
                 "history": undo.history,
                 "undo": undo.undo,
                 "consolidate": self._consolidation.consolidate,
@@ -349,6 +361,7 @@ class Application:
             },
             {"export": self.archives.export},
             self.project_names,
+            self.tracer,
         )
         self.call = self.handlers.call
         self.stream = self.handlers.stream
@@ -419,14 +432,7 @@ class Application:
         """
         if settings.account != MAIN:  # a name that was mistyped is not to become a store
             (await asyncio.to_thread(accounts.load, settings.data_dir)).require(settings.account)
-        endpoint = None
-        if settings.embed_url:
-            key = environ.get(settings.embed_key_env, "") if settings.embed_key_env else ""
-            endpoint = http.Endpoint(url=settings.embed_url, api=settings.embed_api, key=key)
-        if settings.recall_weights is not None:
-            weights = await asyncio.to_thread(recall_weights.read, settings.recall_weights)
-            policy = replace(policy, recall=weighted(policy.recall, weights))
-        policy = replace(policy, review=replace(policy.review, mode=ReviewMode(settings.review)))
+        policy = await asyncio.to_thread(configuration.policy_of, settings, policy)
         service = await cls.open(
             settings.store_path if path is None else path,
             models_dir=settings.models_dir,
@@ -434,7 +440,7 @@ class Application:
             reranker=settings.reranker,
             origins=settings.origins,
             policy=policy,
-            endpoint=endpoint,
+            endpoint=configuration.endpoint_of(settings, environ),
             threads=settings.threads,
             writer=configured.chosen(settings, environ, policy.writer),
             caps=configured.caps(settings),
@@ -488,6 +494,7 @@ class Application:
             finally:
                 await self.store.close()
                 await self._maintainer.close()
+                await asyncio.to_thread(self._end_telemetry)
 
     async def meaning(
         self, texts: Sequence[str], *, question: bool = False

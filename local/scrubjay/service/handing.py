@@ -20,6 +20,7 @@ from scrubjay.retrieval import handing
 from scrubjay.store import MemoryFilter, Store, Transaction
 from scrubjay.store.queries import Queries
 from scrubjay.store.queries.surfacing import Surfaced
+from scrubjay.tracing import Tracer
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Event, Memory, ReviewState, Session, Trust, review_state
 from scrubjay_shared.text import estimate_tokens
@@ -60,6 +61,7 @@ class Handing:
         predicted: Predicted,
         warm: Callable[[], Awaitable[None]],
         now: Callable[[], Millis],
+        tracer: Tracer,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -67,6 +69,7 @@ class Handing:
         self._predicted = predicted
         self._warm = warm
         self._now = now
+        self._tracer = tracer
         self._late: set[asyncio.Future[Any]] = set()
 
     async def chosen(self, caller: Caller, wish: Wish) -> tuple[tuple[api.ContextItem, ...], str]:
@@ -105,7 +108,9 @@ class Handing:
             always="" if layers in given else wish.always,
             given=frozenset(given),
         )
-        items, block = await self.chosen(caller, wish)
+        with self._tracer.span("inject", "start" if wish.prompt is None else "prompt") as noting:
+            items, block = await self.chosen(caller, wish)
+            noting.session, noting.ids = wish.session_id, [item.ref for item in items]
         refs = [item.ref for item in items] + ([layers] if wish.always else [])
         ahead = [_told(item, wish.project or "", session_id) for item in items if item.section is api.Section.SURFACED]
 

@@ -12,6 +12,7 @@ from scrubjay.api.caller import Caller
 from scrubjay.api.operations import OPERATIONS, Kind, Operation
 from scrubjay.service.account_stores import AccountStores
 from scrubjay.service.project_names import ProjectNames
+from scrubjay.tracing import REQUEST, Tracer, new_request
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
 Handler = Callable[[Caller, Any], Awaitable[Any]]
@@ -19,6 +20,9 @@ Handler = Callable[[Caller, Any], Awaitable[Any]]
 
 QUESTIONS = frozenset({"recall", "route", "context", "hook", "toc", "timeline", "grip", "why", "teleport"})
 """Operations whose callers wait for an answer about what is remembered: work of the night keeps out of their way."""
+
+STAGES: Mapping[str, str] = {"ingest": "commit", "hook": "commit", "recall": "recall", "route": "recall"}
+"""The stages that operations are, for traces. What is written for a cause is told of by the store."""
 
 StreamHandler = Callable[[Caller, Any], AsyncGenerator[bytes, None]]
 """Runs an operation that gives a stream of lines."""
@@ -28,7 +32,11 @@ class Handlers:
     """The handlers of an application: those of the core, and those that plugins register."""
 
     def __init__(
-        self, unary: Mapping[str, Handler], streams: Mapping[str, StreamHandler], project_names: ProjectNames
+        self,
+        unary: Mapping[str, Handler],
+        streams: Mapping[str, StreamHandler],
+        project_names: ProjectNames,
+        tracer: Tracer,
     ) -> None:
         """Bind every operation of the core; one without a handler is an error of ours."""
         if set(OPERATIONS) != {*unary, *streams}:
@@ -37,6 +45,7 @@ class Handlers:
         self._unary = dict(unary)
         self._streams = dict(streams)
         self._project_names = project_names
+        self._tracer = tracer
         self._asked_at = -math.inf
         self.accounts: AccountStores | None = None
         """The accounts of the home, None for a store that is by itself."""
@@ -71,11 +80,22 @@ class Handlers:
 
         async def here(caller: Caller, request: Any) -> Any:
             caller = await self._project_names.caller(caller)
-            return await self._unary[name](caller, await self._project_names.request(request))
+            request = await self._project_names.request(request)
+            if name not in STAGES:
+                return await self._unary[name](caller, request)
+            with self._tracer.span(STAGES[name], name) as noting:
+                response = await self._unary[name](caller, request)
+                noting.session = caller.session_id or getattr(request, "session_id", None)
+                noting.ids += _ids(response)
+                return response
 
-        if self.accounts is None:
-            return await here(caller, request)
-        return await self.accounts.call(caller, name, request, here=here)
+        token = REQUEST.set(REQUEST.get() or new_request())
+        try:
+            if self.accounts is None:
+                return await here(caller, request)
+            return await self.accounts.call(caller, name, request, here=here)
+        finally:
+            REQUEST.reset(token)
 
     async def placed(self, caller: Caller) -> Caller:
         """Return a caller with its account, and with the name that this account has for its project."""
@@ -109,3 +129,9 @@ class Handlers:
                 hint="stream() runs the stream operations, call() the others",
             )
         return operation
+
+
+def _ids(response: Any) -> list[str]:
+    """Return the memories and events that a response is about, in its order."""
+    found = [hit.id for hit in getattr(response, "hits", ())]
+    return [one for one in (*getattr(response, "ids", ()), *found) if one]

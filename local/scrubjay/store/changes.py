@@ -23,6 +23,11 @@ class Changes:
     erased: bool = False
     """Whether these made words go: copies of them outside the tables must go too (`Store.drop_copies`)."""
 
+    def ids(self) -> list[str]:
+        """Return the memories and events that it is about, each once."""
+        docs = [*(doc.id for doc in self.memories), *(doc.id for doc in self.events)]
+        return list(dict.fromkeys([*docs, *self.removed]))
+
     def follow(self, later: Changes) -> None:
         """Add what a later write of the same group changed: of an owner that both touched, the later word counts."""
         touched = {doc.id for doc in later.events} | {doc.id for doc in later.memories} | set(later.removed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -57,6 +58,8 @@ class Store:
         self.commits = 0
         """How often something was written: while it stays, nothing that was looked for can have come."""
         self.on_change: Callable[[Changes], None] = lambda _: None
+        self.on_caused: Callable[[Cause, Sequence[str], float], None] = lambda *_: None
+        """Told, after the commit, what was written for a cause: memories and events, and how many seconds it took."""
         self._lock = lock
         self._now = now
         self._entropy = entropy
@@ -228,12 +231,19 @@ class Store:
 
         `work` runs in the writer's thread: it may use the transaction and its own arguments, and must not wait.
         """
+        began = time.perf_counter()
+        ids: list[str] = []
 
         def run(connection: Any) -> tuple[T, Changes]:
             context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy, cause)
-            return work(Transaction(context)), context.changes
+            result = work(Transaction(context))
+            if cause is not None:
+                ids[:] = context.changes.ids()  # now: the group that it is committed with adds to these changes
+            return result, context.changes
 
         result, _ = await self._writer.submit(run)
+        if cause is not None and ids:
+            self.on_caused(cause, ids, time.perf_counter() - began)
         return result
 
     def joined(self, work: Callable[[Transaction, Sequence[G]], Sequence[T]]) -> Callable[[G], Awaitable[T]]:

@@ -15,6 +15,7 @@ from scrubjay.api import (
     StatsResponse,
     StatusResponse,
     SurfacingStats,
+    TraceResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, pairs, table_of
@@ -117,6 +118,18 @@ def job_runs(found: Sequence[JobRun]) -> RenderableType:
     for ran in found:
         table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms", ran.error or "ok")
     return table if found else Text("no job has run yet")
+
+
+def trace(found: TraceResponse) -> RenderableType:
+    """Return the steps of a memory or a request."""
+    table = table_of("when", "stage", "by", "took", "about", "request or run")
+    for step in found.steps:
+        took = "" if step.ms is None else f"{step.ms:,.1f} ms"
+        about = counted(step.count, "id") if step.count != 1 else step.ids[0]
+        failed = f"{step.stage}: {step.error}" if step.error else step.stage
+        table.add_row(times.moment(step.at), failed, step.name, took, about, step.cause or step.request)
+    lost = f"{counted(found.lost, 'span')} could not be kept: the disk was too slow"
+    return Group(table, dim(lost)) if found.lost else table
 
 
 def initialised(report: InitReport) -> Text:

@@ -22,7 +22,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
-from scrubjay import tracebacks
+from scrubjay import tracebacks, tracing
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
 from scrubjay.transports.client import ACCOUNT_HEADER, AGENT_HEADER, PROJECT_HEADER, SESSION_HEADER, skew
 from scrubjay.transports.http.decoding import UnknownFieldError
@@ -77,6 +77,7 @@ class Guard:
         # Routes match the path as it was sent: a %2F inside a name is part of the name.
         inner = dict(scope, path=scope["raw_path"].decode("latin-1"))
         inner[REQUEST_ID] = request_id
+        tracing.REQUEST.set(request_id)
 
         async def marked(message: Message) -> None:
             nonlocal status

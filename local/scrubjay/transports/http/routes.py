@@ -46,6 +46,7 @@ ROUTES: tuple[Route, ...] = (
     Route("rename", "POST", "/v1/memories/{ref}/rename"),
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),
     Route("why", "GET", "/v1/memories/{ref}/why"),
+    Route("trace", "GET", "/v1/trace/{id}"),
     Route("feedback", "POST", "/v1/feedback"),
     Route("history", "GET", "/v1/history"),
     Route("undo", "POST", "/v1/undo"),
