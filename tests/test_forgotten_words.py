@@ -337,6 +337,19 @@ async def test_a_tombstone_names_nothing_that_the_words_could_be_guessed_by(serv
     assert tombstones.digest(bytes(32), tombstones.forms(TOKEN)[0]) not in words.digests
 
 
+async def test_a_long_text_of_thousands_of_words_is_forgotten_too(service: Application) -> None:
+    lines = "\n".join(f"The pump {n} stands at berth-{n}.harbour.example behind gate {n * 7}." for n in range(3_000))
+    kept = (await service.call(PERSON, "add", MemoryDraft(content=lines))).memory
+    await service.call(
+        PERSON, "add", MemoryDraft(content="The pump 1 stands at berth-1.harbour.example behind gate 7.")
+    )
+
+    answer = await service.call(PERSON, "forget", api.ForgetRequest(ref=kept.id))
+
+    assert kept.id in answer.forgotten
+    assert not await found(service, "berth-2999")
+
+
 async def test_another_key_of_another_device_counts_too_and_a_malformed_digest_does_nothing(
     opened: Opener, tmp_path: Path
 ) -> None:

@@ -207,12 +207,12 @@ def _search(queries: Queries, memory: Memory, *, keep: bool, seen: View) -> _Fou
                 if any(start < last and first < end for first, last in passages[event_id])
             )
     forms = {form for text in texts for form in tombstones.forgotten_forms(text)}
-    particular = {word for text in (memory.content,) for word in tombstones.particular_words(text)}
-    rare = {word for text in texts if (word := tombstones.rarest_word(text)) is not None}
+    particular = set(tombstones.particular_words(memory.content))
+    rare = [word for text in texts if (word := tombstones.rarest_word(text)) is not None]
     same: list[str] = []
     spans: dict[str, list[tuple[int, int]]] = {}
     remaining: list[str] = []
-    for held in queries.tombstones.holding(sorted(rare | particular)):
+    for held in queries.tombstones.holding(list(dict.fromkeys([*rare, *sorted(particular)]))):
         if held.id == memory.id or (project and held.project and held.project != project):
             continue
         is_shown = _is_shown(queries, held, seen)

@@ -124,10 +124,12 @@ class TombstoneQueries:
     def holding(self, words: Sequence[str]) -> list[Held]:
         """Return the memories and events that hold one of some words (without case), as far as they still say any.
 
-        Reads all that the store holds: some tenths of a second for a hundred thousand events.
+        Reads all that the store holds: some tenths of a second for a hundred thousand events. Of more than `MAX_WORDS`
+        words the first are looked for: they are those of the beginning of a long text.
         """
         if not words:
             return []
+        words = words[:MAX_WORDS]
         marks = " or ".join("instr(lower({0}), ?)" for _ in words)
         return [
             Held(id=row[0], text=row[1], project=row[2], is_event=bool(row[3]))
@@ -275,6 +277,9 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
     left = ops.blanked(text, spans) if spans else text
     return left if any(map(str.isalnum, left)) else None
 
+
+MAX_WORDS = 200
+"""Words looked for at once: each is a pass over every text, and SQLite takes no condition of over 1,000 parts."""
 
 MAX_SEARCHED_CHARS = 100_000
 """Characters of an event in which forgotten sentences are looked for: a tenth of a second. Talk is never so long."""

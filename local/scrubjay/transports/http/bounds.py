@@ -85,6 +85,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "limit": page["limit"],
         },
         "JobRunsRequest": {"limit": page["limit"]},
+        "TraceRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
         "ActivityRequest": period,
         "ReplayRequest": page,
