@@ -11,7 +11,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.service.application import Application
 from scrubjay_shared.errors import DeniedError
-from scrubjay_shared.records import Layer, MemoryDraft
+from scrubjay_shared.records import Layer, MemoryDraft, Scope
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,9 @@ BOUND = Caller(principal=Principal.AGENT, agent="crow", project="own", session_i
 async def test_a_change_is_checked_against_what_was_written_just_before_it(
     service: Application, operation: str
 ) -> None:
-    added = await service.handlers.call(BOUND, "add", MemoryDraft(content="The deploy key is in the vault."))
+    added = await service.handlers.call(
+        BOUND, "add", MemoryDraft(content="The deploy key is in the vault.", scope=Scope.PROJECT, resource_id="own")
+    )
     ref = added.memory.id
     requests = {
         "update": api.UpdateRequest(ref=ref, content="The deploy key is lost."),

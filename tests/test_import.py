@@ -26,6 +26,7 @@ from scrubjay.cli.table import COMMANDS
 from scrubjay.importers import SourceFormat, parse
 from scrubjay.importers.parsing import digest
 from scrubjay.service.application import Application
+from scrubjay.vault.layout import VaultFile
 from scrubjay_io.sqlite import driver
 
 ROOT = Path(__file__).parent.parent
@@ -640,8 +641,11 @@ def test_help_names_no_document_that_is_not_installed() -> None:
         "".join(parser.of_command(command).format_help() for command in COMMANDS.values()) + parser.top().format_help()
     )
 
-    of_projects = {"AGENTS.md"}  # what agents read, in the person's own repository
-    assert set(re.findall(r"[\w./-]+\.md\b", said)) <= of_projects
+    of_the_person = {
+        "AGENTS.md",
+        *(kind.file_name for kind in VaultFile),
+    }  # what agents read in the person's own folders
+    assert set(re.findall(r"[\w./-]+\.md\b", said)) <= of_the_person
 
 
 def test_the_formats_of_the_line_are_those_that_are_read() -> None:

@@ -40,11 +40,12 @@ FEATURES: dict[str, dict[str, float]] = {  # a feature of the default, and what 
     "dates": {"date": 0},
     "asks for now": {"outdated": 0},
     "kinds of turns": {"narration": 0, "output": 0},
+    "salience": {"salience": 0},
 }
 PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no part in mode hybrid
     {
         "own_bm25", "memory_bm25", "k1", "long_tokens", "window_tokens", "window_turns",
-        "beside", "usual_tokens", "merged_sources",
+        "beside", "usual_tokens", "merged_sources", "salience_spread", "salience_band",
         "event_answers",  # off in the default; `scrubjay bench fit` may turn it on
         "relevance",  # merges memories and events; no row of one kind depends on it
         "judged_hits", "rerank_memories", "rerank_near", "rerank_reach",

@@ -193,8 +193,8 @@ class Asking:
                      "/v1/conflicts", "/v1/context"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
         yield "active", partial(self.client.call, "GET", "/v1/active")
-        yield "dismiss_active", partial(self.client.call, "POST", "/v1/active/dismiss", {"every": True})
-        yield "confirm_active", partial(self.client.call, "POST", "/v1/active/confirm", {"every": True})
+        yield "dismiss_active", partial(self.client.call, "POST", "/v1/proposals/dismiss", {"every": True})
+        yield "confirm_active", partial(self.client.call, "POST", "/v1/proposals/confirm", {"every": True})
         yield "route", partial(self.client.call, "POST", "/v1/route", {"query": QUESTION})
         yield "route, nothing named", partial(self.client.call, "POST", "/v1/route", {"query": "what is new?"})
         yield "teleport", partial(self.client.call, "POST", "/v1/teleport", {"query": QUESTION, "limit": 100})

@@ -37,8 +37,9 @@ class Observe:
 
     @property
     def trigger(self) -> Trigger:
-        """Often: a look at a store in which nothing waits costs nothing."""
-        return Trigger(seconds=self._policy.observer.look_seconds)
+        """Often, because a look at a quiet store costs nothing; without a Writer at the pace of the sweeps."""
+        look, sweep = self._policy.observer.look_seconds, self._policy.work.sweep_seconds
+        return Trigger(seconds=look if self.is_on() else sweep)
 
     def __init__(
         self,
