@@ -111,7 +111,7 @@ class SyncPolicy:
     forgets_looked_at: int = 50
     repack_after_ms: int = 12 * HOUR_MS  # after a forget: within the published 24 h, and not so soon that it tells
 
-    # Snapshots: with one, a new machine has a million events in a quarter of the time that reading its lanes takes.
+    # Snapshots: with one, a new machine stores what is there first and reads the lanes, to compare, afterwards.
     snapshot_ops: int = 20_000  # below, reading the lanes takes a second or two
     snapshot_growth: float = 1.25  # of the ops that the last one had: the rest is read from lanes, a quarter at most
     snapshot_sent: int = 16  # chunks made before the server is asked which of them it has: 8 MB of memory at most
