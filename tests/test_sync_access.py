@@ -607,6 +607,17 @@ async def test_a_limited_device_can_neither_edit_nor_forget_nor_draw_to_itself_w
     assert (await runner.memory(secret)).content == "the alarm code is in the red book"
 
 
+async def test_a_limited_device_cannot_forget_a_foreign_thing_as_if_it_were_a_grip_of_its_own(runner: Runner) -> None:
+    secret = await runner.owner.note("the alarm code is in the blue book")
+    await runner.owner.sync()
+    own = ulid(runner)
+    await runner.write(own, saying(own, content="mine", created_at=1))
+
+    await runner.write(secret, lambda tx: tx.forget._forget(secret, owner=own))
+
+    assert (await runner.memory(secret)).content == "the alarm code is in the blue book"
+
+
 @pytest.mark.parametrize("forgets", [False, True])
 async def test_what_a_limited_device_said_of_a_thing_first_is_taken_back_by_its_owner(
     world: World, runner: Runner, *, forgets: bool
