@@ -321,6 +321,7 @@ def ask_everything(app: Any, token: str, examples: int) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_nothing_the_document_allows_makes_the_server_fail(asked: tuple[Any, str]) -> None:
     assert ask_everything(*asked, examples=4) > 60
 

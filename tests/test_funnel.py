@@ -517,6 +517,7 @@ async def shown_by(run: Sequence[tuple[int, bytes]], folder: Path, number: int, 
         await store.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @example(225)  # a device that used the id of an event twice
 @example(356)

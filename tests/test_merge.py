@@ -323,6 +323,7 @@ async def delivered(stores: Sequence[Store], seed: int) -> dict[str, list[tuple[
     return logs
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(step, max_size=40), st.integers(), st.lists(st.integers(-5_000_000, 5_000_000), min_size=3, max_size=3))
 def test_devices_with_the_same_ops_show_the_same_as_the_fold_and_as_a_rebuild(

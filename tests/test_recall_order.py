@@ -133,6 +133,7 @@ def test_the_order_of_hits_is_the_recorded_one_but_for_ties(index: Index, way: s
             assert id_ == id_before or any(abs(other - score_before) <= NEAR for at, other in before if at == id_), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [ALL, SOME], ids=["all", "some"])
 def test_asking_the_words_beforehand_changes_no_answer(index: Index, policy: RecallPolicy) -> None:
     assert dict(answers(index, policy, beforehand=True)) == dict(answers(index, policy))

@@ -500,6 +500,7 @@ SOUP = st.lists(
 ANY_TEXT = st.one_of(st.text(st.characters(), max_size=200), SOUP)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT)
 @settings(max_examples=100)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
@@ -508,6 +509,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert redact(once) == Redaction(text=once)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT)
 @settings(max_examples=100)
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
@@ -688,6 +690,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 @settings(max_examples=100)
 def test_cleaning_metadata_twice_is_cleaning_it_once(value: object) -> None:

@@ -84,6 +84,7 @@ def test_every_score_is_exactly_the_sum_of_its_parts_and_the_best_come_first(
     assert len(shown) == len(set(shown))
 
 
+@pytest.mark.slow
 @given(worlds(), st.sampled_from(MODES), st.randoms(use_true_random=False))
 def test_the_order_of_arrival_makes_no_difference(
     world: tuple[list[EventDoc | MemoryDoc], dict[str, list[float]], Query], mode: str, shuffle: random.Random

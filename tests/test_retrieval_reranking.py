@@ -13,6 +13,7 @@ from ranking_world import POLICY, ask, crowd, index_of
 from scrubjay.retrieval.reranking import passage, reranked
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-12, 12), max_size=6), st.integers(0, 8))
 def test_a_reranker_reorders_what_it_read_and_nothing_else(logits: list[float], limit: int) -> None:
     docs, vectors = crowd(40)

@@ -243,6 +243,7 @@ STATEMENTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(told=st.lists(STATEMENTS, min_size=1, max_size=6, unique=True), by_hand=st.booleans())
 def test_undoing_the_last_statement_restores_what_was_shown(told: list[str], *, by_hand: bool) -> None:

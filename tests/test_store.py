@@ -775,6 +775,7 @@ async def assert_tables_in_step(service: Application) -> None:
     await service.store.write(look)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(actions, min_size=1, max_size=14))
 def test_a_rebuild_says_what_was_there_after_any_history(history: list[tuple[str, int, int]]) -> None:

@@ -355,6 +355,7 @@ async def test_a_new_epoch_reseals_what_was_not_sent_and_both_go_on(world: World
     assert await one.digest() == await two.digest()
 
 
+@pytest.mark.slow
 async def test_what_a_kill_leaves_at_any_moment_the_next_round_goes_on_from(world: World) -> None:
     one, two = await world.device(), await world.device()
     await world.settle()

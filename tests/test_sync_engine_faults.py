@@ -81,6 +81,7 @@ async def pulled(device: Device) -> tuple[Envelope, ...]:
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_no_flipped_byte_of_an_object_gets_in(pair: tuple[Device, Device]) -> None:
     one, two = pair
     await one.note("x")
