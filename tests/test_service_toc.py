@@ -268,7 +268,7 @@ async def come_and_go(seed: int) -> None:
                     )
                     for _ in range(draw.choice([1, 5, 60]))
                 ]  # fmt: skip
-                ids += [each for each in (await ingest(service, *drafts, learn=False)).ids if each not in ids]
+                ids += [each for each in (await ingest(service, *drafts, learn=False)).ids if each and each not in ids]
             elif what < 0.75:
                 await service.call(PERSON, "forget", api.ForgetRequest(ref=ids.pop(draw.randrange(len(ids)))))
             else:

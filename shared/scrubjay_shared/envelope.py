@@ -21,6 +21,7 @@ from enum import IntEnum
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from scrubjay_shared import bounds
 from scrubjay_shared.errors import BadSignatureError, BrokenChainError, MalformedError
 
 MAGIC = b"SJS1"
@@ -30,7 +31,7 @@ MAX_OBJECT_BYTES = 512 * 1024
 """The largest object: two of them fit a request that a proxy with a 1 MB limit lets through."""
 MAX_PAGE_BYTES = 900 * 1024
 """The largest body of a push or pull: below the 1 MB that nginx allows unless told otherwise."""
-LIMIT = 1 << 63
+LIMIT = bounds.LIMIT
 """Places are below this: databases count in 64 bits with a sign."""
 ZERO = bytes(32)
 

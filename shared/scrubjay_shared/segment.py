@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 import zstandard
 
+from scrubjay_shared import bounds
 from scrubjay_shared.envelope import LIMIT, ZSTD
 from scrubjay_shared.errors import MalformedError, TooLargeError
 
@@ -19,7 +20,7 @@ LEVEL = 3
 """zstd's own default: higher levels cost four times the time for 3 % of the size."""
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 """What a payload may unpack to: an object of half a megabyte that claims more is a bomb."""
-MAX_ENTRIES = 100_000
+MAX_ENTRIES = bounds.MAX_ENTRIES
 """The ops of one object: each costs a hundred bytes of memory, even where two bytes say that it was erased."""
 FLOOR_BYTES = 512
 """The least padded length: one short op and ten look alike."""

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from scrubjay_shared.envelope import LIMIT
+from scrubjay_shared.bounds import LIMIT, MAX_ENTRIES
 from scrubjay_shared.errors import MalformedError
-from scrubjay_shared.segment import MAX_ENTRIES
 
 MAX_CHUNKS = 5_000
 """Of one snapshot: 20,000,000 ops, named in the half megabyte of one manifest."""
