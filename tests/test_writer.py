@@ -17,7 +17,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.service.application import Application
 from scrubjay.settings import load
 from scrubjay.writer import configured
-from scrubjay.writer.budget import Caps
+from scrubjay.writer.budget import Caps, asked
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
 from scrubjay_shared.errors import (
@@ -330,8 +330,8 @@ async def test_a_call_that_could_pass_a_cap_is_not_made(server: ModelServer, ope
 
 async def test_an_estimate_is_the_most_that_prompts_can_cost(server: ModelServer, opened: Opener) -> None:
     async with opened(**options(server, caps=Caps(daily=2 * MOST, monthly=10 * MOST))) as service:
-        two = await service.writer.estimate([PROMPT, PROMPT])
-        three = await service.writer.estimate([PROMPT] * 3)
+        two = await service.writer.estimate(asked([PROMPT, PROMPT]))
+        three = await service.writer.estimate(asked([PROMPT] * 3))
 
     assert (two.calls, two.input_tokens + two.output_tokens, two.left, two.fits) == (2, 2 * MOST, 2 * MOST, True)
     assert not three.fits

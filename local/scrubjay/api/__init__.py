@@ -119,6 +119,7 @@ from scrubjay.api.route import (
 )
 from scrubjay.api.status import (
     Job,
+    JobCost,
     JobRequest,
     JobRun,
     JobRunsRequest,
@@ -244,6 +245,7 @@ __all__ = [
     "IngestResponse",
     "Intent",
     "Job",
+    "JobCost",
     "JobRequest",
     "JobRun",
     "JobRunsRequest",

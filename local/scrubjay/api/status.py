@@ -59,11 +59,32 @@ class StatsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobCost:
+    """What a run of a job would cost now: calls of the Writer, each answered at the first try, and their tokens.
+
+    `input_tokens` and `output_tokens` are at most; `about` is what so many calls of this job cost on average in the
+    last 30 days, read and written together, null before its first. `left_today` and `left_this_month` are what the
+    caps leave; what does not fit (`fits`) is done without the Writer. Where `whole` is false more waits than was
+    looked at.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    left_today: int
+    left_this_month: int
+    fits: bool
+    whole: bool = True
+    about: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A background job: when it ran, how it went, when it runs next. A paused one waits to be resumed.
 
     `waiting` says why work of the night has not begun though it is time for it; None where nothing keeps it.
     `counts` is what it has counted in all its runs, by name: of `observe`, the facts that it stored and dropped.
+    `cost` is what a run would cost now, null where it asks no Writer; `jobs` alone tells it, and not `status`.
     """
 
     name: str
@@ -78,6 +99,7 @@ class Job:
     paused: bool = False
     waiting: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    cost: JobCost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,12 +29,14 @@ from scrubjay.lifecycle.consolidation import (
     is_considered,
     planned,
 )
+from scrubjay.lifecycle.decay import DAY_MS
 from scrubjay.lifecycle.likeness import alike
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import Succession, Verdict, successions
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Store, Transaction
 from scrubjay.store.writes.memories import statement_of
+from scrubjay.writer.budget import Asked, asked
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.ops import Field
@@ -99,6 +101,22 @@ class ConsolidationRun:
             if words:
                 plan = await asyncio.to_thread(partial(decide, words=words))
         return await asyncio.to_thread(_with_tokens, plan, read, now)
+
+    async def asks(self, now: Millis) -> Asked:
+        """Return the most that a run would ask of the Writer at a time: as if all that is old were to be compressed."""
+        policy = self._policy.consolidation
+        if self._wording is None:
+            return asked(())
+        before = Millis(now - int(policy.min_age_days * DAY_MS))
+        count, octets = await self._store.read(lambda q: q.consolidation.old(before, chars=policy.longest))
+        calls = min(policy.writer_archives, count // policy.min_members)
+        members = calls * policy.max_members
+        return Asked(
+            calls=calls,
+            # a group is a line for each member; no character has more than four bytes
+            input_tokens=calls * len(SYSTEM.encode()) + min(octets + count, members * (4 * policy.longest + 1)),
+            output_tokens=calls * policy.writer_tokens,
+        )
 
     async def _read(self) -> _Read:
         upto = int(await self._store.read(lambda q: q.meta(UPTO)) or 0)

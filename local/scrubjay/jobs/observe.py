@@ -16,7 +16,9 @@ from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Store
 from scrubjay.store.queries.events import SessionEnd
+from scrubjay.writer.budget import Asked, asked
 from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay.writer.port import Prompt
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventType
 
@@ -82,6 +84,17 @@ class Observe:
     async def finish(self) -> int:
         """Read all that waits, quiet or not. Returns how many memories are new."""
         return await self._read([end.session_id for end in await self._waiting()]) if self.is_on() else 0
+
+    async def asks(self) -> Asked:
+        """Return what a run would ask now if it read all that waits, quiet or not."""
+        most = self._policy.observer.estimated_calls
+        found: list[Prompt] = []
+        observer = await asyncio.to_thread(self._observer)
+        for end in await self._waiting() if self.is_on() else ():
+            found += await observer.prompts(end.session_id, most + 1 - len(found))
+            if len(found) > most:
+                break
+        return asked(found[:most], whole=len(found) <= most)
 
     async def warnings(self) -> tuple[str, ...]:
         """Return what `status` is to say: that a Writer's answers are malformed again and again."""

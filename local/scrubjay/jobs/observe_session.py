@@ -81,8 +81,24 @@ class SessionObserver:
             return None
         return await self._patterns.distill(session_id, names, cause)
 
-    async def _next(self, session_id: str) -> _Step | None:
-        """Return the next turns that one question can show."""
+    async def prompts(self, session_id: str, most: int) -> list[Prompt]:
+        """Return what would be asked about a session now, at most so many; nothing is asked, and nothing is marked.
+
+        What the first answers add to the memories that the later prompts carry is not in them yet.
+        """
+        found: list[Prompt] = []
+        after = 0
+        while len(found) < most:
+            step = await self._next(session_id, after)
+            if step is None:
+                break
+            if _is_asked_about(step):
+                found.append(self._prompt(await self._question(step)))
+            after = step.upto
+        return found
+
+    async def _next(self, session_id: str, after: int = 0) -> _Step | None:
+        """Return the next turns, of those that arrived later than `after`, that one question can show."""
         policy = self._policy.observer
         limit = policy.new_events
         while True:
@@ -92,6 +108,7 @@ class SessionObserver:
                     session_id,
                     context=policy.context_turns,
                     limit=size,
+                    after=after,
                     chars=self._policy.limits.page_chars,
                 )
             )
@@ -111,12 +128,10 @@ class SessionObserver:
         began = time.perf_counter()
         asked: Question | None = None
         answered = Answered(promoted=(), counts={}, is_unusable=False)
-        if any(event.id in step.new and was_said(event) and event.text.strip() for event in step.events):
-            memories = await self._memories(step)
-            asked = await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer)
-            prompt = Prompt(system=asked.system, text=asked.text, max_output_tokens=self._policy.observer.output_tokens)
+        if _is_asked_about(step):
+            asked = await self._question(step)
             try:
-                written = await self._writer.write(prompt, job=JOB)
+                written = await self._writer.write(self._prompt(asked), job=JOB)
             except ScrubjayError as error:
                 log.info("lifecycle.memory.commit_fallback reason=%s", error.code)
                 return None
@@ -142,6 +157,13 @@ class SessionObserver:
             if erased or self._stopping.is_set():
                 break
         return None
+
+    async def _question(self, step: _Step) -> Question:
+        memories = await self._memories(step)
+        return await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer)
+
+    def _prompt(self, asked: Question) -> Prompt:
+        return Prompt(system=asked.system, text=asked.text, max_output_tokens=self._policy.observer.output_tokens)
 
     async def _own_directives(self, step: _Step) -> tuple[Promoted, ...]:
         """Return what agents with an observer of their own wrote as directives into their turns."""
@@ -199,6 +221,10 @@ class SessionObserver:
             log.warning("observer: malformed directives were dropped count=%d", malformed)
         if streak >= self._policy.observer.streak:
             log.warning("lifecycle.memory.quality_warning malformed_reject_streak=%d", streak)
+
+
+def _is_asked_about(step: _Step) -> bool:
+    return any(event.id in step.new and was_said(event) and event.text.strip() for event in step.events)
 
 
 def _read(answer: str, asked: Question, policy: MemoryPolicy) -> Answered:

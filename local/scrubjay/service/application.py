@@ -62,6 +62,7 @@ from scrubjay.service.history import History
 from scrubjay.service.hooks import Hooks
 from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
+from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
 from scrubjay.service.memories import Memories
@@ -292,7 +293,8 @@ class Application:
             now=now,
         )
         self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
-        background = Background(self.scheduler, policy)
+        asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
+        background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
         settling = Settling(
             (self.compact.run, self._readers.finish, self.embed.run, self.toc.run),
             to_learn=self.distill.pending,

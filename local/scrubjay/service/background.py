@@ -6,19 +6,21 @@ from scrubjay import api
 from scrubjay.api.caller import Caller
 from scrubjay.jobs.scheduler import Scheduler
 from scrubjay.policy import MemoryPolicy
+from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.paging import page_limit
 
 
 class Background:
-    """The jobs of one scheduler."""
+    """The jobs of one scheduler, with what they would cost."""
 
-    def __init__(self, scheduler: Scheduler, policy: MemoryPolicy) -> None:
+    def __init__(self, scheduler: Scheduler, policy: MemoryPolicy, *, costs: JobCosts) -> None:
         self._policy = policy
         self._scheduler = scheduler
+        self._costs = costs
 
     async def jobs(self, _: Caller, _request: api.Nothing) -> api.JobsResponse:
-        """Return how each job is."""
-        return api.JobsResponse(jobs=await self._scheduler.jobs())
+        """Return how each job is, and what a run would cost where it asks a Writer."""
+        return api.JobsResponse(jobs=await self._costs.told(await self._scheduler.jobs()))
 
     async def run(self, _: Caller, request: api.JobRequest) -> api.JobRun:
         """Run a job now and return how that went; its failure is in the answer. Raises NotFoundError."""

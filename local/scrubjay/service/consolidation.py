@@ -15,6 +15,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.service.paging import check_times, page_limit
 from scrubjay.store import Queries, Store
+from scrubjay.writer.budget import Asked
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
 from scrubjay_shared.clock import COUNTER_BITS, Hlc, Millis, millis_of
@@ -73,6 +74,10 @@ class Consolidation:
         if done:
             self._wake("embed")
         return _told(found, done, cause.id if done else None)
+
+    async def asks(self) -> Asked:
+        """Return the most that a run would ask of the Writer now."""
+        return await self._run.asks(self._now())
 
     async def diff(self, _caller: Caller, request: api.DiffRequest) -> api.DiffResponse:
         """Return what became of memories from a run or a time on. Raises NotFoundError for a run that there is not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -28,6 +29,19 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a job would ask now: so many calls, and the most tokens that they read and write, without any framing.
+
+    `whole` is false where more waits than was looked at.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What some calls cost at most, and what is left for them; `fits` says whether they all may be made."""
 
@@ -36,6 +50,16 @@ class Estimate:
     output_tokens: int
     left: int
     fits: bool
+
+
+def asked(prompts: Sequence[Prompt], *, whole: bool = True) -> Asked:
+    """Return what some prompts ask, one call for each."""
+    return Asked(
+        calls=len(prompts),
+        input_tokens=sum(prompt.bytes for prompt in prompts),
+        output_tokens=sum(prompt.max_output_tokens for prompt in prompts),
+        whole=whole,
+    )
 
 
 def most(prompt: Prompt, *, framing_tokens: int) -> Usage:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from scrubjay.policy import WriterPolicy
 from scrubjay.store import Store
 from scrubjay.store.queries.writer_calls import WriterCall
 from scrubjay.writer import budget
-from scrubjay.writer.budget import Caps, Estimate, Spent
+from scrubjay.writer.budget import Asked, Caps, Estimate, Spent
 from scrubjay.writer.ledger import Ledger
 from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownError, Writer, Written
 from scrubjay_shared.errors import InvalidError, ScrubjayError, TooManyError, UnavailableError
@@ -98,18 +98,16 @@ class BudgetedWriter:
                 return written
         raise AssertionError("the last attempt returns or raises")
 
-    async def estimate(self, prompts: Iterable[Prompt]) -> Estimate:
-        """Return what some prompts cost at most, one call for each, and what is left."""
-        framing = self._set().framing_tokens
-        costs = [budget.most(prompt, framing_tokens=framing) for prompt in prompts]
+    async def estimate(self, asked: Asked) -> Estimate:
+        """Return what some calls cost at most, when each is answered at the first try, and what is left."""
+        read = asked.input_tokens + asked.calls * self._set().framing_tokens
         left = await self.left()
-        total = sum(cost.total for cost in costs)
         return Estimate(
-            calls=len(costs),
-            input_tokens=sum(cost.input_tokens for cost in costs),
-            output_tokens=sum(cost.output_tokens for cost in costs),
+            calls=asked.calls,
+            input_tokens=read,
+            output_tokens=asked.output_tokens,
             left=left,
-            fits=total <= left,
+            fits=asked.whole and read + asked.output_tokens <= left,
         )
 
     async def spent(self) -> Spent:

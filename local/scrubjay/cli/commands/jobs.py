@@ -8,6 +8,7 @@ from scrubjay import api
 from scrubjay.cli import invocation, render
 from scrubjay.cli.arguments import Parser, add_subcommand, count, shared, text
 from scrubjay.cli.output import Output
+from scrubjay_shared.errors import NotFoundError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -21,6 +22,9 @@ def configure(parser: Parser) -> None:
     history.add_argument("name", nargs="?", type=text, metavar="NAME", help="only of this job")
     history.add_argument("-n", "--limit", type=count, default=20, help="at most this many runs (20)")
     run_ = add_subcommand(subcommands, "run", "run a job now, and say how that went")
+    run_.add_argument(
+        "--dry-run", action="store_true", help="run nothing: show what a run would ask the Writer, and cost at most"
+    )
     pause = add_subcommand(subcommands, "pause", "leave a job alone until it is resumed, also after a restart")
     resume = add_subcommand(subcommands, "resume", "have a paused job look for work again")
     for subcommand in (run_, pause, resume):
@@ -39,6 +43,18 @@ def run(line: Namespace) -> int:
             out.answer(history, lambda: render.state.job_runs(history.runs))
             return 0
         if line.subcommand == "run":
+            told: api.JobsResponse = transport.call("jobs", api.Nothing())
+            asked = api.JobsResponse(jobs=tuple(job for job in told.jobs if job.name == line.name))
+            if line.dry_run:
+                if not asked.jobs:
+                    raise NotFoundError(
+                        f"there is no job {line.name!r}", hint=f"jobs: {', '.join(job.name for job in told.jobs)}"
+                    )
+                out.answer(asked, lambda: render.state.job_cost(asked.jobs[0]))
+                return 0
+            for job in asked.jobs:
+                if job.cost is not None:
+                    out.remark(render.state.job_cost(job))
             ran: api.JobRun = transport.call("run_job", api.JobRequest(name=line.name))
             out.answer(ran, lambda: render.state.job_runs((ran,)))
             return 0 if ran.error is None else 1

@@ -105,7 +105,24 @@ def jobs(found: Sequence[Job]) -> RenderableType:
         state = "running" if job.running else resting
         table.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
     told = [Text(f"{job.name} counted: {_counts(job)}", style="dim") for job in found if job.counts]
+    told += [Text(job_cost(job), style="dim") for job in found if job.cost is not None]
     return Group(table, *told) if told else table
+
+
+def job_cost(job: Job) -> str:
+    """Return what a run would ask the Writer, and what is left for it."""
+    cost = job.cost
+    if cost is None:
+        return f"{job.name} asks no Writer"
+    if cost.calls == 0:
+        return f"{job.name} would ask the Writer nothing now"
+    most = cost.input_tokens + cost.output_tokens
+    about = "" if cost.about is None else f" (about {cost.about:,} by its calls so far)"
+    calls = counted(cost.calls, "call") if cost.whole else f"more than {counted(cost.calls, 'call')}"
+    left = f"{cost.left_today:,} are left today, {cost.left_this_month:,} this month"
+    beyond = "" if cost.fits else "; what does not fit is done without the Writer"
+    more = "" if cost.whole else " for these"
+    return f"{job.name} would make {calls} to the Writer, at most {most:,} tokens{more}{about}: {left}{beyond}"
 
 
 def _counts(job: Job) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scrubjay.store import rows
 from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Memory, speaker_of
 
@@ -69,6 +70,15 @@ class ConsolidationQueries:
             for n, memory in memories
         ]
         return page, page[-1].n if page else None
+
+    def old(self, before: Millis, *, chars: int) -> tuple[int, int]:
+        """Return how many memories that `current` tells of are no younger, and no longer, and their bytes in all."""
+        [(count, octets)] = self._fetch(
+            "select count(*), coalesce(sum(length(cast(content as blob))), 0) from memory where created_at < ?"
+            " and length(content) <= ? and superseded_by is null and archived_at is null and layer = 'archive'",
+            (before, chars),
+        )
+        return int(count), int(octets)
 
     def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return what the sources of some memories say and who says it: "speaker: words" of each."""

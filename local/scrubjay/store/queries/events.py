@@ -270,11 +270,11 @@ class EventQueries:
         ]
 
     def undistilled(
-        self, session_id: str, *, context: int, limit: int, chars: int
+        self, session_id: str, *, context: int, limit: int, chars: int, after: int = 0
     ) -> tuple[list[Event], set[str], int]:
         """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
 
-        They have at most `chars` characters together, unless one alone has more.
+        They have at most `chars` characters together, unless one alone has more, and arrived later than `after`.
         Also the ids of those to distil (not the context, nor what others said in between), and the arrival number up to
         which this covers the session.
         """
@@ -282,8 +282,8 @@ class EventQueries:
         waiting = self._fetch(
             "select ts, n, length(text) from event where session_id = ?1 and not forgotten"
             " and n not in (select n from unlearned)"
-            " and n > coalesce((select n from learned where session_id = ?1), 0) order by n limit ?2",
-            (session_id, limit),
+            " and n > max(?3, coalesce((select n from learned where session_id = ?1), 0)) order by n limit ?2",
+            (session_id, limit, after),
         )
         fresh = self._fetch(
             f"select {columns} from event where n in (select value from json_each(?)) and not forgotten",

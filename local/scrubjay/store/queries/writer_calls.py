@@ -54,6 +54,13 @@ class WriterCallQueries:
         )
         return {"daily": daily, "monthly": monthly}
 
+    def mean(self, job: str, *, since: str) -> float | None:
+        """Return the tokens of a job's answered call on average, from a day on; None where it had none."""
+        [(mean,)] = self._fetch(
+            "select avg(input + output) from writer_call where job = ? and outcome = 'done' and day >= ?", (job, since)
+        )
+        return None if mean is None else float(mean)
+
     def totals(self, by: Sequence[str], *, since: str, until: str, limit: int) -> list[WriterTotal]:
         """Return the calls of some days, added up by some of `GROUPS`, the latest first; without any, all in one."""
         columns = [GROUPS[name] for name in by]
