@@ -405,6 +405,26 @@ def chunks_of(data: bytes) -> list[list[Any]]:
     return named
 
 
+def manifest(data: bytes) -> tuple[int, dict[tuple[bytes, bytes], tuple[int, bytes]], int, bytes, list[list[Any]]]:
+    """(time, {(scope, device): (n, end)}, seq, hash, chunks) of a snapshot manifest's payload (10.9, 10.5)."""
+    chunks = chunks_of(data)
+    found = unpacked(data)
+    at, heads, seq, log = (found.get(key) for key in (1, 2, 3, 4))
+    if not whole(at) or not whole(seq) or type(log) is not bytes or len(log) != 32 or type(heads) is not list:
+        raise Refused("malformed", "no checkpoint")
+    seen = {}
+    for one in heads:
+        if type(one) is not list or [type(value) for value in one[:4]] != [bytes, bytes, int, bytes]:
+            raise Refused("malformed", "no lane is named so")
+        scope, device, n, end = one[:4]
+        if (len(scope), len(device), len(end)) != (16, 16, 32) or not 0 <= n < TOP:
+            raise Refused("malformed", "no lane can be so")
+        seen[scope, device] = (n, end)
+    if not 0 <= at < TOP or not 0 <= seq < TOP:
+        raise Refused("malformed", "no checkpoint can be so")
+    return at, seen, seq, log, chunks
+
+
 def snapshot_salt(data: bytes, key: bytes) -> bytes:
     """The salt of a chunk with this payload (10.9)."""
     return hmac.digest(key, b"sjs/1/snapshot" + sha(data), "sha256")

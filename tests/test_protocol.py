@@ -201,7 +201,12 @@ def test_both_decoders_read_the_manifest_of_a_snapshot_as_its_vector_says() -> N
     assert theirs.kind == 4
     assert payload == bytes.fromhex(one["payload"])
     assert [list(msgspec.structs.astuple(ref)) for ref in ours.chunks] == second.chunks_of(payload) == named
-    assert (ours.seen.at, ours.seen.log_seq) == (make.START, 7)
+    seen = (ours.seen.at, ours.seen.heads, ours.seen.log_seq, ours.seen.log_head)
+    assert (
+        seen
+        == second.manifest(payload)[:4]
+        == (make.START, {(make.SCOPE, make.DEVICE): (9, bytes(range(32)))}, 7, bytes(32))
+    )
     for digest, chunk in zip([row[0] for row in named], SNAPSHOT["chunks"], strict=True):
         assert hashlib.sha256(bytes.fromhex(chunk["bytes"])).digest() == digest
 

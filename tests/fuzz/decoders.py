@@ -83,7 +83,11 @@ def _agreed(ours: tuple[str, Any], theirs: tuple[str, Any]) -> str:
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 _STANDING = make.committed("objects.json")
-_OBJECTS = [bytes.fromhex(one["bytes"]) for one in _STANDING["objects"]]
+_SNAPSHOT = make.committed("snapshot.json")
+_OBJECTS = [
+    bytes.fromhex(one["bytes"])
+    for one in (*_STANDING["objects"], *_SNAPSHOT["chunks"], _SNAPSHOT["manifest"], _SNAPSHOT["manifest"])
+]
 _FIELDS = [one.name for one in fields(Header)]
 _KEYS = {0: make.KEY_0, 1: make.KEY_1}
 
@@ -129,8 +133,17 @@ def _take_objects(data: bytes) -> str:
     n, prev = run[0].header.n_from - 1, run[0].header.prev
     code, _ = _first(lambda: envelope.check_run(run, n=n, prev=prev, keys=lambda _: [make.PUBLIC]))
     for one in run:
-        _first(lambda one=one: packing.opened(one, _KEYS.get(one.header.epoch, make.KEY_0)))
+        _first(lambda one=one: _read(one, _KEYS.get(one.header.epoch, make.KEY_0)))
     return code or "taken"
+
+
+def _read(one: envelope.Envelope, key: bytes) -> Any:
+    """Open an object as the engine does that asked for one of its kind."""
+    if one.header.kind == ObjectKind.SNAPSHOT_MANIFEST:
+        return packing.opened_manifest(one, key)
+    if one.header.kind == ObjectKind.SNAPSHOT_CHUNK:
+        return received.ready_chunk(snapshot.decode_chunk(sealing.unseal(one, key=key)))
+    return packing.opened(one, key)
 
 
 # --- payloads ---------------------------------------------------------------------------------------------------------
@@ -186,12 +199,24 @@ _BEACON = as_tree(
         4: bytes(32),
     }
 )
+_CHUNKS = [bytes.fromhex(one["payload"]) for one in (*_SNAPSHOT["chunks"], *_SNAPSHOT["refused"])]
+_CHUNK_TREES = [as_tree(second.unpacked(one)) for one in _CHUNKS]
+_MANIFEST = bytes.fromhex(_SNAPSHOT["manifest"]["payload"])
+_MANIFEST_TREE = as_tree(second.unpacked(_MANIFEST))
 _PART = as_tree([[5, (0).to_bytes(4, "big") + (2).to_bytes(4, "big") + b"abc"]])
 
 
 def _draw_opened(rng: Random) -> bytes:
-    kind = rng.choice((ObjectKind.SEGMENT, ObjectKind.PACK, ObjectKind.BEACON, ObjectKind.BEACON))
-    tree = rng.choice((_BEACON, _BEACON, _PART, rng.choice(_ENTRIES)))
+    kind, trees = rng.choice(
+        (
+            (ObjectKind.SEGMENT, (_BEACON, _PART, rng.choice(_ENTRIES))),
+            (ObjectKind.PACK, (_BEACON, _PART, rng.choice(_ENTRIES))),
+            (ObjectKind.BEACON, (_BEACON, _BEACON, _PART, rng.choice(_ENTRIES))),
+            (ObjectKind.SNAPSHOT_CHUNK, (_BEACON, *_CHUNK_TREES, *_CHUNK_TREES)),
+            (ObjectKind.SNAPSHOT_MANIFEST, (_BEACON, _MANIFEST_TREE, _MANIFEST_TREE)),
+        )
+    )
+    tree = rng.choice(trees)
     body = any_of(rng, lambda: msgpack(mutated(tree, rng)), lambda: scrambled(msgpack(tree), rng))
     flags = rng.choice((0, 0, 1, 2, 2, 3, 4, 0x100, 0x200))
     if flags & 1 and rng.random() < 0.8:
@@ -204,7 +229,7 @@ def _draw_opened(rng: Random) -> bytes:
 
 
 def _take_opened(data: bytes) -> str:
-    return _first(lambda: packing.opened(envelope.parse(data), b""))[0] or "taken"
+    return _first(lambda: _read(envelope.parse(data), b""))[0] or "taken"
 
 
 # --- the account log --------------------------------------------------------------------------------------------------
@@ -475,29 +500,32 @@ def _take_teams(data: bytes) -> str:
 
 # --- snapshots --------------------------------------------------------------------------------------------------------
 
-_SNAPSHOT = make.committed("snapshot.json")
-_CHUNKS = [bytes.fromhex(one["payload"]) for one in (*_SNAPSHOT["chunks"], *_SNAPSHOT["refused"])]
-_MANIFEST = bytes.fromhex(_SNAPSHOT["manifest"]["payload"])
-
 
 def _draw_snapshot(rng: Random) -> bytes:
     kind = rng.randrange(2)
-    whole = rng.choice(_CHUNKS) if kind else _MANIFEST
-    tree = as_tree(second.unpacked(whole))
+    place = rng.randrange(len(_CHUNKS))
+    whole, tree = (_CHUNKS[place], _CHUNK_TREES[place]) if kind else (_MANIFEST, _MANIFEST_TREE)
     return bytes([kind]) + any_of(rng, lambda: msgpack(mutated(tree, rng)), lambda: scrambled(whole, rng))
 
 
 def _take_snapshot(data: bytes) -> str:
     kind, data = data[0], data[1:]
     if not kind:
-        ours = _first(lambda: [list(fields_of(one)) for one in snapshot.decode_refs(data)])
-        return _agreed(ours, _second(lambda: second.chunks_of(data)))
+        return _agreed(_first(lambda: _manifest_of(data)), _second(lambda: second.manifest(data)))
     code, found = _first(lambda: snapshot.decode_chunk(data))
     plain = None if found is None else (found.device, [list(fields_of(one)) for one in found.events], found.others)
     said = _agreed((code, plain), _second(lambda: second.chunk(data)))
     if found is not None:
         received.ready_chunk(found)  # whatever it says, it is made ready or left out
     return said
+
+
+def _manifest_of(payload: bytes) -> tuple[Any, ...]:
+    header = make.snapshot_header(ObjectKind.SNAPSHOT_MANIFEST)
+    sealed = sealing.seal(header, payload, key=make.KEY_1, salt=bytes(32), sign=lambda _: bytes(64), squeeze=False)
+    found = packing.opened_manifest(sealed, make.KEY_1)
+    chunks = [list(fields_of(one)) for one in found.chunks]
+    return int(found.seen.at), found.seen.heads, found.seen.log_seq, found.seen.log_head, chunks
 
 
 def fields_of(one: Any) -> tuple[Any, ...]:
