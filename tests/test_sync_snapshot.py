@@ -14,7 +14,7 @@ import pytest
 
 from scrubjay.store.queries.snapshots import SnapshotQueries
 from scrubjay_cloud.retention import sweep
-from scrubjay_shared import snapshot
+from scrubjay_shared import ops, snapshot
 from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.envelope import ObjectKind, parse
 from scrubjay_shared.errors import (
@@ -25,6 +25,8 @@ from scrubjay_shared.errors import (
     NotFoundError,
     UnavailableError,
 )
+from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.records import Layer
 from scrubjay_shared.snapshot import Chunk
 from scrubjay_shared.wire import PutSnapshot
 from scrubjay_sync import packing
@@ -482,11 +484,32 @@ def an_event_more(chunk: Chunk) -> Chunk:
     return chunk._replace(events=[*chunk.events, more])
 
 
+def with_writes(chunk: Chunk, change: Callable[[dict[int, Any]], dict[int, Any]]) -> Chunk:
+    """Return a chunk in which the bodies of the first writes to memories are others."""
+
+    def changed(seq: int, data: bytes) -> tuple[int, bytes]:
+        op = ops.decode(data, device=chunk.device.hex(), seq=seq)
+        is_write = op.type == OpType.MEMORY and Field.CREATED_AT in op.body[2]
+        return seq, ops.encode(replace(op, body=change(op.body))) if is_write else data
+
+    return chunk._replace(others=[changed(*one) for one in chunk.others])
+
+
+def a_field_more(chunk: Chunk) -> Chunk:
+    return with_writes(chunk, lambda body: {**body, 2: {**body[2], int(Field.LAYER): Layer.IDENTITY.value}})
+
+
+def a_field_less(chunk: Chunk) -> Chunk:
+    return with_writes(chunk, lambda body: {**body, 2: {k: v for k, v in body[2].items() if k != Field.CONTENT}})
+
+
 LIES: dict[str, Callable[[Chunk], Chunk]] = {
     "other words": other_words,
     "another time": another_time,
     "another memory": other_memory,
     "an event that nobody wrote": an_event_more,
+    "a field that nobody wrote": a_field_more,
+    "a field left out": a_field_less,
 }
 
 
@@ -519,6 +542,117 @@ async def test_what_a_snapshot_says_and_no_lane_does_is_thrown_away_and_told(
     assert await three.alarms() == ["corrupt"]
     assert "device0" in (await three.store.read(lambda q: q.replication.alarms()))[-1].message
     assert await three.store.read(lambda q: q.fetch("pragma integrity_check")) == [("ok",)]
+
+
+@pytest.mark.slow
+async def test_a_value_that_a_snapshot_calls_erased_comes_back_with_its_lane(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = await filled(world)
+
+    def emptied(body: dict[int, Any]) -> dict[int, Any]:
+        fields = {key: value for key, value in body[2].items() if key != Field.CONTENT}
+        return {**body, 2: fields, 5: [int(Field.CONTENT)]}
+
+    honest = SnapshotQueries.chunk
+    monkeypatch.setattr(SnapshotQueries, "chunk", lambda *given: with_writes(honest(*given), emptied))
+    await one.engine.snapshot()
+    monkeypatch.undo()
+    three = await world.device()
+    await three.sync()
+
+    assert await shown(three) == await shown(one)
+    assert "tea at four" in await three.contents()
+
+
+async def place_of(device: Device, entity: str) -> int:
+    """Return the place of the op that an event came with."""
+    return int((await device.store.read(lambda q: q.fetch("select seq from op where entity = ?", (entity,))))[0][0])
+
+
+@pytest.mark.slow
+async def test_nothing_is_put_in_the_place_of_what_was_erased(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = await filled(world)
+    ids = await talk(two, 3, "secret")
+    await world.settle()
+    gone = await place_of(two, ids[0])
+    await one.store.write(lambda tx: tx.forget.event(ids[0]))
+    await world.settle()
+    world.time += SYNC.repack_after_ms
+    await world.settle()
+    honest = SnapshotQueries.chunk
+
+    def invented(chunk: Chunk) -> Chunk:
+        if chunk.device.hex() != two.store.device:
+            return chunk
+        last = chunk.events[-1]
+        more = msgspec.structs.replace(
+            last, seq=gone, op_id=b"o" * 16, entity=b"\1" * 16, text="poison", dedupe_key="more"
+        )
+        return chunk._replace(events=sorted([*chunk.events, more], key=lambda each: each.seq))
+
+    monkeypatch.setattr(SnapshotQueries, "chunk", lambda *given: invented(honest(*given)))
+    await one.engine.snapshot()
+    monkeypatch.undo()
+    three = await world.device()
+    await three.sync()
+    await three.sync()
+
+    assert await used(three) == "refused"
+    assert await three.alarms() == ["corrupt"]
+    assert "poison" not in await said(three)
+    assert await three.digest() == await two.digest()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("later_ms", [0, SYNC.repack_after_ms])
+async def test_other_words_around_an_erased_passage_are_found(
+    world: World, monkeypatch: pytest.MonkeyPatch, later_ms: int
+) -> None:
+    one, two = await filled(world)
+    (event,) = await two.say("the code is 4711, she likes tea")
+    await world.settle()
+    place = await place_of(two, event)
+    honest = SnapshotQueries.chunk
+    whole = await one.store.read(lambda q: q.snapshots.chunk(two.store.device, place, place))
+    await one.store.write(lambda tx: tx.forget.passages(event, [(12, 16)]))
+    await world.settle()
+    world.time += later_ms  # words have left the lane, or not yet
+    await world.settle()
+
+    def altered(chunk: Chunk) -> Chunk:
+        if chunk.device.hex() != two.store.device:
+            return chunk
+        lie = msgspec.structs.replace(whole.events[0], text="the code is 4711, she likes gin")
+        return chunk._replace(events=sorted([*chunk.events, lie], key=lambda each: each.seq))
+
+    monkeypatch.setattr(SnapshotQueries, "chunk", lambda *given: altered(honest(*given)))
+    await one.engine.snapshot()
+    monkeypatch.undo()
+    three = await world.device()
+    await three.sync()
+    await three.sync()
+
+    assert await used(three) == "refused"
+    assert await three.alarms() == ["corrupt"]
+    assert await shown(three) == await shown(two)
+
+
+@pytest.mark.slow
+async def test_a_passage_that_was_erased_since_is_no_lie(world: World) -> None:
+    one, two = await filled(world)
+    (event,) = await two.say("the code is 4711, she likes tea")
+    await world.settle()
+    await one.engine.snapshot()
+    await one.store.write(lambda tx: tx.forget.passages(event, [(12, 16)]))
+    await world.settle()
+    three = await world.device()
+    await three.sync()
+    await three.sync()
+
+    assert await used(three) == "loaded"
+    assert await three.alarms() == []
+    assert await shown(three) == await shown(two)
 
 
 @pytest.mark.slow
@@ -657,6 +791,32 @@ async def test_an_old_snapshot_that_a_server_shows_again_brings_nothing_back(wor
     assert await used(three) == "loaded"
     assert "secret number 0" not in seen | set(await said(three))
     assert await shown(three) == await shown(one)
+
+
+@pytest.mark.slow
+async def test_an_old_snapshot_is_not_used_beside_a_lane_that_is_withheld(world: World) -> None:
+    one, two = await filled(world)
+    ids = await talk(one, 3, "secret")
+    await world.settle()
+    await one.engine.snapshot()
+    old = await one.machine.cloud.snapshots.manifest(one.member.home)
+    await two.store.write(lambda tx: tx.forget.event(ids[0]))
+    await world.settle()
+    three = await world.device()
+
+    async def serve(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if "/lanes/" in request.url.path and two.store.device in request.url.path:
+            return instead(await answer(), b"")
+        return await serving(old)(request, answer)
+
+    three.network.fault = serve
+    await three.sync()
+    withheld = await used(three)
+    three.network.fault = serving(old)
+    await three.sync()
+
+    assert (withheld, await used(three)) == ("", "loaded")
+    assert await three.digest() == await one.digest()
 
 
 async def test_the_server_takes_no_snapshot_that_is_not_whole_or_of_another_scope(world: World) -> None:

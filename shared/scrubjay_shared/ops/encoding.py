@@ -70,17 +70,23 @@ def says_no_more(said: bytes | None, now: bytes | None) -> bool:
 
 
 def agree(one: bytes, other: bytes) -> bool:
-    """Whether two texts of an op say the same, but for the values of a write to a memory that either has lost."""
+    """Whether two texts of an op say the same, but for values of a write to a memory that either says it has lost."""
     if one == other:
         return True
     try:
         first, second = _decoder.decode(one), _decoder.decode(other)
-        lost = first[0] == OpType.MEMORY and first[:4] == second[:4]
-        fields = [wire[4][FIELDS] for wire in (first, second)] if lost else []
+        if first[0] != OpType.MEMORY or first[:4] != second[:4]:
+            return False
         left = [{key: value for key, value in wire[4].items() if key not in _LOSES} for wire in (first, second)]
+        here, there = first[4][FIELDS], second[4][FIELDS]
+        lost = {*first[4].get(EMPTIED, ()), *second[4].get(EMPTIED, ())}
+        return bool(
+            left[0] == left[1]
+            and all(here[key] == there[key] for key in here.keys() & there.keys())
+            and here.keys() ^ there.keys() <= lost
+        )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError, AttributeError):
         return False
-    return lost and left[0] == left[1] and all(fields[0][key] == fields[1][key] for key in fields[0].keys() & fields[1])
 
 
 _LOSES = frozenset({FIELDS, EMPTIED})

@@ -92,12 +92,15 @@ async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tal
     if manifest is None:
         return
     lanes = reading.lanes
-    for lane_id, seen in snapshots.above(context, manifest, lanes).items():
+    above = snapshots.above(context, manifest, lanes)
+    for lane_id, seen in above.items():
         while lanes[lane_id].low > seen + 1 and lane_id not in tally.held:
             context.check_disk()
             await reading.step(lane_id)
             tally.pages += 1
     await reading.written()
+    if any(lane_id in tally.held for lane_id in above):
+        return  # what was forgotten since may stand in what that lane did not say
     await snapshots.load(context, manifest, lanes, reading.preparation, tally)
 
 

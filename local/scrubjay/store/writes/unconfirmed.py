@@ -7,7 +7,7 @@ every lane was read, was never said: then everything that came from elsewhere is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from scrubjay.store import rows
@@ -52,18 +52,19 @@ class Unconfirmed:
     def confirm(self, said: Ready) -> bool:
         """Strike off ops that a lane says, as they were made ready to be stored. Returns False if ours say otherwise.
 
-        What has been forgotten since may say less here than there, or there than here.
+        What has been forgotten since may say less here than there. A write to a memory of which either has lost values
+        is taken out again where they differ, for the lane's to be taken in, and so is what could not be applied.
         """
-        waiting: dict[int, int] = {}
+        waiting: set[int] = set()
         for base, places in _runs(said.seqs):
             held = self._bits(said.device, base)
             mine = [place for place in places if held >> (place - base) & 1]
             if mine:
-                waiting |= dict.fromkeys(mine, base)
+                waiting.update(mine)
                 for place in mine:
                     held &= ~(1 << (place - base))
                 self._keep(said.device, base, held)
-        return not waiting or self._agrees(said, set(waiting))
+        return not waiting or self._agrees(said, waiting)
 
     def discard(self) -> None:
         """Throw away all that came from other devices, to be read again: this device's own stays.
@@ -138,34 +139,69 @@ class Unconfirmed:
         events = {event[0]: event for event in said.events}
         others = dict(said.others)
         erased = set(said.erased)
-        for place in places:
-            ours = stored.get(place)
-            if place in erased or ours is None:
-                continue  # what erased it, here or there, stands in a lane itself
-            if place in events:
-                if not _is_same_event(events[place], ours, said.device):
+        spans = self._projections.events.redactions(str(row[1]) for row in stored.values())
+        changed: list[int] = []
+        self._run_many(  # what could not be applied is kept beside the log, and is left to the lane to say
+            "delete from parked where device = ? and seq = ?",
+            [(said.device, place) for place in sorted(places - stored.keys())],
+        )
+        for place, ours in sorted(stored.items()):
+            if place in erased:
+                if not _is_erased(ours):
                     return False
-            elif place not in others or not self._is_same(others[place], ours):
+            elif place in events:
+                if not _is_same_event(events[place], ours, said.device, spans.get(str(ours[1]), ())):
+                    return False
+            elif place not in others or not _is_same(others[place], ours):
                 return False
+            elif ours[4] is not None and bytes(ours[4]) != others[place]:
+                changed.append(place)
+        self._take_out(said.device, changed)
         return True
 
-    def _is_same(self, said: bytes, ours: tuple[Any, ...]) -> bool:
-        body = ours[4]
-        return bool(ours[0] != OpType.EVENT and (body is None or ops.agree(said, bytes(body))))
+    def _take_out(self, device: str, places: list[int]) -> None:
+        self._run_many("delete from op where device = ? and seq = ?", [(device, place) for place in places])
+        self._run("update heard set ops = ops - ? where device = ?", (len(places), device))
 
 
-def _is_same_event(said: tuple[Any, ...], ours: tuple[Any, ...], device: str) -> bool:
-    """Whether a row and the op of its event say what a lane says. What was erased here can say less."""
+def _is_same(said: bytes, ours: tuple[Any, ...]) -> bool:
+    """Whether an op that appends no event says what a lane says. What was erased here says nothing."""
+    body = ours[4]
+    return bool(ours[0] != OpType.EVENT and (body is None or ops.agree(said, bytes(body))))
+
+
+def _is_erased(ours: tuple[Any, ...]) -> bool:
+    """Whether an op is erased here too that its device has erased in its lane.
+
+    What says that it was forgotten is known by now: words leave a lane half a day after it, and what is newer than a
+    snapshot is read before it. An op that is left says what nobody can compare any more.
+    """
+    return bool(ours[7]) if ours[0] == OpType.EVENT else ours[4] is None
+
+
+def _is_same_event(
+    said: tuple[Any, ...], ours: tuple[Any, ...], device: str, spans: Collection[tuple[int, int]]
+) -> bool:
+    """Whether a row and the op of its event say what a lane says, without the passages that were erased since."""
     _, op_id, hlc, data, cause, row, _ = said
     op_type, entity, our_id, our_hlc, body, our_cause, erased, forgotten, seq, *stored = ours
     if (op_type, entity, bytes(our_id), our_hlc) != (OpType.EVENT, row[0], op_id, hlc):
         return False
-    if erased is None or erased or forgotten:
+    if forgotten:
         return True
-    if our_cause != cause or (body is None) != (data is None):
+    if erased is None or our_cause != cause or (body is None) != (data is None):
         return False
+    if spans:
+        row = (*row[:_TEXT], ops.blanked(row[_TEXT], spans), *row[_TEXT + 1 :])
+        data = (
+            None if data is None else ops.encode(ops.with_blanks(ops.decode(data, device=device, seq=said[0]), spans))
+        )
     twin = stored[1] != device or seq != said[0]  # the row is that of another op, which has a lane of its own
     return twin or (tuple(stored) == tuple(row) and (body is None or bytes(body) == data))
+
+
+_TEXT = 9
+"""The place of the text in `rows.EVENT_COLUMNS`."""
 
 
 def _runs(seqs: Iterable[int]) -> list[tuple[int, list[int]]]:
