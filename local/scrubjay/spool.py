@@ -33,13 +33,17 @@ _KEPT, _REFUSED = ".json", ".refused"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a host reported: its payload, by which event, when (UTC milliseconds), and in which folder the hook ran."""
+    """What a host reported: its payload, by which event, when (UTC milliseconds), and in which folder the hook ran.
+
+    With `use_memory` false it tells that memory is off in its session, and the payload names the session alone.
+    """
 
     host: str
     event: str
     sent: int
     project: str
     payload: Json
+    use_memory: bool = True
 
 
 def write(data_dir: str | Path, report: Report) -> Path:

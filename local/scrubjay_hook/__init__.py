@@ -8,7 +8,8 @@ child that nobody waits for takes secrets out of it and writes it to the spool, 
 `scrubjay-hook inject HOST EVENT` is the only form that prints: what the daemon hands to the agent for this event.
 `--cch` prints `{"continue":true}`, for hosts that expect it. `--check` prints the daemon's answer, nothing where there
 is none, and keeps nothing of the event: so `scrubjay doctor` sees whether events arrive. Nothing is done at all where
-`SCRUBJAY_HOOK=off` is set, as it is for agents that scrubjay itself starts.
+`SCRUBJAY_HOOK=off` is set, as it is for agents that scrubjay itself starts. Where the person set
+`SCRUBJAY_USE_MEMORY=0` the daemon is told that memory is off in this session, and nothing else of it is kept.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 OFF_VARIABLE = "SCRUBJAY_HOOK"
 """With the value `off` in the environment, hooks do nothing."""
+
+USE_VARIABLE = "SCRUBJAY_USE_MEMORY"
+"""With one of `NO` in the environment of an agent, nothing of its session is stored, and nothing is handed to it."""
+
+NO = ("0", "false", "no", "off")
 
 STDIN_SECONDS = 4.0
 """How long the host may take to write a payload: on a busy machine a second or two. It waits 5 seconds for us."""
@@ -70,6 +76,8 @@ def _run(arguments: list[str]) -> None:
     if not payload.strip():
         return
     where = {"event": event, "sent": str(sent), "project": _cwd(), "process": str(os.getppid())}
+    if os.environ.get(USE_VARIABLE, "").strip().lower() in NO:
+        where["use_memory"] = "false"
     if len(payload) <= DIRECT_BYTES:
         from scrubjay_hook.delivery import deliver  # noqa: PLC0415  # half a millisecond, and not for large payloads
 

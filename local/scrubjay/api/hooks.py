@@ -13,7 +13,8 @@ class HookRequest:
 
     `sent` is when the hook ran, `project` the folder that it ran in, `process` the process that started it. `inject`
     asks for what the agent is to be handed with this event. `trial` stores it, finds it and erases it
-    again: so doctor sees whether events arrive.
+    again: so doctor sees whether events arrive. With `use_memory` false nothing of its session is stored from now on,
+    and nothing handed over, until an event of the session comes without.
     """
 
     host: str
@@ -24,6 +25,7 @@ class HookRequest:
     process: int | None = None
     inject: bool = False
     trial: bool = False
+    use_memory: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

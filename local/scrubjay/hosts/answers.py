@@ -11,6 +11,19 @@ FLAT = MappingProxyType(
 """The hosts that take it as one field at the top, and how they call it. The others follow Claude Code."""
 
 
+NOTICED = frozenset({"claude-code", "gemini"})
+"""The hosts that show a person, and not the model, what a hook prints under `systemMessage`."""
+
+
+def notice(host: str, text: str) -> str:
+    """Return the JSON that a hook prints to tell the person something, "" where the host has no place for it.
+
+    >>> notice("claude-code", "off"), notice("codex", "off")
+    ('{"systemMessage": "off"}', '')
+    """
+    return json.dumps({"systemMessage": text}) if host in NOTICED else ""
+
+
 def answer(host: str, event: str, text: str) -> str:
     """Return the JSON that a hook prints to hand text to a model, "" for no text. `event` is the host's name of it.
 

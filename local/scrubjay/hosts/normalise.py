@@ -114,6 +114,12 @@ class Told:
         )
 
 
+def session_of(payload: Mapping[str, Any]) -> str:
+    """Return the session that a payload names, as its events bear it; "" where it names none."""
+    session = word(payload, SESSIONS)
+    return session if len(session) <= NAME_CHARS else digest(session)
+
+
 def normalise(
     host: str,
     payload: Any,
@@ -133,11 +139,11 @@ def normalise(
     known = host_name(clean(host)[:NAME_CHARS]) or "agent"
     found: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
     kind = (word(found, NAMES) or clean(event))[:NAME_CHARS]
-    session = word(found, SESSIONS) or clean(session_id)
+    given = clean(session_id)
     captured = Captured(
         host=known,
         kind=kind,
-        session_id=session if len(session) <= NAME_CHARS else digest(session),
+        session_id=session_of(found) or (given if len(given) <= NAME_CHARS else digest(given)),
         cwd=word(found, FOLDERS) or clean(cwd) or None,
     )
     meaning = MEANINGS.get(folded(kind))

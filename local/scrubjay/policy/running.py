@@ -41,6 +41,7 @@ class WorkPolicy:
     recalled_hits: int = 100  # the most hits of one answer
     neighbours: int = 10  # the most events to each side of a hit
     page: int = 500  # the most entries of one page
+    switch_slack_seconds: float = 5.0  # before the event that says that memory is off: hosts write a prompt down first
     activity_days: int = 30  # of agents' activity, unless asked for other days: a month fits on a screen
 
 

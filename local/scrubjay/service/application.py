@@ -70,6 +70,7 @@ from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
 from scrubjay.service.route import Router
+from scrubjay.service.session_switch import SessionSwitch
 from scrubjay.service.settling import Settling
 from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
@@ -222,11 +223,14 @@ class Application:
             now=now,
         )
         layers = Layers(store, policy, context=self._context, references=self._references, wake=self._wake, now=now)
+        switch = SessionSwitch(store, policy)
+        self.warnings.append(switch.warnings)
         self._hooks = Hooks(
             policy,
             events=self._events,
             handing=self._handing,
             context=self._context,
+            switch=switch,
             store=store,
             forgetting=self._forgetting,
             project_names=self.project_names,

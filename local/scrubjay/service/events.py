@@ -26,6 +26,9 @@ SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventTy
 """Events after which it may show what a session will need: what tools print comes by the hundred, and waits for one."""
 
 
+OFF = "memory_off"
+"""Why nothing is stored of what was said in a session while memory was switched off there."""
+
 SWITCH = "useMemory"
 """The key of an event's metadata that, when false, says that nothing is learned of its request."""
 
@@ -113,10 +116,11 @@ class Events:
 
         batch = Batch(events=wanted, learn=learn, imported=cause is not None)
         if cause is None:
-            ids, accepted, forgotten = await self._append(batch)
+            ids, accepted, forgotten, off = await self._append(batch)
         else:
-            ids, accepted, forgotten = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
+            ids, accepted, forgotten, off = (await self._store.write(lambda tx: _appended(tx, [batch]), cause=cause))[0]
         skipped["forgotten"] += forgotten
+        skipped[OFF] += off
         if accepted:
             if any(event is not None and event.type is EventType.COMPACTION for event in wanted):
                 self._wake("compact")
@@ -126,7 +130,7 @@ class Events:
                 self._wake("surface")
         return api.IngestResponse(
             accepted=accepted,
-            duplicates=sum(1 for event in wanted if event is not None) - accepted - forgotten,
+            duplicates=sum(1 for event in wanted if event is not None) - accepted - forgotten - off,
             ids=tuple(ids),
             redactions=dict(sorted(redactions.items())),
             skipped=skipped_of(skipped),
@@ -161,24 +165,28 @@ class Events:
         return api.SessionsResponse(sessions=tuple(session for session in found if seen.shows_session(session)))
 
 
-def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str], int, int]]:
+def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str], int, int, int]]:
     """Append what is new in the batches of some requests.
 
-    Returns of each the ids of its events, how many are new, and how many are not stored because they were forgotten.
-    An event of an earlier batch is there already for a later one.
+    Returns of each the ids of its events, how many are new, and how many are not stored because they were forgotten,
+    or because memory was off. An event of an earlier batch is there already for a later one.
     """
     known = tx.queries.events.known([event for batch in batches for event in batch.events if event is not None])
-    counts: list[tuple[int, int]] = []
+    off = tx.queries.unremembered.spans(
+        event.session_id for batch in batches for event in batch.events if event is not None
+    )
+    counts: list[tuple[int, int, int]] = []
     refuses = tx.queries.tombstones.any_words()
     for learn, alike in groupby(batches, key=lambda batch: batch.learn):
         fresh: dict[str, Event] = {}
         for batch in alike:
             before = len(fresh)
             new = [event for event in batch.events if event is not None and event.dedupe_key not in known]
-            left = without_forgotten(tx, new, imported=batch.imported) if refuses else new
+            heard = [event for event in new if not _is_off(event, off)]
+            left = without_forgotten(tx, heard, imported=batch.imported) if refuses else heard
             for event in left:
                 fresh.setdefault(event.dedupe_key, event)
-            counts.append((len(fresh) - before, len(new) - len(left)))
+            counts.append((len(fresh) - before, len(heard) - len(left), len(new) - len(heard)))
         switched = _switched(tx, list(fresh.values()))
         for is_off, run in groupby(switched, key=lambda event: event.metadata.get(SWITCH) is False):
             same = list(run)
@@ -188,6 +196,12 @@ def _appended(tx: Transaction, batches: Sequence[Batch]) -> list[tuple[list[str]
         (["" if event is None else known.get(event.dedupe_key, "") for event in batch.events], *count)
         for batch, count in zip(batches, counts, strict=True)
     ]
+
+
+def _is_off(event: Event, off: Mapping[str, Sequence[tuple[int, int | None]]]) -> bool:
+    """Say whether memory was off in the event's session when it was said."""
+    spans = off.get(event.session_id, ())
+    return any(since <= event.ts and (until is None or event.ts < until) for since, until in spans)
 
 
 def without_forgotten(tx: Transaction, events: Sequence[Event], *, imported: bool) -> list[Event]:

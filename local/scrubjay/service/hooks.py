@@ -25,10 +25,11 @@ from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.account_stores import AccountStores, Served
 from scrubjay.service.context import Context
-from scrubjay.service.events import Events
+from scrubjay.service.events import OFF, Events
 from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.project_names import ProjectNames
+from scrubjay.service.session_switch import OFF_NOTICE, SessionSwitch
 from scrubjay.service.threads import off_loop
 from scrubjay.spool import Report
 from scrubjay.store import Store
@@ -79,6 +80,7 @@ class Hooks:
         project_names: ProjectNames,
         handing: Handing,
         context: Context,
+        switch: SessionSwitch,
         store: Store,
         forgetting: Forgetting,
         folder: Path,
@@ -90,6 +92,7 @@ class Hooks:
         self._project_names = project_names
         self._handing = handing
         self._context = context
+        self._switch = switch
         self._store = store
         self._forgetting = forgetting
         self._now = now
@@ -112,13 +115,26 @@ class Hooks:
 
         def read() -> Report:
             payload = payloads.cleaned(payloads.parsed(request.data), self._policy)
-            return Report(host=host, event=request.event, sent=sent, project=request.project or "", payload=payload)
+            return Report(
+                host=host,
+                event=request.event,
+                sent=sent,
+                project=request.project or "",
+                payload=payload,
+                use_memory=request.use_memory,
+            )
 
         report = await off_loop(len(request.data), read)
         there = await self._elsewhere(report, size=len(request.data))
         if there is not None:
             answer: api.HookResponse = await there.call(caller, "hook", request)
             return answer
+        if not request.trial:
+            await self._switch.told(report)
+        if not report.use_memory and not request.trial:
+            captured = await off_loop(len(request.data), partial(_normalised, report))
+            tells = request.inject and captured.context == "session_start"
+            return api.HookResponse(dropped=OFF, output=hosts.notice(report.host, OFF_NOTICE) if tells else "")
         understood = await self.understood(report, size=len(request.data))
         if request.trial:
             return await self._tried(understood)
@@ -138,7 +154,11 @@ class Hooks:
 
     async def take_report(self, report: Report, *, size: int) -> None:
         """Store a report of so many bytes that came by the spool. Raises InvalidError, TooLargeError."""
-        await self._events.append((await self.understood(report, size=size)).clean, learn=True)
+        await self._events.append(await self._spooled(report, size=size), learn=True)
+
+    async def _spooled(self, report: Report, *, size: int) -> tuple[intake.Clean, ...]:
+        await self._switch.told(report)
+        return (await self.understood(report, size=size)).clean if report.use_memory else ()
 
     async def _elsewhere(self, report: Report, *, size: int) -> Served | None:
         """Return the application of another account where a report belongs to it, None where it belongs here."""
@@ -247,7 +267,7 @@ class Hooks:
                 size = path.stat().st_size
                 there = await self._elsewhere(report, size=size)
                 if there is None:
-                    clean += (await self.understood(report, size=size)).clean
+                    clean += await self._spooled(report, size=size)
                 else:
                     await there.take_report(report, size=size)
             except InvalidError as error:

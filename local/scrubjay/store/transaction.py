@@ -27,6 +27,7 @@ from scrubjay.store.writes.surfacing import SurfacingWrites
 from scrubjay.store.writes.teams import TeamWrites
 from scrubjay.store.writes.toc import TocWrites
 from scrubjay.store.writes.unconfirmed import Unconfirmed
+from scrubjay.store.writes.unremembered import UnrememberedWrites
 from scrubjay.store.writes.vaults import VaultWrites
 from scrubjay.store.writes.vectors import Vectors
 from scrubjay.store.writes.writer_calls import WriterCallWrites
@@ -56,6 +57,7 @@ class Transaction:
         self.feedback = FeedbackWrites(context)
         self.surfacing = SurfacingWrites(context)
         self.instructions = InstructionWrites(context)
+        self.unremembered = UnrememberedWrites(context)
         self.vaults = VaultWrites(context)
         self.jobs = JobHistory(context)
         self.writer_calls = WriterCallWrites(context)

@@ -31,6 +31,7 @@ from scrubjay.store.queries.surfacing import SurfacingQueries
 from scrubjay.store.queries.teams import TeamQueries
 from scrubjay.store.queries.toc import TocQueries
 from scrubjay.store.queries.tombstones import TombstoneQueries
+from scrubjay.store.queries.unremembered import UnrememberedQueries
 from scrubjay.store.queries.vaults import VaultQueries
 from scrubjay.store.queries.writer_calls import WriterCallQueries
 from scrubjay.store.sqlite import fetching
@@ -67,6 +68,7 @@ class Queries:
         self.layers = LayerQueries(fetch)
         self.surfacing = SurfacingQueries(fetch)
         self.instructions = InstructionQueries(fetch)
+        self.unremembered = UnrememberedQueries(fetch)
         self.writer_calls = WriterCallQueries(fetch)
         self.vaults = VaultQueries(fetch)
         self.review = ReviewQueries(fetch)
