@@ -10,7 +10,7 @@ from cli_shell import Shell
 from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.lifecycle import proposals
-from scrubjay.policy import DEFAULT, LayersPolicy
+from scrubjay.policy import DEFAULT, TYPE_SALIENCE, LayersPolicy
 from scrubjay.retrieval import packing
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
@@ -105,6 +105,16 @@ async def test_the_persons_own_goals_are_proposed_everywhere(service: Applicatio
     for project in (SHOP, "/home/ana/bank", None):
         found = await service.call(PERSON, "active", api.ActiveRequest(project=project))
         assert [one.ref for one in found.proposed] == [goal]
+
+
+async def test_decisions_that_were_read_with_doubt_and_questions_are_not_proposed(service: Application) -> None:
+    usual = TYPE_SALIENCE[MemoryType.DECISION]
+    sure = await remembered(service, "The cart store is SQLite.", MemoryType.DECISION, salience=usual)
+    await remembered(service, "Looks all good, proceed.", MemoryType.DECISION, salience=usual - 0.01)
+    await remembered(service, "Do we pass the cart to the backend?", MemoryType.DECISION, salience=usual)
+    await remembered(service, "Do we move the booking to Oracle?")
+
+    assert await refs(service) == [sure]
 
 
 # Who decides
@@ -281,6 +291,17 @@ def turn(text: str, kind: EventType = EventType.ASSISTANT_STOP, trust: Trust = T
         id="E", device="d", agent="crow", session_id="s", type=kind, role=Role.USER, text=text, ts=Millis(ts),
         dedupe_key="k", trust=trust,
     )  # fmt: skip
+
+
+def test_a_program_that_speaks_in_the_persons_name_leaves_nothing_unfinished() -> None:
+    said = turn("<local-command-stdout>Catch you later!</local-command-stdout>", EventType.USER_MESSAGE, Trust.USER)
+    left = turn("The empty cart still fails.")
+
+    found = proposals.unfinished([said, left], POLICY, now=Millis(1))
+
+    assert found is not None
+    assert found.text == "The empty cart still fails."
+    assert proposals.unfinished([said], POLICY, now=Millis(1)) is None
 
 
 @pytest.mark.parametrize(

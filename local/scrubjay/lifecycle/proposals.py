@@ -4,7 +4,9 @@ Open goals, the last decisions of a project, and what its last session did not f
 
 A goal is open while it holds: nothing took its place, it has no end in the past, and it was not put away. A session
 ended unfinished where the person asked something that was not answered any more, or the agent's last answer says what
-is left. What the person dismissed is not proposed again for the same reason.
+is left. What the person dismissed is not proposed again for the same reason. What patterns read less surely than is
+usual for its kind is left to recall: of such decisions most are remarks of the moment, and who is shown them stops
+reading proposals.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scrubjay.policy import LayersPolicy
+from scrubjay.policy import TYPE_SALIENCE, LayersPolicy
 from scrubjay_shared.clock import DAY_MINUTES, Millis
 from scrubjay_shared.records import TRUST_ORDER, Event, EventType, Layer, Memory, MemoryType, Scope, Trust
+from scrubjay_shared.text import asks
 
 DISMISSED = "active_dismissed"
 """In the metadata of a memory: why it was proposed when the person dismissed it."""
@@ -26,6 +29,7 @@ LEFT_OFF = "left_off"
 
 _DAY_MS = DAY_MINUTES * 60_000
 _AGENTS = frozenset({EventType.ASSISTANT_MESSAGE, EventType.ASSISTANT_STOP})
+_TAGGED = re.compile(r"\s*<[A-Za-z][\w-]*>")
 _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|$)[^\n.!?]*)*[.!?]?")
 _LEFT = re.compile(
     r"\b(?:next steps?|next,|remaining|remains|still (?:to|need|open|fail|missing|broken|left)\w*|left to do|to-?do"
@@ -110,7 +114,8 @@ def _trimmed(event: Event, start: int, end: int) -> Unfinished:
 
 
 def _is_prompt(turn: Event) -> bool:
-    return turn.type is EventType.USER_MESSAGE
+    """Say whether a person said a turn: one that begins with a tag was written by a program in the person's name."""
+    return turn.type is EventType.USER_MESSAGE and _TAGGED.match(turn.text) is None
 
 
 def _is_due(memory: Memory, reason: Reason, policy: LayersPolicy, now: Millis) -> bool:
@@ -118,6 +123,8 @@ def _is_due(memory: Memory, reason: Reason, policy: LayersPolicy, now: Millis) -
     kind, days = (MemoryType.GOAL, policy.goal_days) if goal else (MemoryType.DECISION, policy.decision_days)
     return (
         memory.type is kind
+        and memory.salience >= TYPE_SALIENCE[kind]
+        and not asks(memory.content)
         and now - memory.created_at <= days * _DAY_MS
         and len(memory.content) <= policy.line_chars
         and reason.value not in _dismissed(memory)
