@@ -19,9 +19,13 @@ from scrubjay.jobs.consolidation_run import ConsolidationRun
 from scrubjay.lifecycle import decay
 from scrubjay.lifecycle.specifics import lost, specifics
 from scrubjay.policy import DEFAULT
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.folding import Holder, folded
 from scrubjay.service.application import Application
+from scrubjay.store import MemoryWrite
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Kind, Layer, Memory, MemoryDraft, MemoryType, Trust
 from service_calls import NOW, Opener, get, ingest, listed, recalled, said
 
@@ -165,13 +169,15 @@ async def test_as_of_a_time_before_the_run_the_memories_are_there_as_they_were(o
         clock.now = LATER
         [step] = (await consolidate(service)).steps
         assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
-        assert await recalled(service, **question, as_of=Millis(LATER + DAY)) == [step.content]
-        assert await recalled(service, **question) == [step.content]
+        told = await recalled(service, **question)
+        assert [line.partition("\n")[0] for line in told] == [step.content.partition("\n")[0]]
+        assert told[0].splitlines()[1:] == [f"- {line}" for line in before]
+        assert await recalled(service, **question, as_of=Millis(LATER + DAY)) == told
     async with opened(now=clock) as service:  # the index is read from the file
         assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
         await service.call(PERSON, "rebuild", api.RebuildRequest())
         assert await recalled(service, **question, as_of=Millis(LATER - DAY)) == before
-        assert await recalled(service, **question) == [step.content]
+        assert await recalled(service, **question) == told
 
 
 async def test_what_is_there_twice_becomes_one_with_the_sources_of_both(opened: Opener) -> None:
@@ -474,3 +480,116 @@ def test_the_commands_show_the_plan_the_run_and_what_changed(shell: Shell) -> No
     assert json.loads(shell.run("diff", "--since", "yesterday", "--json")[1])["changes"]
     assert shell.run("undo", ran["cause"])[0] == 0
     assert len(json.loads(shell.run("list", "--json")[1])["entries"]) == 2
+
+
+@pytest.mark.parametrize("asked", ["how old is Miso?", "Who is our harbour master?", "Where does Tom work?"])
+async def test_what_was_compressed_is_found_by_its_own_words_and_told_with_its_own_source(
+    opened: Opener, asked: str
+) -> None:
+    clock = Clock()
+    request = api.RecallRequest(query=asked, kinds=("memory",), limit=1)
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        [before] = (await service.call(PERSON, "recall", request)).hits
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        [after] = (await service.call(PERSON, "recall", request)).hits
+        assert (after.id, after.text.splitlines()[1:]) == (step.into, [f"- {before.text}"])
+        assert after.sources == before.sources
+
+
+@pytest.mark.parametrize("mode", list(api.Mode))
+async def test_an_answer_tells_as_much_after_consolidation_as_before_it(opened: Opener, mode: api.Mode) -> None:
+    clock = Clock()
+    request = api.RecallRequest(query="my cat, my dentist and my brother", kinds=("memory",), limit=3, mode=mode)
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        before = (await service.call(PERSON, "recall", request)).hits
+        clock.now = LATER
+        await consolidate(service)
+        [after] = (await service.call(PERSON, "recall", request)).hits
+        assert after.text.splitlines()[1:] == [f"- {hit.text}" for hit in before]
+
+
+async def test_without_a_question_the_newest_are_the_archives_and_not_what_is_in_them(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        assert await recalled(service, "", kinds=("memory",)) == [step.content]
+
+
+async def test_what_is_in_an_archive_is_for_whom_the_archive_is(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        asked = {"query": "how old is Miso?", "kinds": ("memory",), "project": "harbour"}
+        assert len(await recalled(service, **asked)) == 1
+        tx = {Field.SCOPE: "project", Field.RESOURCE_ID: "quay"}
+        write = MemoryWrite(memory_id=str(step.into), fields=tx)
+        await service.store.write(lambda t: t.memories.write([write]), cause=service.store.new_cause("test"))
+        assert await recalled(service, **asked) == []
+    async with opened(now=clock) as service:  # the index is read from the file
+        assert await recalled(service, **asked) == []
+        assert len(await recalled(service, **(asked | {"project": "quay"}))) == 1
+
+
+async def test_what_the_person_rejected_is_found_in_nothing(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = LATER
+        [step] = (await consolidate(service)).steps
+        write = MemoryWrite(memory_id=step.members[2].id, fields={Field.REVIEW: "rejected"})
+        await service.store.write(lambda t: t.memories.write([write]), cause=service.store.new_cause("test"))
+        told = await recalled(service, "how old is Miso?", kinds=("memory",), limit=20)
+        assert not any(step.members[2].content in text for text in told)
+
+
+async def test_what_was_too_little_for_an_archive_joins_one_and_comes_back_when_that_is_undone(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        clock.now = Millis(NOW + 80 * DAY)
+        await teach(service, TOLD_LATER[0], at=clock.now)
+        clock.now = Millis(NOW + 400 * DAY)
+        first = await consolidate(service)
+        assert [step.action for step in first.steps] == ["compress"]
+        second = await consolidate(service)
+        [joined] = second.steps
+        assert (joined.action, joined.into) == ("prune", first.steps[0].into)
+        asked = {"query": "Where does aunt Carla live?", "kinds": ("memory",), "limit": 1}
+        assert ["Lyon" in text for text in await recalled(service, **asked)] == [True]
+
+        await service.call(PERSON, "undo", api.UndoRequest(cause=str(first.cause)))
+
+        assert len(await listed(service)) == len(TOLD) + 1
+        assert await recalled(service, **asked) == [joined.members[0].content]
+
+
+async def test_a_date_that_was_worked_out_is_said_by_the_source_and_the_day_of_saying(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach(service, "Yesterday I met Petra Holm at the quay.", "In 2 days my sister Anna moves to Bergen.")
+        found = (await service.call(PERSON, "list", api.ListRequest())).entries
+        sources = await service.store.read(lambda q: q.consolidation.sources([one.memory.id for one in found]))
+        assert found
+        for one in found:
+            assert not lost(specifics(one.memory.content), sources[one.memory.id])
+            assert lost({"2019"}, sources[one.memory.id]) == {"2019"}
+
+
+def test_hits_of_one_archive_stand_together_and_take_a_place_each() -> None:
+    def hit(id_: str) -> Hit:
+        return Hit(id=id_, kind="memory", score=1.0, parts={}, ts=0)
+
+    archive, winner = Holder(id="a", is_archive=True), Holder(id="w", is_archive=False)
+    holders = {"m1": archive, "m2": archive, "m3": archive, "t": winner, "gone": None}
+    hits = [hit(one) for one in ("m1", "x", "gone", "m2", "t", "w", "y", "m3")]
+    assert [(one.id, one.members) for one in folded(hits, holders, limit=5)] == [
+        ("a", ("m1", "m2")), ("x", ()), ("w", ()), ("y", ()),
+    ]  # fmt: skip
+    assert folded(hits, holders, limit=6)[0].members == ("m1", "m2", "m3")

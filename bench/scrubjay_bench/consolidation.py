@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ MONTH_MS = 30 * DAY_MS
 RUNS = 40  # nights in a month at most: each touches a fifth of what is left
 BATCH = 500
 SETTLE_MS = 3_600_000
-DEPTHS = (5, 10)
+ASKED_CHARS = 1_000
+DEPTH = 10
+"""Hits asked for. What is found of one archive stands in one hit, and so the answer is compared whole."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "turns": ("event",),
     "memories": ("memory",),
@@ -155,6 +158,7 @@ async def _measured(talk: Talk, models_dir: Path, model: str, scratch: Path | No
             clock.at = talk.asked
             after = await _state(service, talk, turn_of)
             wanted, kept = await service.store.read(lambda q: _survival(q, held))
+            told = await _told(service, held)
             for run in reversed(runs):
                 await service.call(PERSON, "undo", api.UndoRequest(cause=str(run.cause)))
             exact = await service.store.read(_digest) == digest
@@ -169,6 +173,7 @@ async def _measured(talk: Talk, models_dir: Path, model: str, scratch: Path | No
         "after": after,
         "specifics": wanted,
         "survival": kept / wanted if wanted else 1.0,
+        "told": told / wanted if wanted else 1.0,
         "undo_exact": exact,
     }
 
@@ -207,18 +212,16 @@ async def _state(service: Application, talk: Talk, turn_of: Mapping[str, str]) -
     }
     tokens: list[int] = []
     for name, kinds in KINDS.items():
-        at = dict.fromkeys(DEPTHS, 0.0)
+        total = 0.0
         for question, evidence in talk.questions:
-            request = api.RecallRequest(query=question, kinds=kinds, limit=max(DEPTHS))
+            request = api.RecallRequest(query=question, kinds=kinds, limit=DEPTH)
             answer = await service.call(PERSON, "recall", request)
-            shown = [
-                {turn_of.get(hit.id), *(turn_of.get(quote.event_id) for quote in hit.sources)} for hit in answer.hits
-            ]
-            for depth in DEPTHS:
-                at[depth] += len(evidence & set[str | None]().union(*shown[:depth])) / len(evidence)
+            shown = {turn_of.get(hit.id) for hit in answer.hits}
+            shown |= {turn_of.get(quote.event_id) for hit in answer.hits for quote in hit.sources}
+            total += len(evidence & shown) / len(evidence)
             if name == "memories":
                 tokens.append(answer.tokens)
-        found["recall"][name] = {str(depth): at[depth] / max(len(talk.questions), 1) for depth in DEPTHS}
+        found["recall"][name] = total / max(len(talk.questions), 1)
     found["answer_tokens"] = sum(tokens) / max(len(tokens), 1)
     return found
 
@@ -241,7 +244,10 @@ def _digest(queries: Queries) -> str:
 
 
 def _survival(queries: Queries, held: Mapping[str, str]) -> tuple[int, int]:
-    """Return how many specifics the memories had that were current, and how many are where they lead to now."""
+    """Return how many specifics the memories had that were current, and how many are where they lead to now.
+
+    That is what took a memory in, and what the sources say with the day on which it was said.
+    """
     wanted = kept = 0
     for memory_id, content in held.items():
         at = memory_id
@@ -256,23 +262,64 @@ def _survival(queries: Queries, held: Mapping[str, str]) -> tuple[int, int]:
     return wanted, kept
 
 
+async def _told(service: Application, held: Mapping[str, str]) -> int:
+    """Return how many specifics an answer tells of the memories that were current, each asked for by its own words."""
+    told = 0
+    for content in held.values():
+        request = api.RecallRequest(query=content[:ASKED_CHARS], kinds=("memory",), limit=DEPTH)
+        answer = await service.call(PERSON, "recall", request)
+        there = specifics(content)
+        told += len(there) - len(lost(there, [hit.text for hit in answer.hits]))
+    return told
+
+
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows as people read them."""
     head = (
         "store", "turns", "questions", "memories", "tokens", "share", "answer",
-        "turns R@10", "memories R@10", "both R@10", "specifics", "undo",
+        "turns R@10", "memories R@10", "both R@10", "specifics", "told", "undo",
     )  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    for row in rows:
+    for row in [*rows, _together(rows)] if len(rows) > 1 else rows:
         before, after = row["before"], row["after"]
         cells = [row["name"], f"{row['turns']:,}", f"{row['questions']:,}"]
         cells += [f"{before[name]:,} → {after[name]:,}" for name in ("memories", "memory_tokens")]
         cells += [f"{after['memory_tokens'] / max(before['memory_tokens'], 1):.2f}"]
         cells += [f"{before['answer_tokens']:,.0f} → {after['answer_tokens']:,.0f}"]
         cells += [_recalls(before, after, name) for name in KINDS]
-        cells += [f"{row['survival']:.4f} of {row['specifics']:,}", "exact" if row["undo_exact"] else "differs"]
+        cells += [f"{row['survival']:.4f} of {row['specifics']:,}", f"{row['told']:.4f}"]
+        cells += ["exact" if row["undo_exact"] else "differs"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _together(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return all rows as one: sums, and means over all questions; of specifics, over all specifics."""
+
+    def mean(value: Callable[[Mapping[str, Any]], float], weight: str) -> float:
+        weights = [float(row[weight]) for row in rows]
+        return sum(value(row) * each for row, each in zip(rows, weights, strict=True)) / max(sum(weights), 1.0)
+
+    def state(when: str) -> dict[str, Any]:
+        return {
+            **{name: sum(row[when][name] for row in rows) for name in ("memories", "memory_tokens")},
+            "answer_tokens": mean(lambda row: row[when]["answer_tokens"], "questions"),
+            "recall": {kind: mean(partial(_recall_of, when, kind), "questions") for kind in KINDS},
+        }
+
+    return {
+        "name": "all",
+        **{name: sum(row[name] for row in rows) for name in ("turns", "questions", "runs", "specifics")},
+        "before": state("before"),
+        "after": state("after"),
+        "survival": mean(lambda row: row["survival"], "specifics"),
+        "told": mean(lambda row: row["told"], "specifics"),
+        "undo_exact": all(row["undo_exact"] for row in rows),
+    }
+
+
+def _recall_of(when: str, kind: str, row: Mapping[str, Any]) -> float:
+    return float(row[when]["recall"][kind])
 
 
 _Format = Callable[[float], str]
@@ -280,4 +327,4 @@ _Format = Callable[[float], str]
 
 def _recalls(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> str:
     shown: _Format = "{:.3f}".format
-    return " → ".join(shown(each["recall"][name][str(DEPTHS[-1])]) for each in (before, after))
+    return " → ".join(shown(each["recall"][name]) for each in (before, after))

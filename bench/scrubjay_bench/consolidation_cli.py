@@ -6,14 +6,21 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scrubjay import settings as options
-from scrubjay_bench import consolidation
+from scrubjay_bench import consolidation, report
 from scrubjay_bench.figures import load, machine
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = CHECKOUT / "docs" / "benchmarks.md"
+FIGURES = CHECKOUT / "bench" / "consolidation.json"
+FORMAT = 1
+BEGIN = "<!-- consolidation:begin, written by `scrubjay bench consolidation --docs` -->"
+END = "<!-- consolidation:end -->"
 ABOUT = "recall, tokens and specifics before and after months of consolidation, and whether undo is exact"
 
 
@@ -28,23 +35,38 @@ def add(commands: Any) -> None:
     command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
     command.add_argument("--scratch", type=Path, help="where to write meanwhile (the system's temporary folder)")
     command.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
+    command.add_argument("--docs", action="store_true", help="also write them into docs/benchmarks.md")
     command.set_defaults(act=_act)
 
 
 def _act(line: argparse.Namespace) -> int:
     if line.locomo is None and line.devmem is None:
         raise InvalidError("there is nothing to measure on", hint="name --locomo FILE, --devmem FOLDER or both")
+    if line.docs and (line.only or line.sessions or line.locomo is None or line.devmem is None):
+        raise InvalidError("--docs writes both sets down, whole", hint="name --locomo and --devmem alone")
     models_dir = line.models or options.load(environ=os.environ).models_dir
     if line.model != options.NO_MODEL and not (models_dir / line.model).is_dir():
         raise NotFoundError(f"the model {line.model} is not there", hint=f"scrubjay models pull {line.model}")
     talks = consolidation.talks(line.locomo, line.devmem, line.only, line.sessions)
     if not talks:
         raise InvalidError("nothing has one of these names", hint="leave --only out for all")
-    rows = []
+    rows: list[dict[str, Any]] = []
+    measured: dict[str, Any] = {}
     for row in consolidation.measured(talks, models_dir=models_dir.absolute(), model=line.model, scratch=line.scratch):
         rows.append(row)
-        if line.json:
-            run = {"model": line.model, "sessions": line.sessions, "machine": machine(models_dir), "load": load()}
-            line.json.write_text(json.dumps({"rows": rows, "run": run}, indent=1) + "\n", encoding="utf-8")
+        run = {"model": line.model, "sessions": line.sessions, "machine": machine(models_dir), "load": load()}
+        measured = {"format": FORMAT, "rows": rows, "run": run}
+        if line.json:  # after each: a run takes long
+            _write(line.json, measured)
     sys.stdout.write(consolidation.table(rows) + "\n")
+    if line.docs:
+        page = report.inserted(
+            PAGE.read_text(encoding="utf-8"), BEGIN, END, f"{BEGIN}\n\n{consolidation.table(rows)}\n\n{END}"
+        )
+        _write(FIGURES, measured)
+        PAGE.write_text(page, encoding="utf-8")
     return 0
+
+
+def _write(path: Path, measured: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

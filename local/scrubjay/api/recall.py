@@ -68,7 +68,8 @@ class Hit:
     """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
     `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
-    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
+    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text. Of an archive of
+    old detail it is the archive's first line and what was found of it, a line each; these count each as one hit.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time.
     `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.

@@ -42,7 +42,8 @@ class MemoryDoc(NamedTuple):
 
     `tokens` are those of content and name, not of aliases. `sources` are the ids of the events its grips cover.
     `session_id`, `project` and `agent` say where it was learned, None when nowhere; `resource_id` whom it is for. One
-    with an `archived_at` is searched for moments before that alone.
+    with an `archived_at` is searched for moments before that alone, unless `is_member`: it was put away into another,
+    which is found by its words. An archive that `has_members` is found by theirs, and not by its own.
     """
 
     id: str
@@ -63,6 +64,8 @@ class MemoryDoc(NamedTuple):
     valid_to: Millis | None = None
     superseded: bool = False
     archived_at: Millis | None = None
+    is_member: bool = False
+    has_members: bool = False
     sources: tuple[str, ...] = ()
 
 
@@ -145,6 +148,8 @@ def _memory_columns(names: NameTables, fields: Fields) -> Mapping[str, Sequence[
         "salience": fields["salience"],
         "superseded": fields["superseded"],
         "archived": [FOREVER if at is None else at for at in fields["archived_at"]],
+        "is_member": fields["is_member"],
+        "has_members": fields["has_members"],
     }
 
 
@@ -163,7 +168,7 @@ MEMORY = DocumentKind(
     columns={"ts": np.int64, "created": np.int64, "valid_from": np.int64, "valid_to": np.int64, "scope": np.int16,
              "resource": np.int32, "session": np.int32, "project": np.int32, "agent": np.int32, "type": np.int32,
              "kind": np.int32, "layer": np.int32, "topic": np.int32, "salience": np.float32, "superseded": np.bool_,
-             "archived": np.int64},
+             "archived": np.int64, "is_member": np.bool_, "has_members": np.bool_},
     encode=_memory_columns,
     counted=("type",),
 )  # fmt: skip

@@ -245,15 +245,15 @@ def _is_unchanged(stored: Memory | None, seen: Memory) -> bool:
 
 
 def _writes(tx: Transaction, step: Step, stored: Mapping[str, Memory], now: Millis) -> list[MemoryWrite]:
-    if step.action is Action.PRUNE:
-        return _put_away(step, None, now)
     if step.action is Action.COMPRESS and step.archive is not None:
         archived = _archive(tx, step.archive, [stored[one] for one in step.members])
         return [] if archived is None else [*archived, *_put_away(step, step.archive.id, now)]
     into = stored.get(step.into or "")
     if into is None or not is_considered(into):
         return []
-    return _put_away(step, into.id, now) if step.action is Action.MERGE else _outdated(tx, step, stored, into.id, now)
+    if step.action in {Action.MERGE, Action.PRUNE}:
+        return _put_away(step, into.id, now)
+    return _outdated(tx, step, stored, into.id, now)
 
 
 def _outdated(tx: Transaction, step: Step, stored: Mapping[str, Memory], new: str, now: Millis) -> list[MemoryWrite]:
@@ -267,10 +267,8 @@ def _outdated(tx: Transaction, step: Step, stored: Mapping[str, Memory], new: st
     return [MemoryWrite(memory_id=old, fields=ending(new, step.at or now, stored[old]))]
 
 
-def _put_away(step: Step, into: str | None, now: Millis) -> list[MemoryWrite]:
-    fields: dict[Field, Any] = {Field.ARCHIVED_AT: int(now)}
-    if into is not None:
-        fields[Field.SUPERSEDED_BY] = into
+def _put_away(step: Step, into: str, now: Millis) -> list[MemoryWrite]:
+    fields: dict[Field, Any] = {Field.ARCHIVED_AT: int(now), Field.SUPERSEDED_BY: into}
     return [MemoryWrite(memory_id=one, fields=fields) for one in step.members]
 
 

@@ -106,7 +106,7 @@ def planned(
     steps = _endings(ended, by_id, gone)
     steps += _merges(candidates, pairs, gone, same)
     steps += _compressions([one for one in candidates if one.memory.id not in gone], now, policy, gone, words or {})
-    steps += _prunings([one for one in candidates if one.memory.id not in gone], now, policy)
+    steps += _prunings(candidates, gone, now, policy)
     most = min(max(policy.least, int(policy.share * len(candidates))), policy.most)
     taken: list[Step] = []
     touched = left = 0
@@ -209,12 +209,7 @@ def groups(candidates: Iterable[Candidate], now: Millis, policy: ConsolidationPo
         memory = one.memory
         if is_fading(one, now, policy):
             at = datetime.fromtimestamp(memory.created_at / 1000, UTC)
-            key = (
-                f"{at.year:05}-{(at.month - 1) // policy.archive_months}",
-                memory.scope.value,
-                memory.resource_id or "",
-                memory.trust.value,
-            )
+            key = (f"{at.year:05}-{(at.month - 1) // policy.archive_months}", *_place(memory))
             left = decay.standing(memory, now, policy, helped=one.helped)
             by_key.setdefault(key, []).append(Detail(memory=memory, excerpts=one.excerpts, standing=left))
     found = []
@@ -241,13 +236,32 @@ def _compressions(
     return steps
 
 
-def _prunings(candidates: Iterable[Candidate], now: Millis, policy: ConsolidationPolicy) -> list[Step]:
-    """Return what is put away by itself: next to nothing is left of it, and its sources say all that it says."""
-    return [
-        Step(action=Action.PRUNE, members=(one.memory.id,))
-        for one in sorted(candidates, key=lambda one: (one.memory.created_at, one.memory.id))
-        if is_fading(one, now, policy)
-        and decay.standing(one.memory, now, policy, helped=one.helped) < policy.prune_below
-        and one.excerpts
-        and is_kept(one.memory, one.excerpts, "")
-    ]
+def _prunings(candidates: Sequence[Candidate], gone: set[str], now: Millis, policy: ConsolidationPolicy) -> list[Step]:
+    """Return what is put away into an archive that is there: too few of its time were left to make one of their own.
+
+    Next to nothing is left of it, and its sources say all that it says. Of the archives that are for the same and
+    believed as much, the nearest in time takes it; where there is none, it stays.
+    """
+    archives: dict[tuple[str, str, str], list[Memory]] = {}
+    for one in candidates:
+        if one.memory.kind is Kind.ARCHIVE and MEMBERS in one.memory.metadata and not one.settled:
+            archives.setdefault(_place(one.memory), []).append(one.memory)
+    steps = []
+    for one in sorted(candidates, key=lambda one: (one.memory.created_at, one.memory.id)):
+        memory, near = one.memory, archives.get(_place(one.memory), ())
+        if (
+            near
+            and memory.id not in gone
+            and is_fading(one, now, policy)
+            and decay.standing(memory, now, policy, helped=one.helped) < policy.prune_below
+            and one.excerpts
+            and is_kept(memory, one.excerpts, "")
+        ):
+            into = min(near, key=lambda archive: (abs(archive.created_at - memory.created_at), archive.id))
+            steps.append(Step(action=Action.PRUNE, members=(memory.id,), into=into.id))
+    return steps
+
+
+def _place(memory: Memory) -> tuple[str, str, str]:
+    """Return whom a memory is for, and how far it is believed: one archive holds what is alike in these."""
+    return memory.scope.value, memory.resource_id or "", memory.trust.value

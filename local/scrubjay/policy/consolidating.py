@@ -38,11 +38,11 @@ class ConsolidationPolicy:
     person_floor: float = 0.5  # standing below which nothing falls that the person wrote: theirs to put away
     compress_below: float = 0.35  # standing from which detail is compressed: a fact's after a month, a decision's after
     # five; above .3, where the specification begins "low, may be pruned", as compressing loses less than pruning
-    prune_below: float = 0.05  # standing from which what no archive takes is put away: a fact of half a year
+    prune_below: float = 0.05  # standing from which what was too little for an archive joins one: a fact of half a year
     min_members: int = 3  # of an archive: two memories are no shorter as one
     max_members: int = 40  # … and at most: a screen of lines, and an event linked to more says little for each
-    archive_share: float = 0.25  # of its members' tokens that an archive says itself; its events say all …
-    quoted_share: float = 0.5  # … and may have where what no event says by itself (a date that was worked out) needs it
+    archive_share: float = 0.25  # of its members' tokens that an archive says itself; each is found by its own words …
+    quoted_share: float = 0.5  # … and may have where what no source says, with the day on which it was said, needs it
     archive_months: int = 3  # of one archive: of a month there are often too few memories to make one
     alike: int = 12  # memories that share most words with one, which it is compared with
     common_share: float = 0.1  # of the memories that hold a word, from which it tells nothing of likeness

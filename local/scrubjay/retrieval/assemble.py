@@ -21,7 +21,7 @@ class Hit:
     `also` are the ids merged into it: of a memory, the event it was read from, or the other way about. `neighbours` are
     the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
     the share 0 to 1 of the query's token weight found in it, are absolute: `confidence`, how sure it is that this
-    answers, comes from them (`relevance`), None before it was judged.
+    answers, comes from them (`relevance`), None before it was judged. `members` are what was found of an archive.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Hit:
     cosine: float | None = None
     matched: float = 0.0
     confidence: float | None = None
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def newest(index: Index, candidates: Candidates, *, limit: int, neighbours: int)
     """Return the newest that are wanted."""
     found: list[tuple[int, str, CandidateSet]] = []
     for each in candidates.values():
-        each.rows = each.of(each.wanted)
+        each.rows = each.of(each.standing(each.wanted))
         ts = each.table["ts"][each.rows]
         each.rows = each.rows[each.table.best(ts, each.rows, limit)]
         found += [(-int(each.table["ts"][row]), each.table.ids[row], each) for row in each.rows.tolist()]

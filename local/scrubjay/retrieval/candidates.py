@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scrubjay.index.arrays import Mask
 from scrubjay.index.index import Index
 from scrubjay.index.table import Table
-from scrubjay.retrieval.filters import Filters, Rows, superseded
+from scrubjay.retrieval.filters import Filters, Rows, found_by_members, members, superseded
 from scrubjay.retrieval.query import Floats
 
 
@@ -58,6 +58,18 @@ class CandidateSet:
         if "superseded" not in self.table.kind.columns:
             return np.zeros(len(self.rows), np.bool_)
         return superseded(self.table, self.rows, self.as_of)
+
+    def searched(self, mask: Mask | None) -> Mask | None:
+        """Return a mask without archives that are found by the words of what they hold."""
+        if "has_members" not in self.table.kind.columns or not (archives := found_by_members(self.table)).any():
+            return mask
+        return np.asarray((self.table["alive"] if mask is None else mask) & ~archives, np.bool_)
+
+    def standing(self, mask: Mask | None) -> Mask | None:
+        """Return a mask without what was put away into another: as things are listed, not as they are found."""
+        if "is_member" not in self.table.kind.columns or not (inside := members(self.table, self.as_of)).any():
+            return mask
+        return np.asarray((self.table["alive"] if mask is None else mask) & ~inside, np.bool_)
 
     def visible(self, rows: npt.NDArray[Any]) -> Mask:
         """Return which rows are seen; -1 is no row."""

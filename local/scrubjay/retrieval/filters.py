@@ -63,7 +63,10 @@ def visible_events(index: Index, filters: Filters) -> Mask | None:
 
 
 def visible_memories(index: Index, filters: Filters) -> Mask | None:
-    """Return which memories a caller may see, None for every living one. What was put away by then is not seen."""
+    """Return which memories a caller may see, None for every living one.
+
+    What was put away by then is seen only for the sake of what holds it.
+    """
     memories = index.memories
     there = _not_archived(memories, filters.as_of)
     if filters.caller_project is None and filters.caller_session is None:
@@ -85,11 +88,25 @@ def visible_memories(index: Index, filters: Filters) -> Mask | None:
 
 
 def _not_archived(memories: Table, as_of: int | None) -> Mask | None:
-    """Return which living memories were not put away at a moment (None for now); None where none ever was."""
-    archived = memories["archived"]
-    if not len(archived) or not (archived != FOREVER).any():
+    """Return which living memories were not put away by themselves at a moment (None for now); None where none was."""
+    if not len(memories) or not (memories["archived"] != FOREVER).any():
         return None
-    return np.asarray(memories["alive"] & (archived > (FOREVER - 1 if as_of is None else as_of)), np.bool_)
+    there = ~_put_away(memories, as_of) | memories["is_member"]
+    return np.asarray(memories["alive"] & there, np.bool_)
+
+
+def _put_away(memories: Table, as_of: int | None) -> Mask:
+    return np.asarray(memories["archived"] <= (FOREVER - 1 if as_of is None else as_of), np.bool_)
+
+
+def members(memories: Table, as_of: int | None) -> Mask:
+    """Return which memories were put away into another at a moment, None for now: they lead to that."""
+    return np.asarray(memories["is_member"] & _put_away(memories, as_of), np.bool_)
+
+
+def found_by_members(memories: Table) -> Mask:
+    """Return which archives are found by the words of what they hold, and so are not looked for by their own."""
+    return np.asarray(memories["has_members"], np.bool_)
 
 
 def wanted_events(index: Index, filters: Filters) -> Mask | None:
@@ -159,10 +176,11 @@ def _wanted(index: Index, table: Table, filters: Filters) -> list[Mask]:
 
 def superseded(memories: Table, rows: Rows | None, as_of: int | None) -> Mask:
     """Return which memories (of all without `rows`) another had taken the place of at a moment, None for now."""
-    columns = (memories[name] for name in ("superseded", "valid_to", "archived"))
-    gone, until, archived = columns if rows is None else (column[rows] for column in columns)
+    columns = (memories[name] for name in ("superseded", "valid_to", "archived", "is_member"))
+    gone, until, archived, member = columns if rows is None else (column[rows] for column in columns)
     if as_of is None:
         return np.asarray(gone, np.bool_)
+    gone = gone & (~member | (archived <= as_of))  # of a member, `superseded` speaks of what holds it
     until = np.where(until == FOREVER, archived, until)  # put away into another, which says the same: not outdated
     return np.asarray(gone & ((until <= as_of) | (until == FOREVER)), np.bool_)
 

@@ -25,7 +25,7 @@ def keyword(index: Index, candidates: Candidates, query: Query, policy: RecallPo
     k1, b, mean = policy.keyword_k1, policy.keyword_b, lengths / max(counted, 1)
     for each in candidates.values():
         scores = bm25(each, words, k1=k1, b=b, mean=mean)
-        each.rows = np.flatnonzero(scores[:-1] > 0)
+        each.rows = np.flatnonzero((scores[:-1] > 0) if each.pool is None else (scores[:-1] > 0) & each.pool)
         each.parts["bm25"] = scores[each.rows]
         each.found = np.ones(len(each.rows), np.bool_)
         each.matched = matched(each, words, lambda word: word.idf)
@@ -42,7 +42,7 @@ def weighted(index: Index, candidates: Candidates, query: Query, policy: RecallP
         return scoring.overlap_idf(counted, word.holders)
 
     for each in candidates.values():
-        each.rows = each.of(each.seen)
+        each.rows = each.of(each.pool)
         embedded = np.zeros(len(each.rows), np.bool_)
         cosine = np.zeros(len(each.rows), np.float32)
         if vector is not None:

@@ -105,7 +105,7 @@ def rank(
             for kind, each in candidates.items():  # the plain modes count over what is asked for: no other takes part
                 if kind not in filters.kinds:
                     each.exclude()
-                each.pool = each.seen
+                each.pool = each.searched(each.seen)
             plain = plain_modes.keyword if mode == KEYWORD else plain_modes.weighted
             notes = plain(index, candidates, query, policy)
         if mode != KEYWORD:
@@ -131,7 +131,7 @@ def _candidates(index: Index, filters: Filters) -> Candidates:
         table, selection = index.tables[kind.name], kind.selection
         seen, wanted = selection.visible(index, filters), selection.wanted(index, filters)
         both = seen if wanted is None else wanted if seen is None else wanted & seen
-        candidates[kind.name] = CandidateSet(
+        one = CandidateSet(
             kind=kind.name,
             table=table,
             selection=selection,
@@ -139,6 +139,8 @@ def _candidates(index: Index, filters: Filters) -> Candidates:
             wanted=both,
             count=len(table.rows) if seen is None else int(np.count_nonzero(seen)),
             as_of=filters.as_of,
-            pool=both if kind.name in filters.kinds else seen,  # what is not asked for still lends its score
         )
+        # what is not asked for still lends its score
+        one.pool = one.searched(both if kind.name in filters.kinds else seen)
+        candidates[kind.name] = one
     return candidates

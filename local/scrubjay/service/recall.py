@@ -29,11 +29,12 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
 from scrubjay.retrieval.doubts import told_before
+from scrubjay.retrieval.folding import Holder, folded
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
 from scrubjay.retrieval.reranking import read_by_model, reranked
 from scrubjay.service.index_maintainer import IndexMaintainer
-from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages
+from scrubjay.service.recall_hits import Wanted, read_hits, read_holders, read_known, read_passages
 from scrubjay.service.recall_request import Plan, planned
 from scrubjay.service.references import References
 from scrubjay.store import Store
@@ -115,11 +116,15 @@ class Recall:
             stages["rerank"] = _lap(lap)
         ids = [hit.id for hit in ranking.hits if hit.kind == MEMORY.name]
         at = now if request.as_of is None else request.as_of
-        questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, at)) if ids else {}
-        ranking = replace(ranking, hits=told_before(ranking.hits, questioned)[: plan.limit])
+        questioned, holders = await self._store.read(partial(_said_of, ids=ids, at=at, as_of=request.as_of))
+        ranking = replace(ranking, hits=folded(told_before(ranking.hits, questioned), holders, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
-        kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
+        asked = {hit.id: (hit.id, *hit.members) for hit in ranking.hits}
+        kept = tuple(
+            replace(hit, questioned_by=next((questioned[one] for one in asked[hit.id] if one in questioned), None))
+            for hit in kept
+        )
         stages["read"] = _lap(lap)
         if counted:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
@@ -266,6 +271,15 @@ def _read(
     """Return hits with their texts, and what `packing.fit` says of them."""
     hits = read_hits(queries, ranked, most, wanted)
     return hits, packing.fit(hits, max_tokens)
+
+
+def _said_of(
+    queries: Queries, ids: Sequence[str], at: Millis, as_of: Millis | None
+) -> tuple[dict[str, str], dict[str, Holder | None]]:
+    """Return what questions some memories at a time, and what holds those that were put away."""
+    if not ids:
+        return {}, {}
+    return queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_holders(queries, ids, as_of)
 
 
 def _lap(began: float) -> float:

@@ -73,7 +73,8 @@ class Undo:
             if request.dry_run:
                 plans = await self._store.read(partial(_planned, ids=batch, cause=found.id, now=self._now()))
             else:
-                plans = await self._store.write(partial(_carry_out, ids=batch, cause=found.id), cause=cause)
+                carry_out = partial(_carry_out, ids=batch, cause=found.id, touched=frozenset(ids))
+                plans = await self._store.write(carry_out, cause=cause)
                 wrote = wrote or any(plan.changes for plan in plans)
             tally.add(plans)
         if wrote:
@@ -133,8 +134,11 @@ def _planned(queries: Queries, ids: Sequence[str], cause: str, now: Millis) -> l
     return without_circles(plans, queries.memories.successor)
 
 
-def _carry_out(tx: Transaction, ids: Sequence[str], cause: str) -> list[Undoing]:
-    """Undo a cause in some memories. A name that another memory has by now stays with that one."""
+def _carry_out(tx: Transaction, ids: Sequence[str], cause: str, touched: frozenset[str]) -> list[Undoing]:
+    """Undo a cause in some memories. A name that another memory has by now stays with that one.
+
+    What others than the cause (it is not among the `touched`) put away into a memory that goes comes back with it.
+    """
     plans = _planned(tx.queries, ids, cause, tx.now)
     taken = tx.queries.names.holders([name for plan in plans for name in plan.claimed])
     writes: list[MemoryWrite] = []
@@ -146,5 +150,9 @@ def _carry_out(tx: Transaction, ids: Sequence[str], cause: str) -> list[Undoing]
             if isinstance(content, str) and tx.forget.left_of([Statement(text=content)]) != [content]:
                 del fields[Field.CONTENT]  # it was forgotten meanwhile, and stays so
             writes.append(MemoryWrite(memory_id=plan.memory_id, fields=fields, names=free, unnamed=plan.unclaimed))
+    back = {Field.ARCHIVED_AT: None, Field.SUPERSEDED_BY: None}
+    for plan in plans:
+        held = tx.queries.memories.put_away_into(plan.memory_id) if plan.archives else []
+        writes += [MemoryWrite(memory_id=one, fields=back) for one in held if one not in touched]
     tx.memories.write(writes)
     return plans

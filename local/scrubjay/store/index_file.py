@@ -26,7 +26,7 @@ from scrubjay_shared.errors import UnavailableError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-_END = b"jayindx3"  # its last character is raised when the layout of the file or of the index changes
+_END = b"jayindx4"  # its last character is raised when the layout of the file or of the index changes
 _TAIL = struct.Struct("<QI8s")  # length of the JSON, its check sum, `_END`
 
 _STEP = 1 << 20

@@ -46,6 +46,9 @@ PUT_AWAY_INTO = (
 )
 """Of memory m with a successor: whether it was put away into that (merged, compressed). What is outdated has an end."""
 
+HAS_MEMBERS = "exists (select 1 from memory x where x.superseded_by = m.id and x.archived_at is not null)"
+"""Of memory m: whether anything was put away into it."""
+
 LISTED = "layer not in ('identity', 'active') and archived_at is null"
 """Which memories are counted as memories: the lines of the always-loaded layers are counted as keys of those."""
 
@@ -109,7 +112,7 @@ _SESSION: _Types = (_TEXT, _TEXT, _MAYBE_TEXT, _INT, _MAYBE_INT, _TEXT, _INT)
 _EVENT_DOC: _Types = (*[_TEXT] * 3, _INT, _INT, *[_TEXT] * 4, _MAYBE_TEXT, _MAYBE_TEXT)
 _MEMORY_DOC: _Types = (
     *(*[_TEXT] * 5, _REAL, _INT, _INT, _TEXT, _MAYBE_TEXT, _MAYBE_TEXT, _MAYBE_INT, _MAYBE_INT, _INT, _MAYBE_TEXT),
-    _MAYBE_INT,
+    *(_MAYBE_INT, _INT),
 )
 
 DAMAGED_HINT = "scrubjay doctor --deep says what is damaged, and what brings it back"
@@ -392,28 +395,36 @@ def _speaker(metadata: str, role: str) -> str:
     return speaker_of(unjson(metadata), role) if '"speaker"' in metadata else role
 
 
-def memory_doc(memory: Memory, tokens: str, sources: tuple[str, ...]) -> MemoryDoc:
-    """Return a memory as the index holds it, with the events its grips cover."""
+def memory_doc(
+    memory: Memory, tokens: str, sources: tuple[str, ...], *, holder: Memory | None = None, has_members: bool = False
+) -> MemoryDoc:
+    """Return a memory as the index holds it, with the events its grips cover.
+
+    One that was put away into another (`holder`) is for whom that is for, and as current as that is.
+    """
+    shown = memory if holder is None else holder
     return MemoryDoc(
         id=memory.id,
-        scope=memory.scope.value,
-        resource_id=memory.resource_id,
+        scope=shown.scope.value,
+        resource_id=shown.resource_id,
         type=memory.type.value,
         kind=memory.kind.value,
-        layer=memory.layer.value,
+        layer=shown.layer.value,
         topic=memory.topic,
         salience=memory.salience,
         created_at=memory.created_at,
         updated_at=memory.updated_at,
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
-        superseded=memory.superseded_by is not None,
+        superseded=shown.superseded_by is not None,
         archived_at=memory.archived_at,
+        is_member=holder is not None,
+        has_members=has_members,
         agent=_text(memory.metadata.get("agent")),
         session_id=_text(memory.metadata.get("session_id")),
         project=_text(memory.metadata.get("project")),
         tokens=tokens,
-        sources=sources,
+        sources=() if has_members else sources,
     )
 
 
@@ -442,7 +453,7 @@ def event_doc_of(row: tuple[Any, ...]) -> EventDoc | None:
 DOC_COLUMNS = (
     "m.id, m.scope, m.type, m.kind, m.layer, m.salience, m.created_at, m.updated_at, f.c0, m.resource_id,"
     " m.topic, m.valid_from, m.valid_to, m.superseded_by is not null, iif(m.metadata = '{}', null, m.metadata),"
-    " m.archived_at"
+    f" m.archived_at, m.kind = 'archive' and {HAS_MEMBERS}"
 )
 """The fields of a `MemoryDoc`, but the metadata for where it was learned, from memory m and memory_fts_content f."""
 
@@ -452,7 +463,8 @@ def memory_doc_of(row: tuple[Any, ...], sources: tuple[str, ...]) -> MemoryDoc:
     """Return the memory of a row of `DOC_COLUMNS`, as the index holds it."""
     where = {} if row[14] is None else unjson(row[14])
     learned = map(_text, map(where.get, ("session_id", "project", "agent")))
-    return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), row[15], sources))
+    own = () if row[16] else sources  # those of an archive's members lead to these
+    return MemoryDoc._make((*row[:10], *learned, *row[10:13], bool(row[13]), row[15], False, bool(row[16]), own))
 
 
 def parent_of(name: str) -> str | None:

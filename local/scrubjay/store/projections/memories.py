@@ -138,18 +138,21 @@ class Memories:
         self._tell(memories, tokens)
 
     def _tell(self, memories: Sequence[Memory], tokens: Sequence[str]) -> None:
-        """Tell the index of memories, and of those that others were merged into: their sources are theirs too."""
+        """Tell the index of memories, of what holds them, whose sources are theirs too, and of what they hold.
+
+        What was put away into a memory is for whom that is for, and leads to it while it is there.
+        """
         into = {memory.superseded_by for memory in memories if memory.archived_at is not None}
-        beside = self._load({one for one in into if one is not None} - {memory.id for memory in memories})
+        ids = {memory.id for memory in memories}
+        near = {one for one in into if one is not None}.union(self._context.queries.members.within(ids))
+        beside = self._load(near - ids)
         told = [*zip(memories, tokens, strict=True), *((memory, rows.memory_tokens(memory)) for memory in beside)]
-        sources = self._context.queries.grips.sources(memory.id for memory, _ in told)
-        self._context.changes.memories += [
-            rows.memory_doc(memory, words, sources.get(memory.id, ())) for memory, words in told
-        ]
+        self._context.changes.memories += self._context.queries.documents.of(told)
 
     def drop(self, ids: Sequence[str]) -> None:
         """Take memories out of every projection, and let others have their names."""
         wanted = rows.array(ids)
+        inside = set(self._context.queries.members.within(ids)).difference(ids)
         numbers = self._fetch("select n, id from memory where id in (select value from json_each(?))", (wanted,))
         named = self._names.release(wanted)
         for table, column in tables.OF_MEMORY.items():
@@ -160,6 +163,8 @@ class Memories:
         self._context.changes.removed += [memory_id for _, memory_id in numbers]
         renamed = self._names.decide(named, {})
         self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
+        left = self._load(inside)  # nothing holds them any more
+        self._tell(left, [rows.memory_tokens(memory) for memory in left])
 
     def cover(self, session_ids: Iterable[str]) -> None:
         """Tell the index of memories whose grips may cover other events, now that those of some sessions changed."""

@@ -54,14 +54,16 @@ class ConflictQueries:
     def questioned(self, key: str, ids: Sequence[str], at: int) -> dict[str, str]:
         """Return, of some memories, those whose place another may take at a time: the id of the newest such, by theirs.
 
-        `key` is the one of `doubts`. What ended to hold by that time, was not said yet, or waits for the person's
-        review, questions nothing: else an agent could take the person's word out of use by denying it.
+        `key` is the one of `doubts`. What was put away into another is told still. What
+        ended to hold by that time, was not said yet, or waits for the person's review, questions nothing: else an
+        agent could take the person's word out of use by denying it.
         """
         found = self._fetch(
             "select e.value, m.id from memory m, json_each(m.metadata, '$.' || ?1) e"
-            f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array' and m.superseded_by is null"
+            f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array'"
+            f" and (m.superseded_by is null and m.archived_at is null or {rows.PUT_AWAY_INTO})"
             " and (m.review is null or m.review not like 'waiting%')"
-            " and m.archived_at is null and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3)"
+            " and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3)"
             " and e.value in (select value from json_each(?2)) order by m.created_at, m.n",
             (key, rows.array(ids), at),
         )

@@ -31,6 +31,13 @@ class CurrentMemory:
     undone: bool
 
 
+def _told(excerpt: str, speaker: str, ts: Millis, utc_offset: int) -> str:
+    from scrubjay.dates import find_dates  # noqa: PLC0415  # its patterns would be a sixtieth of the daemon's start
+
+    named = [found.phrase for found in find_dates(f"{excerpt}\ntoday", ts, utc_offset)]
+    return f"{speaker}: {excerpt} ({', '.join(dict.fromkeys(named))})"
+
+
 class ConsolidationQueries:
     """The memories that may be consolidated, and the changes that are compared."""
 
@@ -81,18 +88,24 @@ class ConsolidationQueries:
         return int(count), int(octets)
 
     def sources(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what the sources of some memories say and who says it: "speaker: words" of each."""
+        """Return what the sources of some memories say, who says it and when: "speaker: words (dates)" of each.
+
+        The dates are the day on which it was said, and those that its words name from there: "last Friday".
+        """
         grips = self._grips.of_memories(ids)
         first = {grip.event_id_start for found in grips.values() for grip in found}
-        speakers = {
-            str(event_id): speaker_of(rows.unjson(metadata), role)
-            for event_id, role, metadata in self._fetch(
-                "select id, role, metadata from event where id in (select value from json_each(?))",
+        said = {
+            str(event_id): (speaker_of(rows.unjson(metadata), role), Millis(ts), int(utc_offset))
+            for event_id, role, metadata, ts, utc_offset in self._fetch(
+                "select id, role, metadata, ts, utc_offset from event where id in (select value from json_each(?))",
                 (rows.array(sorted(first)),),
             )
         }
         return {
-            memory_id: tuple(f"{speakers.get(grip.event_id_start, '')}: {grip.excerpt}" for grip in found)
+            memory_id: tuple(
+                _told(grip.excerpt, *said[grip.event_id_start]) if grip.event_id_start in said else grip.excerpt
+                for grip in found
+            )
             for memory_id, found in grips.items()
         }
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from scrubjay.index.documents import EventDoc, MemoryDoc
 from scrubjay.store import rows, sqlite
 from scrubjay.store.queries.grips import GripQueries
+from scrubjay.store.queries.members import MemberQueries
 from scrubjay.store.sqlite import Fetch
+from scrubjay_shared.records import Memory
 
 PAGE = 1_000
 """Documents or vectors that the index takes at a time."""
@@ -21,9 +23,10 @@ _SEARCHED = f"e.type in ({_TYPES}) and e.text <> '' and not e.forgotten"
 class DocumentQueries:
     """Everything that recall searches. A page comes with the key to read on after, None at the end."""
 
-    def __init__(self, fetch: Fetch, grips: GripQueries) -> None:
+    def __init__(self, fetch: Fetch, grips: GripQueries, members: MemberQueries) -> None:
         self._fetch = fetch
         self._grips = grips
+        self._members = members
 
     def events(self, after: int | None) -> tuple[list[EventDoc], int | None]:
         """Return searchable events in the order of their arrival, after an arrival number."""
@@ -54,8 +57,23 @@ class DocumentQueries:
     def _archived_docs(self, found: Sequence[sqlite.Row]) -> list[MemoryDoc]:
         """Return put away memories of rows of `MEMORY_COLUMNS`: full text does not hold their tokens."""
         memories = [rows.memory_of((*row[: rows.MEMORY_COLUMNS.count(",") + 1], None, None)) for row in found]
-        sources = self._grips.sources([memory.id for memory in memories])
-        return [rows.memory_doc(one, rows.memory_tokens(one), sources.get(one.id, ())) for one in memories]
+        return self.of([(memory, rows.memory_tokens(memory)) for memory in memories])
+
+    def of(self, told: Sequence[tuple[Memory, str]]) -> list[MemoryDoc]:
+        """Return memories, each with its tokens, as the index holds them."""
+        ids = [memory.id for memory, _ in told]
+        sources, having = self._grips.sources(ids), self._members.having(memory for memory, _ in told)
+        holders = self._members.holders(memory.id for memory, _ in told if memory.archived_at is not None)
+        return [
+            rows.memory_doc(
+                memory,
+                tokens,
+                sources.get(memory.id, ()),
+                holder=holders.get(memory.id),
+                has_members=memory.id in having,
+            )
+            for memory, tokens in told
+        ]
 
     def memories_by_id(self, ids: Sequence[str]) -> list[MemoryDoc]:
         """Return some memories; unknown ids are absent."""

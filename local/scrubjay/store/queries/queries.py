@@ -19,6 +19,7 @@ from scrubjay.store.queries.grips import GripQueries
 from scrubjay.store.queries.handed import HandedQueries
 from scrubjay.store.queries.instructions import InstructionQueries
 from scrubjay.store.queries.layers import LayerQueries
+from scrubjay.store.queries.members import MemberQueries
 from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
@@ -54,7 +55,8 @@ class Queries:
         self.causes = CauseQueries(fetch)
         self.conflicts = ConflictQueries(fetch, self.ops)
         self.consolidation = ConsolidationQueries(fetch, self.grips)
-        self.documents = DocumentQueries(fetch, self.grips)
+        self.members = MemberQueries(fetch)
+        self.documents = DocumentQueries(fetch, self.grips, self.members)
         self.embed_queue = EmbedQueueQueries(fetch)
         self.routes = RouteQueries(fetch)
         self.snapshots = SnapshotQueries(fetch)
