@@ -2,7 +2,8 @@
 
 The patterns were made for talk: of a person's wishes, decisions and goals they are right there too, of facts they are
 not ("I ran the tests" is one). So a fact that a pattern reads is kept where the selector agrees; and what the selector
-chooses without a pattern stands in its own words.
+chooses without a pattern stands in its own words. What a person says that is over soon is kept by neither, and what may
+be asks the selector for more.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from itertools import islice
 from scrubjay.dates import find_dates
 from scrubjay.distill.clauses import past_fillers, plain_words
 from scrubjay.distill.families import at_work
-from scrubjay.distill.features import CUES
+from scrubjay.distill.kinds import kind_of
 from scrubjay.distill.language import is_english
-from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.passing import is_doubtful, is_passing
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.selector import probabilities
@@ -29,24 +30,11 @@ from scrubjay_shared.records import MemoryType
 OF_WILL = frozenset((MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.GOAL))
 _OF_ONESELF = re.compile(r"(?i)\b(?:i|i'm|i've|me|my)\b")
 _BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
-_EXPLAINS = re.compile(
-    r"(?i)\b(?:because|since|due to|caused?|root cause|turns out|found|problem|issue|bug|fail\w*|error)\b"
-)
 _VERIFIED = re.compile(
     r"(?i)\b(?:root cause (?:was|is)\b|(?:the )?(?:fix|culprit|cause|reason) was\b|turn(?:s|ed) out\b|caused by\b)"
     r"|\broot cause:"
 )
 """What an agent says when it has found something out, and not while it still looks."""
-
-_COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
-_FOR_NOW = re.compile(
-    r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b"
-    r"|\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)"
-)
-_NOW = re.compile(
-    r"^(?:and |so |but |ok |okay )*(?:now|still) (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$"
-)
-_ASKS_FOR = any_of(*(CUES[name] for name in ("demands", "i_want", "imperative", "durable", "instead")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +66,7 @@ def choices(text: str, read: tuple[Thought, ...], context: SpeechContext, policy
         thought = by_sentence.get(n)
         refused = _refused(text, one, chance, context, policy)
         if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
-            kept = [thought if refused else _weighed(thought, chance)]
+            kept = [_renamed(thought if refused else _weighed(thought, chance), text, context)]
             why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
         elif not refused:
             kept = list(_as_said(text, one, chance, context, policy))
@@ -90,22 +78,18 @@ def choices(text: str, read: tuple[Thought, ...], context: SpeechContext, policy
 
 def _refused(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> str:
     """Return why the selector does not choose a sentence; "" where it does."""
-    if chance < policy.min_chance:
-        return f"the selector gives it {chance:.2f}, and asks for {policy.min_chance:.2f}"
+    least = policy.min_chance_of_agent if context.role_agent else policy.min_chance
+    if chance < least:
+        return f"the selector gives it {chance:.2f}, and asks for {least:.2f}"
     if one.end - one.start > policy.max_sentence_chars:
         return f"longer than {policy.max_sentence_chars} characters"
-    if _passes(text[one.start : one.end].lower(), context):
-        return "over soon: a failure that is reported, a step for now, or a thought aloud"
+    if not context.role_agent:
+        low = text[one.start : one.end].lower()
+        if is_passing(low):
+            return "over soon: a failure that is reported, a step for now, or a thought aloud"
+        if chance < policy.min_chance_of_doubtful and is_doubtful(low, policy.least_words):
+            return f"it may be over soon, and the selector gives it {chance:.2f}"
     return ""
-
-
-def _passes(low: str, context: SpeechContext) -> bool:
-    """Say whether what a person says is over soon: a failure that they report, a step for now, a thought aloud."""
-    if context.role_agent:
-        return False
-    return bool(_FOR_NOW.search(low)) or (
-        bool(_COMPLAINS.search(low) or _NOW.search(low)) and not _ASKS_FOR.search(low)
-    )
 
 
 def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, policy: DistillPolicy) -> bool:
@@ -115,8 +99,21 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
     if thought.type is not MemoryType.FACT:
         return True
     said = text[thought.start : thought.end]
+    low = said.lower()
     of_things = not _OF_ONESELF.search(said)
-    return at_work(said.lower(), said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
+    if is_passing(low):
+        return False
+    return at_work(low, said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
+
+
+def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:
+    """Return what a pattern read under the kind that its cues say, where the pattern's own is often wrong at work.
+
+    What holds for the person everywhere stays what it is: "I am not a native speaker" is not a wish.
+    """
+    if thought.personal or thought.type not in {MemoryType.FACT, MemoryType.GOAL}:
+        return thought
+    return replace(thought, type=kind_of(text[thought.start : thought.end], by_person=not context.role_agent))
 
 
 def _place(found: list[Span], start: int) -> int:
@@ -140,7 +137,7 @@ def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy
     valid_from, valid_to = validity(said, dates)
     yield Thought(
         content=sentence_case(dated(said, dates)),
-        type=_type(said, context),
+        type=kind_of(said, by_person=not context.role_agent),
         confidence=round(chance, 3),
         start=start,
         end=one.end,
@@ -148,10 +145,3 @@ def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy
         valid_to=valid_to,
         personal=False,
     )
-
-
-def _type(said: str, context: SpeechContext) -> MemoryType:
-    """Return the type of a chosen sentence that no pattern knows: a person decides, an agent finds out or reports."""
-    if not context.role_agent:
-        return MemoryType.DECISION
-    return MemoryType.INSIGHT if _EXPLAINS.search(said) else MemoryType.FACT

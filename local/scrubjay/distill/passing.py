@@ -1,0 +1,77 @@
+"""What a person says that is over soon: a failure they report, a step for now, a thought aloud, a lead-in to a list.
+
+Such sentences look like knowledge to the selector, which sees how and where something is said. Some are never kept;
+others may be knowledge, and are kept where the selector is surer than it is asked to be elsewhere.
+"""
+
+from __future__ import annotations
+
+from scrubjay.distill.features import CUES
+from scrubjay.distill.lexicon import any_of
+
+_LEAD = r"^(?:\W|\b(?:and|so|but|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
+"""What a sentence may open with before it says anything."""
+
+_COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
+_STATE = any_of(
+    _LEAD + r"(?:now|still) (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$",
+    r"\b(?:is|are|does|do|did|was|were)(?: not|n'?t)\b.{0,60}\bany ?more\b",
+    r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect)",
+    r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",
+    _LEAD + r"(?:none|nothing|only (?:the|one|some)) .*\b(?:is|are|was|were|work\w*|show\w*|happen\w*)\b",
+    r"\b(?:is|are) not (?:\w+ly )?\w+(?:ed|able|ible)\b",
+    r"\b(?:same|exact) (?:behaviou?r|result|problem|issue|errors?|thing)\b|\bout of sync\b|\bmess(?:ed|es)\b",
+    r"\b(?:says|complains)\b.*(?::|\b(?:errors?|could not|cannot|can'?t|not found)\b)",
+    _LEAD + r"after (?:the|your|my|that|this) (?:\w+ )?(?:changes?|updates?|fix|restart|deploy\w*)\b",
+    r"\bhave not been\b|\bhas not been\b|\bhasn'?t been\b|\bhaven'?t been\b",
+)
+"""A state of things that is told because it should be another."""
+
+_ASKS_FOR = any_of(
+    *(CUES[name] for name in ("demands", "i_want", "imperative", "instead")),
+    r"\bcan (?:you|we)\b(?! (?:\w+ )?(?:check|see|look|explain|tell|help))",
+    r"\b(?:by default|always|never|in general|from now on|for (?:all|every)|as a rule|going forward|in the future)\b",
+)
+_FOR_NOW = any_of(
+    r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b",
+    r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)",
+    _LEAD + r"now,? (?:let'?s|lets|please|run|remove|fix|do|go|try|check|commit|continue|proceed|add|make)\b",
+    r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b",
+    r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
+    r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",
+    r"\b(?:aren'?t|isn'?t|don'?t|doesn'?t) (?:we|it|you|they)\W*\?",
+    r"^(?:please )?(?:consider|ready to|make sure to (?:understand|read|check))\b|\bfirst,? th[ea]n\b",
+    _LEAD + r"(?:please )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|retry)\b(?! messages?\b)",
+    r":\W*$",
+)
+_DOUBTFUL = any_of(
+    r"^(?:but|and|so|because|which|that|this|these|those|it|they|he|she|then|or)\b",
+    r"\byou (?:just |did |also |already )?(?:were|did|have|forgot|are|broke|added|removed|made|changed|proposed)\b",
+    r"\b(?:above|below|previous|last step|recent(?:ly)?|again)\b",
+    r"\b(?:explor\w+|thinking (?:about|of)|curious|investigat\w+|look into|makes? (?:\w+ )?sense|currently)\b",
+    r"\b\d[.)]\W*$",
+    _LEAD + r"(?:now|first|next)\b",
+    r"\bjust (?:do|try|run|fix|show|give)\b",
+    r"\?(?!.*\bcan (?:we|you)\b)",
+)
+_ASSERTS = any_of(
+    *(CUES[name] for name in ("is", "demands", "imperative", "we", "i_want", "please", "not", "instead", "durable")),
+    r"\b(?:i|i'm|i've|you|do|does|did|can|will|would|could|use|make|add|remove|change|show|keep|rename|put|get|only|"
+    r"comes?|goes|means?|leads?|gets?|works?|takes?|gives?|stays?|happens?|knows?|becomes?|exists?|begins?|starts?)\b",
+)
+"""A verb of English by which something is said or asked; what has none is a list, a line of a log, or a fragment."""
+
+
+def is_passing(low: str) -> bool:
+    """Say whether a sentence of a person, in lower case, is over soon."""
+    return bool(_FOR_NOW.search(low)) or (
+        bool(_COMPLAINS.search(low) or _STATE.search(low)) and not _ASKS_FOR.search(low)
+    )
+
+
+def is_doubtful(low: str, least_words: int) -> bool:
+    """Say whether a sentence of a person, in lower case, leans on what was said before, or is of the moment by half.
+
+    So is one of fewer than `least_words` words, and one without a verb that we know.
+    """
+    return bool(_DOUBTFUL.search(low)) or not _ASSERTS.search(low) or len(low.split()) < least_words

@@ -1,0 +1,97 @@
+"""What kind of memory a chosen sentence is, and which sentences of a person are over soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.distill.kinds import kind_of
+from scrubjay.distill.passing import is_doubtful, is_passing
+from scrubjay.policy import DEFAULT
+
+LEAST = DEFAULT.distill.least_words
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("the export button should be left of the search field", "decision"),
+        ("add a column for the harbour master's initials", "decision"),
+        ("we store the berths as integers", "decision"),
+        ("each boat has exactly one berth per night", "fact"),
+        ("the tide tables are in data/tides.csv", "fact"),
+        ("please discuss the schema with me before you change it", "preference"),
+        ("reuse the existing helpers wherever that is feasible", "preference"),
+        ("never touch the vendored files", "preference"),
+        ("i would like to build a page where guests book a berth", "goal"),
+        ("goal is to have payments working by june", "goal"),
+        ("i noticed the mails go out twice because the retry has no key", "insight"),
+        ("to release it, run `make release VERSION=1.2`", "howto"),
+        ("start the stack with `docker compose up -d`", "howto"),
+    ],
+)
+def test_a_persons_sentence_is_called_what_its_cues_say(said: str, kind: str) -> None:
+    assert kind_of(said, by_person=True).value == kind
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("The mails went out twice because the retry has no key.", "insight"),
+        ("The tide tables are read once, at the start.", "fact"),
+        ("We should move the tables to Postgres.", "fact"),
+        ("Run `make tides` after each change of the tables.", "howto"),
+    ],
+)
+def test_an_agent_reports_finds_and_explains_how_and_decides_nothing(said: str, kind: str) -> None:
+    assert kind_of(said, by_person=False).value == kind
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the booking page does not load any more",
+        "none of the charts are filled with any data",
+        "i do not see any berths on the page",
+        "it seems you removed the export button",
+        "the labels are not vertically aligned, can you check",
+        "after your change the map is gone",
+        "now run the linter and the tests",
+        "that did not help, lets roll back to yesterday's version",
+        "remove this line from the help text",
+        "would it make sense to use a queue?",
+        "the rules for a booking are as follows:",
+        "fix the prices first, then the rest",
+        "commit and push to main",
+    ],
+)
+def test_a_complaint_a_step_and_a_thought_aloud_are_over_soon(said: str) -> None:
+    assert is_passing(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prices are stored in cents, not in euros",
+        "the page should never show more than ten berths",
+        "the export does not show guests any more, please always keep it that way",
+        "commit messages are always in english",
+        "can we remove the custom mode from the options",
+        "guests of the sailing school have the six long berths on wednesdays",
+    ],
+)
+def test_what_lasts_is_not_over_soon(said: str) -> None:
+    assert not is_passing(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "doubtful"),
+    [
+        ("this needs to be the same for all the guests", True),
+        ("updated 4 rows in table guests of harbour", True),
+        ("red for taken berths", True),
+        ("what kind of chart shows the tides best?", True),
+        ("taken berths are red and free berths are green", False),
+    ],
+)
+def test_what_leans_on_the_turn_before_asks_for_more(said: str, doubtful: bool) -> None:  # noqa: FBT001
+    assert is_doubtful(said, LEAST) is doubtful
