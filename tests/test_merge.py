@@ -889,6 +889,39 @@ async def test_a_store_takes_all_that_it_holds_to_an_account_that_knows_none_of_
         assert here.last_seq == len(sent) + 1
 
 
+async def test_a_store_takes_what_it_holds_of_one_device_to_an_account_that_does_not_know_that_one() -> None:
+    async with devices(4) as (here, unknown, known, fresh):
+        await remember(unknown, id_of(1), "made by who is not known")
+        await recall(unknown, id_of(1), 2, at=NOW + 9)
+        event_id = await say(unknown, "said there")
+        await bind(unknown, id_of(1), names=("one",), grips=(grip_of(60, id_of(1), event_id),))
+        await exchange(here, unknown)
+        await remember(known, id_of(2), "made by who is known")
+        await exchange(here, known)
+        await edit(here, id_of(1), content="changed here")
+        await here.write(lambda tx: tx.memories.unclaim(memory_id=id_of(1), name="one"))
+        [(of_unknown,)] = await here.read(
+            lambda q: q.fetch("select count(*) from op where device = ?", (unknown.device,))
+        )
+
+        moved = await here.write(lambda tx: tx.incarnation.adopt([unknown.device]))
+
+        assert moved == of_unknown
+        writers = {one for (one,) in await here.read(lambda q: q.fetch("select distinct device from op"))}
+        assert writers == {here.device, known.device}
+        assert await here.write(lambda tx: tx.incarnation.adopt([unknown.device])) == 0
+        for device, sent in ((here.device, await said_by(here)), (known.device, await said_by(known))):
+            await take(fresh, device, sent)
+        assert await fresh.read(lambda q: q.digests.state()) == await here.read(lambda q: q.digests.state())
+        assert (await fresh.read(lambda q: q.memories.get(id_of(1)))).content == "changed here"
+        assert (await here.read(lambda q: q.memories.get(id_of(1)))).access_count == 2
+        assert await fresh.read(lambda q: q.conflicts.open()) == []  # the change had seen what it changed
+        assert await fresh.read(lambda q: q.names.holders(["one"])) == {}
+        assert (await shown(here))["memories"].keys() == {id_of(1), id_of(2)}
+        await remember(here, id_of(9), "life goes on")
+        assert here.last_seq == len(await said_by(here))
+
+
 def id_in(sent: Outgoing) -> bytes:
     assert sent.data is not None
     return ops.decode(sent.data, device="", seq=sent.seq).op_id

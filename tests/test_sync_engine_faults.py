@@ -26,6 +26,7 @@ from scrubjay_shared.errors import (
     ScrubjayError,
     SplitError,
     TooManyError,
+    UnauthenticatedError,
     UnavailableError,
     WithheldError,
 )
@@ -35,7 +36,7 @@ from scrubjay_sync.account import account_devices, leaving
 from scrubjay_sync.cloud.origin import checked_origin
 from scrubjay_sync.engine import apply, outbox
 from scrubjay_sync.engine.results import Tally
-from sync_devices import Device, Handler, World, world_at
+from sync_devices import Device, Handler, Network, World, world_at
 
 pytestmark = pytest.mark.anyio
 Answer = Callable[[], Awaitable[httpx2.Response]]
@@ -691,3 +692,76 @@ async def test_a_machine_whose_account_log_was_split_gives_back_what_the_server_
 
     assert await two.contents() == ["confirmed, then lost with the server's disk"]
     assert await back.digest() == await two.digest()
+
+
+async def recovered(world: World, name: str) -> Device:
+    """Return a device that the recovery code let in: no other one knows of it."""
+    path, network = world.path / name / "memory.db", Network(world)
+    machine = await world.machine(path, network)
+    member = await (await world.log_in(machine, name)).recover(world.code)
+    return Device(world=world, machine=machine, member=member, network=network, path=path)
+
+
+async def test_what_a_device_wrote_under_an_id_that_the_server_forgot_is_sent_under_its_new_one(world: World) -> None:
+    one = await world.device()
+    shared = await one.note("before")
+    await one.sync()
+    await world.back_up()
+    two = await recovered(world, "forgotten")
+    await two.sync()
+    await two.edit(shared, "changed by who was forgotten")
+    await two.note("confirmed, then forgotten with its device")
+    await two.say("said there")
+    await two.sync()
+    await two.edit(shared, "changed once more, and never sent")
+    former = two.store.device
+    await world.restore()
+
+    with pytest.raises(UnauthenticatedError):
+        await two.sync()
+    await leaving.leave(two.store, two.machine.vault, two.machine.entropy)
+    back = await world.rejoined(two, by=one)
+    await world.settle(back, one)
+
+    expected = ["changed once more, and never sent", "confirmed, then forgotten with its device"]
+    assert await one.contents() == await back.contents() == expected
+    assert await one.digest() == await back.digest()
+    for device in (one, back):
+        assert await device.store.read(lambda q: q.conflicts.open()) == []
+        assert await device.store.read(lambda q: q.fetch("select text from event")) == [("said there",)]
+        assert former not in await device.store.read(lambda q: q.ops.writers(shared))
+
+
+@pytest.mark.slow
+async def test_what_came_from_a_device_that_the_server_forgot_is_sent_by_who_has_it(world: World) -> None:
+    one = await world.device()
+    await one.sync()
+    await world.back_up()
+    two, three = await recovered(world, "lost"), await recovered(world, "forgotten")
+    await two.note("known to one other alone")
+    await two.sync()
+    await three.sync()
+    await world.restore()  # and the machine of `two` is gone for ever
+
+    with pytest.raises(UnauthenticatedError):
+        await three.sync()
+    await leaving.leave(three.store, three.machine.vault, three.machine.entropy)
+    back = await world.rejoined(three, by=one)
+    await world.settle(back, one)
+
+    assert await one.contents() == ["known to one other alone"]
+    assert await one.digest() == await back.digest()
+
+
+async def test_who_logs_in_again_keeps_what_the_account_knows_under_who_wrote_it(pair: tuple[Device, Device]) -> None:
+    one, two = pair
+    await one.note("of one")
+    await two.note("of two")
+    await two.world.settle()
+    former = two.store.device
+    await leaving.leave(two.store, two.machine.vault, two.machine.entropy)
+    back = await two.world.rejoined(two, by=one)
+    await two.world.settle(back, one)
+
+    written = {str(device) for (device,) in await back.store.read(lambda q: q.fetch("select distinct device from op"))}
+    assert written == {one.store.device, former}

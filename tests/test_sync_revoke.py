@@ -129,3 +129,34 @@ async def test_a_revocation_that_ends_half_way_lapses_or_is_finished(world: Worl
     world.time += 16 * 60_000
     with pytest.raises(RevokedError):
         await two.sync()
+
+
+async def test_what_a_server_lost_before_it_was_read_is_waited_for_until_its_device_is_revoked(world: World) -> None:
+    one, two, three = await world.device(), await world.device(), await world.device()
+    await one.note("still there")
+    await one.sync()
+    await world.back_up()
+    await two.note("lost with the server's disk")
+    await two.sync()
+
+    async def no_lanes(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.url.path.startswith("/v1/lanes/"):
+            raise httpx2.ConnectError("gone", request=request)
+        return await answer()
+
+    three.network.fault = no_lanes
+    with pytest.raises(UnavailableError):
+        await three.sync()
+    three.network.fault = None
+    await world.restore(announced=False)
+    waiting = await three.sync()
+    assert not waiting.synced
+    assert "withheld" in {error.code for error in waiting.errors}
+
+    ends = await revocation.verified_ends(one.engine.context, two.member.device, cut=True)
+    await account_devices.revoke(
+        one.member, one.machine.cloud, two.member.device, ends=ends, entropy=world.random.randbytes
+    )
+    after = await three.sync()
+    assert (after.synced, after.errors) == (True, ())
+    assert await three.contents() == ["still there"]

@@ -346,6 +346,21 @@ class Adversaries:
         self.world.tallies["attackers"] += 1
         return _Joining(self, folder, transport or self._way())
 
+    async def settle(self) -> bool:
+        """Let the limited device sync, as one that goes on does: it alone may hold what a server lost of its lane.
+
+        Returns whether it had nothing to do.
+        """
+        if self.runner is None:
+            return True
+        try:
+            done = await self.runner.engine.sync()
+        except ScrubjayError as error:  # a person may have revoked it, or nobody has told the server of it again yet
+            self.world.note("limited device refused", error.code, error.message)
+            return True
+        self.world.note("limited device", done.synced, done.ops_sent, done.ops_received, done.repaired)
+        return not (done.ops_sent or done.ops_received or done.repaired)
+
     # --- what must hold -----------------------------------------------------------------------------------------------
 
     async def check(self, members: Sequence[Station]) -> None:

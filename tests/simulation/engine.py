@@ -765,7 +765,7 @@ class World:
         self.living = [one for one in self.stations if one.machine.alive]
         self.before = [(station, await station.machine.log()) for station in self.living]
         for round_ in range(ROUNDS):
-            calm = True
+            calm = await self.adversaries.settle()
             for station in self.living:
                 self.clock += 60_000
                 try:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
+import aiosqlite
 import httpx2
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -54,6 +55,10 @@ class Connection(sqlite.Connection):
 
     def stop(self) -> None:
         """Do nothing: no thread runs."""
+
+    async def close(self) -> None:
+        """Close it; there is no thread to wait for."""
+        await aiosqlite.Connection.close(self)
 
 
 class AtOnce(ThreadPoolExecutor):

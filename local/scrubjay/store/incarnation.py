@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from scrubjay.store import rows
 from scrubjay.store.projections.memories import OF_MEMORIES
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.write_context import WriteContext
@@ -68,50 +71,59 @@ class Incarnation:
         self._projections.memories.project_again(entities)
         return len(mine)
 
-    def adopt(self) -> int:
-        """Make every op of every device this one's own, in the order of their times. Returns how many changed hands.
+    def adopt(self, of: Iterable[str] | None = None) -> int:
+        """Make every op of every device, or of the devices `of`, this one's own. Returns how many changed hands.
 
-        For an account that knows none of them: they go to it as this device's, under ids and times that stay. What the
-        others counted becomes this device's count. What is quarantined stays, and is sent by whoever can read it.
+        For an account that does not know them: they go to it as this device's, in the order of their times, under ids
+        and times that stay. What they counted becomes this device's count. What is quarantined stays, and is sent by
+        whoever can read it. What was said here under a former id is distilled here; what came from others is not.
         """
         own, at = self._context.head.device, 0
+        every = {str(row[0]) for row in self._fetch("select distinct device from op")} - {own}
+        others = rows.array(sorted(every if of is None else every & set(of)))
+        theirs = None if of is None else frozenset(bytes.fromhex(one) for one in every & set(of))
         self._run(
             "insert into access (memory_id, total, last, logged)"
-            " select memory_id, sum(total), max(last), 0 from counted where device <> ? group by memory_id"
+            " select memory_id, sum(total), max(last), 0 from counted where device in (select value from json_each(?))"
+            " group by memory_id"
             " on conflict do update set total = total + excluded.total, last = max(last, excluded.last), logged = 0",
-            (own,),
+            (others,),
         )
-        self._run("update op set body = null where device <> ? and type = ?", (own, int(OpType.COUNT)))
-        self._run("insert or ignore into unlearned (n) select n from event where device <> ?", (own,))
+        self._run(
+            "update op set body = null where device in (select value from json_each(?)) and type = ?",
+            (others, int(OpType.COUNT)),
+        )
+        if of is None:
+            self._run("insert or ignore into unlearned (n) select n from event where device <> ?", (own,))
         while found := self._fetch(
             "select device, seq, body from op where device = ? and seq > ? order by seq limit ?",
             (own, at, _READDRESSED),
         ):
             for device, seq, body in found:
-                self._readdress(device, seq, body, own, seq)
+                self._readdress((device, seq, body), own, seq, theirs)
             at = found[-1][1]
-        adopted = self._adopt_others(own, at)
+        adopted = self._adopt_others(own, at, others, theirs)
         self._run(
             "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
-            " and o.type = ? order by o.seq limit 1) where device <> ?",
-            (int(OpType.EVENT), own),
+            " and o.type = ? order by o.device, o.seq limit 1) where device in (select value from json_each(?))",
+            (int(OpType.EVENT), others),
         )
-        self._run("delete from heard")
+        self._run("delete from heard where device in (select value from json_each(?))", (others,))
         self._context.note_rewritten()
         self._context.head.seq = at + adopted
         self._projections.project_all(tell=True)
         return adopted
 
-    def _adopt_others(self, own: str, last: int) -> int:
-        """Put the ops of all other devices after `last` in this one's log. Returns how many.
+    def _adopt_others(self, own: str, last: int, others: str, theirs: frozenset[bytes] | None) -> int:
+        """Put the ops of `others`, a JSON array, in this one's log after `last`. Returns how many.
 
         Their order is written down first, as it is by times that no index follows, and then a page is held at a time.
         """
         self._run("create temp table adopting (place integer primary key, device text, seq integer)")
         self._run(
             "insert into temp.adopting select row_number() over (order by hlc, device, seq), device, seq"
-            " from main.op where device <> ?",
-            (own,),
+            " from main.op where device in (select value from json_each(?))",
+            (others,),
         )
         place = 0
         while found := self._fetch(
@@ -120,13 +132,19 @@ class Incarnation:
             (place, _READDRESSED),
         ):
             for at, device, seq, body in found:
-                self._readdress(device, seq, body, own, last + at)
+                self._readdress((device, seq, body), own, last + at, theirs)
             place = found[-1][0]
         self._run("drop table temp.adopting")
         return place
 
-    def _readdress(self, device: str, seq: int, body: bytes | None, own: str, at: int) -> None:
-        new = None if body is None else ops.encode(ops.adopted(ops.decode(body, device=device, seq=seq), own, at))
+    def _readdress(
+        self, found: tuple[str, int, bytes | None], own: str, at: int, theirs: frozenset[bytes] | None
+    ) -> None:
+        """Put an op (device, seq, body) at place `at` of this device's log, with its stamps of `theirs`."""
+        device, seq, body = found
+        new = None
+        if body is not None:
+            new = ops.encode(ops.adopted(ops.decode(body, device=device, seq=seq), own, at, theirs))
         if device != own or new != body:
             self._run(
                 "update op set device = ?, seq = ?, body = ? where device = ? and seq = ?", (own, at, new, device, seq)

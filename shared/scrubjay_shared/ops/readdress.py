@@ -31,14 +31,21 @@ def readdressed(op: Op, device: str, seq: int, moved: Collection[tuple[str, int 
     return replace(op, device=device, seq=seq, body=body)
 
 
-def adopted(op: Op, device: str, seq: int) -> Op:
-    """Return an op as that of a device to which all ops go that it speaks of: each stamp in it is that device's."""
+def adopted(op: Op, device: str, seq: int, of: Collection[bytes] | None = None) -> Op:
+    """Return an op as that of a device to which all ops go of the devices `of`, or of every device.
+
+    Each stamp in it that is one of theirs is that device's.
+    """
     new, body = bytes.fromhex(device), dict(op.body)
+
+    def at(wire: list[Any]) -> list[Any]:
+        return [wire[0], new] if of is None or wire[1] in of else wire
+
     if op.type == OpType.MEMORY:
         if BASES in body:
-            body[BASES] = {key: [wire[0], new] for key, wire in body[BASES].items()}
+            body[BASES] = {key: at(wire) for key, wire in body[BASES].items()}
         if ALSO in body:
-            body[ALSO] = {key: sorted([wire[0], new] for wire in wires) for key, wires in body[ALSO].items()}
+            body[ALSO] = {key: sorted(at(wire) for wire in wires) for key, wires in body[ALSO].items()}
     elif op.type == OpType.UNCLAIM:
-        body[SEEN] = sorted([wire[0], new] for wire in body[SEEN])
+        body[SEEN] = sorted(at(wire) for wire in body[SEEN])
     return replace(op, device=device, seq=seq, body=body)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from scrubjay.store import Store
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState, EntryType
+from scrubjay_shared.errors import MalformedError
 from scrubjay_shared.wire import (
     DeleteAccount,
     Deleted,
@@ -18,6 +20,8 @@ from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.keys.keyring import Keyring
+
+log = logging.getLogger(__name__)
 
 
 async def log_out(machine: Machine, member: Member | None) -> None:
@@ -49,14 +53,25 @@ async def leave(store: Store, vault: Vault, entropy: Entropy) -> None:
     state = await store.read(lambda q: q.replication.state())
     if state is not None:
         after = await confirmed_seq(store, bytes.fromhex(store.device), state.sealed_seq)
-        fresh = entropy(16).hex()
+        fresh, account = entropy(16).hex(), await _pinned(store)
 
         def end(tx: Any) -> None:
             tx.incarnation.renew(fresh, after)
-            tx.replication.end()
+            held = tx.queries.ops.ends()
+            tx.replication.end([one for one in held if account and account.device_of(bytes.fromhex(one)) is not None])
 
         await store.write(end)
     await vault.erase()
+
+
+async def _pinned(store: Store) -> AccountState | None:
+    """Return the account as its log is known here; None where that cannot be read, which must keep nobody in."""
+    kept = await store.read(lambda q: q.replication.account_state())
+    try:
+        return None if kept is None else account_log.state_of(kept)
+    except MalformedError as error:
+        log.warning("sync leaves an account whose state it cannot read code=%s", error.code)
+        return None
 
 
 async def confirmed_seq(store: Store, device: bytes, sealed_seq: int) -> int:

@@ -70,11 +70,18 @@ async def begin_replication(machine: Machine, state: AccountState, entries: Sequ
     """Turn replication on, and return the member with all its keys. `state` is what the log adds up to after `entries`.
 
     What the store replicated with another account before goes to this one as this device's own: here nobody has it.
+    So does what is held of devices that the account no longer knows, since its server went back to before they were
+    added or had shown another history: what they wrote stands in no lane that anybody can read.
     """
+    own = state.device_of(machine.device)
 
     def begin(tx: Any) -> None:
         if tx.queries.replication.left() not in {None, state.account}:
             tx.incarnation.adopt()
+        elif own is not None and own.full:
+            unknown = [one for one in tx.queries.replication.left_devices() if not state.device_of(bytes.fromhex(one))]
+            if unknown:
+                tx.incarnation.adopt(unknown)
         tx.replication.begin(state.account)
         tx.replication.keep_log(state.seq + 1 - len(entries), list(entries))
         tx.replication.keep_account(state.seq, account_log.state_bytes(state))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from scrubjay.store.preparation import Preparation
 from scrubjay.store.replication_state import Lane, SyncState
@@ -66,6 +67,7 @@ async def _backfill(context: Context, tally: Tally) -> None:
     While the store takes in one page, the next is fetched, checked, opened, and made ready in another process. Pages
     are written in their order, each with where its lane is read to: a kill loses what was not written, and no more.
     """
+    await _cut_revoked(context)
     lanes = await context.store.read(lambda q: q.replication.lanes())
     waiting = [lane_id for lane_id, lane in sorted(lanes.items()) if lane.low > 1 and context.reads(lane.scope)]
     if not waiting:
@@ -84,6 +86,26 @@ async def _backfill(context: Context, tally: Tally) -> None:
         await reading.written()
     finally:
         await reading.close()
+
+
+async def _cut_revoked(context: Context) -> None:
+    """Wait no longer for places of a revoked device that do not count: they may be lost with a server's disk."""
+    for lane_id, lane in (await context.store.read(lambda q: q.replication.lanes())).items():
+        end = context.counts_to(*lane_id)
+        if lane.low - 1 <= end:
+            continue
+        known = context.member.state.device_of(lane.device)
+        tip = known.end_of(*lane_id) if known is not None and end else None
+        root = context.empty_lane(*lane_id)
+        link = root.tip if tip is None else tip[1]
+        cut = replace(lane, low=end + 1, low_prev=link)
+        if lane.low > lane.n:  # nothing of it is held
+            cut = replace(cut, n=end, tip=link, hw_n=end, hw_tip=link)
+        await context.store.write(partial(_put_cut, cut))
+
+
+def _put_cut(lane: Lane, tx: Transaction) -> None:
+    tx.replication.put_lane(lane, cut_back=True)
 
 
 async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tally) -> None:

@@ -15,6 +15,7 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 
 LEFT = "account_left"
+LEFT_DEVICES = "account_left_devices"
 STATE = (
     "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error,"
     " snapshot, snapshot_maker"
@@ -42,6 +43,11 @@ class ReplicationQueries:
         """
         found = self._fetch("select value from meta where key = ?", (LEFT,))
         return bytes.fromhex(found[0][0]) if found else None
+
+    def left_devices(self) -> list[str]:
+        """Return the devices of that account whose ops are held here, as its log was known here when it was left."""
+        found = self._fetch("select value from meta where key = ?", (LEFT_DEVICES,))
+        return msgspec.json.decode(found[0][0], type=list[str]) if found else []
 
     def account_log(self, start: int = 0) -> list[bytes]:
         """Return the account log from entry `start` on, as far as it is pinned.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scrubjay.store import tables
-from scrubjay.store.queries.replication import LANE, LEFT, SEALED
+from scrubjay.store.queries.replication import LANE, LEFT, LEFT_DEVICES, SEALED
 from scrubjay.store.replication_state import KEPT_LINKS, Lane, Sealed
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared.clock import Millis
@@ -30,13 +31,17 @@ class ReplicationWrites:
         """Change some fields of the state."""
         self._run(f"update sync_state set {', '.join(f'{name} = ?' for name in values)}", tuple(values.values()))
 
-    def end(self) -> None:
-        """Turn replication off: forget everything that was kept for the account, but which it was. Memories stay."""
+    def end(self, devices: Iterable[str] = ()) -> None:
+        """Turn replication off: forget everything that was kept for the account, but which it was. Memories stay.
+
+        `devices` are those of the account, as its log was known here, whose ops are held: this is kept too.
+        """
         if state := self._context.queries.replication.state():
             split = state.error == SplitError.code or self._fetch(
                 "select 1 from alarm where code = ?", (SplitError.code,)
             )
             self._context.set_meta(LEFT, "" if split else state.account.hex())
+            self._context.set_meta(LEFT_DEVICES, json.dumps(list(devices)))
         for table in tables.OF_REPLICATION:
             self._run(f"delete from {table}")
 
