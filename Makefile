@@ -24,8 +24,10 @@ demo-sync: $(STAMP)
 	$(BIN)/python -m scrubjay_bench.two_accounts
 	$(BIN)/python -m scrubjay_bench.team_of_three
 
+# The default run keeps its stores in memory where there is room: with two processes half of its time was the disk's.
+# `make test-slow` stays on the disk, with the kills, the full disks and the damaged files that are about it.
 test: $(STAMP) $(MODELS) $(POOLER)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	TMPDIR=$$($(BIN)/python tests/quick_disk.py) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(STAMP) $(MODELS) $(POOLER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 ROOM_BYTES = 1 << 30
@@ -15,3 +17,7 @@ def quick_folder() -> Path | None:
     memory = Path("/dev/shm")  # noqa: S108 - folders of their own are made in it
     usable = memory.is_dir() and os.access(memory, os.W_OK)
     return memory if usable and shutil.disk_usage(memory).free >= ROOM_BYTES else None
+
+
+if __name__ == "__main__":  # for the Makefile
+    sys.stdout.write(str(quick_folder() or tempfile.gettempdir()))

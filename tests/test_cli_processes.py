@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections import Counter
 
+import psutil
 import pytest
 
 from cli_shell import EVENTS, ROOT, Shell, checks, environment
@@ -75,9 +79,13 @@ def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
     )
     assert process.stdin is not None
     process.stdin.write(b"x" * 100_000)
-    process.stdin.flush()  # it is past its start when the pipe has been emptied
+    process.stdin.flush()
+    unread = array.array("i", [1])
+    while unread[0] or psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:  # it waits for more
+        fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    process.wait(timeout=60)  # the input stays open, as that of a person who presses the keys does
+    out, err = process.communicate()
 
     assert (process.returncode, out, err) == (130, b"", b"")
 

@@ -28,6 +28,7 @@ from cloud_searching import (
     meaning,
     refused,
     searching_world,
+    shown,
     team,
     vector_of,
     write,
@@ -518,6 +519,8 @@ async def test_a_large_scope_gets_an_index_of_its_own_and_loses_it_when_it_is_sm
         ids = await write_all(device, [(f"entry {n} of {n * 7919 % 997}", None) for n in range(120)])
         await embed(device)
         await device.sync()
+        assert len(await shown(world)) == 120
+        await device.sync()  # vectors that came before their memories had been read are wanted again
         exact = await ask(device, scope, "entry 5 of 606", limit=5)
         policy = replace(DEFAULT.search, index_rows=100)
 
@@ -527,6 +530,7 @@ async def test_a_large_scope_gets_an_index_of_its_own_and_loses_it_when_it_is_sm
         for one in ids[:80]:
             await device.forget(one)
         await device.sync()
+        await shown(world)
         dropped = await indexed(world.database, policy)
 
     assert made == (1, 0)
