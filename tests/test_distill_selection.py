@@ -16,6 +16,7 @@ from scrubjay.distill import Observation, distill, selector
 from scrubjay.distill.features import FEATURES, features
 from scrubjay.distill.forest import Forest, parse
 from scrubjay.distill.prose import sentences
+from scrubjay.distill.wording import sentence_case
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Trust
@@ -158,3 +159,31 @@ def test_the_weights_were_fitted_to_the_features_of_today() -> None:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("main.py never imports from tests", "main.py never imports from tests."),
+        ("getWeek returns all the matches", "getWeek returns all the matches."),
+        ("deviceId/agentName are not used", "deviceId/agentName are not used."),
+        ("we never import from tests in main.py", "We never import from tests in main.py."),
+        ("e-mails are sent at night", "E-mails are sent at night."),
+    ],
+)
+def test_a_name_of_code_keeps_its_first_letter(said: str, expected: str) -> None:
+    assert sentence_case(said) == expected
+
+
+def test_the_selector_that_is_given_decides() -> None:
+    said = "Instead of polling we use a webhook for the payments."
+
+    def refuses(text: str, sentences: object, *, by_person: bool) -> list[float]:  # noqa: ARG001
+        return [0.0]
+
+    assert distill([turn(said)]).observations
+    assert distill([turn(said)], selector=refuses).observations == ()
+
+
+def test_a_wish_that_only_leads_in_to_a_list_is_not_kept() -> None:
+    assert learned("i want to add some more dynamics into the scoring:\n\n- 10 pins more on a good day") == ()

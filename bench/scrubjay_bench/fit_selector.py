@@ -23,7 +23,7 @@ from scrubjay.distill.features import FEATURES, features
 from scrubjay.distill.forest import Forest
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import sentences
-from scrubjay_bench import devmem
+from scrubjay_bench import devmem, fit_held_out
 from scrubjay_bench.devmem import Label
 from scrubjay_bench.devmem_scores import IMPORTANT, MATCHES, overlap
 from scrubjay_shared.errors import InvalidError, UnavailableError
@@ -49,6 +49,7 @@ SETTINGS = {
     "verbosity": -1,
 }
 IMPORTANCE = {1: 0.6, 2: 1.0, 3: 1.5}  # the weight of a sentence that matches a label of that importance
+FEW = "others"  # people with too few sentences for a fold of their own
 FOLDS = 12  # of sessions
 COUNTS = (400, 600, 800, 1000, 1200)
 
@@ -75,13 +76,42 @@ def add(commands: Any) -> None:
     about = "fit the distiller's selector to labelled coding sessions, and say how well it does on others"
     command = commands.add_parser("fit-selector", help=about, description=about)
     command.add_argument("--data", type=Path, required=True, help="a folder as for devmem")
-    command.add_argument("--weights", type=Path, required=True, metavar="FILE", help="where to write the forest")
+    command.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="where to write the forest (default: nowhere; print what is kept of each person by the others' forest)",
+    )
     command.set_defaults(act=_act)
 
 
 def _act(line: argparse.Namespace) -> int:
-    run(line.data, line.weights)
+    if line.weights is None:
+        held_out(line.data)
+    else:
+        run(line.data, line.weights)
     return 0
+
+
+def held_out(folder: Path) -> None:
+    """Print, at several floors, what the distiller keeps of each person with a forest fitted to the other people."""
+    rows = read(folder)
+    scores, right = np.zeros(len(rows.labels)), rows.right
+    fitted = {}
+    for group in np.unique(rows.people):
+        held = rows.people == group
+        fitted[group] = _fitted(rows, ~held)
+        for booster in fitted[group]:
+            scores[held] += booster.predict(rows.features[held], raw_score=True) / SEEDS
+    forests = {
+        group: _forest(boosters, *_logistic(scores[rows.people != group], right[rows.people != group]))
+        for group, boosters in fitted.items()
+    }
+    held = [
+        fit_held_out.Held(project, forests.get(project.name) or forests[FEW])
+        for project in devmem.load(folder).projects
+    ]
+    print(fit_held_out.table(list(fit_held_out.rows(held))))
 
 
 def run(folder: Path, weights: Path) -> None:
@@ -154,7 +184,7 @@ def _with_few_together(people: NDArray[np.str_]) -> NDArray[np.str_]:
     """Return the people, those with less than a tenth of the sentences as one: a fold of their own says nothing."""
     names, counts = np.unique(people, return_counts=True)
     few = names[counts < len(people) / 10]
-    return np.where(np.isin(people, few), "others", people)
+    return np.where(np.isin(people, few), FEW, people)
 
 
 def _folded(sessions: NDArray[np.str_]) -> NDArray[np.str_]:

@@ -27,6 +27,11 @@ _STEPS = any_of(
 _WILL = any_of(
     *(CUES[name] for name in ("demands", "imperative", "we", "please", "plans", "instead")),
     r"\b(?:use|make|add|remove|change|show|keep|rename|display|put|get|default|only|just|want|like|prefer|no|when)\b",
+    r"^(?:\W|\b(?:and|so|but|also|ok|okay|now|then|first|yes|please)\b)*(?:adapt|adjust|align|analy[sz]e|apply|build|bring|"
+    r"call|check|clean|convert|copy|delete|drop|extend|extract|fetch|give|go|group|handle|have|hide|improve|increase|"
+    r"insert|join|leave|limit|load|log|look|map|mark|merge|open|pass|pick|place|populate|provide|read|reduce|refactor|"
+    r"replace|reset|resolve|restore|return|reuse|rework|save|select|send|separate|simplify|sort|split|start|store|switch|"
+    r"take|test|treat|try|turn|validate|wrap)\b",
 )
 """Somebody says how it is to be, and not how it is."""
 

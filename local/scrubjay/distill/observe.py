@@ -13,6 +13,7 @@ from scrubjay.distill.families import classify
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.selection import selected
+from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.thought import SpeechContext, Thought, read
 from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
@@ -133,12 +134,14 @@ def distill(
     user_name: str | None = None,
     assistant_name: str | None = None,
     user_id: str | None = None,
+    selector: Selector = probabilities,
 ) -> Distilled:
     """Return the observations of the events whose id is in `new` (None: all). `events` are one session's, in order.
 
     The other events are context only. A speaker named in an event's metadata wins over `user_name` and
     `assistant_name`, which name the two roles; `user_id` is the resource of user-scoped observations. An event that
-    holds an `@observe` line is an observer's output and is read by its directives alone.
+    holds an `@observe` line is an observer's output and is read by its directives alone. `selector` says
+    how likely each sentence of a turn of work would be kept.
     """
     cast = _Cast(events, user_name, assistant_name)
     counted: Counter[str] = Counter()
@@ -150,7 +153,7 @@ def distill(
         if DIRECTIVE.search(event.text):
             made = _promoted(event, user_id, policy, counted)
         else:
-            made = _observed(event, cast.context(event), user_id, policy, counted)
+            made = _observed(event, cast.context(event), user_id, policy, counted, selector=selector)
             made += _agreed(before, event, cast.context(event), user_id, policy)
         for one in made:
             key = (content_hash(one.content), one.scope, one.resource_id)
@@ -197,7 +200,13 @@ def _is_named(event: Event) -> bool:
 
 
 def _observed(
-    event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy, counted: Counter[str]
+    event: Event,
+    context: SpeechContext,
+    user_id: str | None,
+    policy: DistillPolicy,
+    counted: Counter[str],
+    *,
+    selector: Selector,
 ) -> list[Observation]:
     """Read what somebody said by the patterns."""
     parsed = read(event.text, context, policy)
@@ -206,7 +215,7 @@ def _observed(
     counted["below_confidence"] += parsed.below_confidence
     thoughts = parsed.thoughts
     if event.project is not None and not context.named_talk and not _is_named(event):
-        thoughts = tuple(selected(event.text, thoughts, context, policy))
+        thoughts = tuple(selected(event.text, thoughts, context, policy, selector))
     return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
 
 

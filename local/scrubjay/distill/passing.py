@@ -9,12 +9,13 @@ from __future__ import annotations
 from scrubjay.distill.features import CUES
 from scrubjay.distill.lexicon import any_of
 
-_LEAD = r"^(?:\W|\b(?:and|so|but|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
+_LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
 """What a sentence may open with before it says anything."""
 
 _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
 _STATE = any_of(
-    _LEAD + r"(?:now|still) (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$",
+    _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$|\bstill\b",
+    _LEAD + r"(?:there|here|here's|when i)\b",
     r"\b(?:is|are|does|do|did|was|were)(?: not|n'?t)\b.{0,60}\bany ?more\b",
     r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect)",
     r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",
@@ -37,6 +38,7 @@ _FOR_NOW = any_of(
     r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)",
     _LEAD + r"now,? (?:let'?s|lets|please|run|remove|fix|do|go|try|check|commit|continue|proceed|add|make)\b",
     r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b",
+    r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
     r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",
     r"\b(?:aren'?t|isn'?t|don'?t|doesn'?t) (?:we|it|you|they)\W*\?",
@@ -45,7 +47,10 @@ _FOR_NOW = any_of(
     r":\W*$",
 )
 _DOUBTFUL = any_of(
-    r"^(?:but|and|so|because|which|that|this|these|those|it|they|he|she|then|or)\b",
+    r"^(?:but|and|so|because|which|then|or)\b",
+    _LEAD + r"(?:that|that's|this|these|those|it|it's|its|they|they're|he|she)\b",
+    _LEAD + r"we (?:just|had|could|were|have this|have that)\b",
+    r"^[^(]*\)",
     r"\byou (?:just |did |also |already )?(?:were|did|have|forgot|are|broke|added|removed|made|changed|proposed)\b",
     r"\b(?:above|below|previous|last step|recent(?:ly)?|again)\b",
     r"\b(?:explor\w+|thinking (?:about|of)|curious|investigat\w+|look into|makes? (?:\w+ )?sense|currently)\b",

@@ -21,7 +21,7 @@ from scrubjay.distill.language import is_english
 from scrubjay.distill.passing import is_doubtful, is_passing
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
-from scrubjay.distill.selector import probabilities
+from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.thought import SpeechContext, Thought
 from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DistillPolicy
@@ -50,17 +50,29 @@ class Choice:
     why: str
 
 
-def selected(text: str, read: tuple[Thought, ...], context: SpeechContext, policy: DistillPolicy) -> list[Thought]:
+def selected(
+    text: str,
+    read: tuple[Thought, ...],
+    context: SpeechContext,
+    policy: DistillPolicy,
+    selector: Selector = probabilities,
+) -> list[Thought]:
     """Return the thoughts of a turn that are worth keeping, in order; `read` are those that the patterns found."""
-    kept = [thought for choice in choices(text, read, context, policy) for thought in choice.thoughts]
+    kept = [thought for choice in choices(text, read, context, policy, selector) for thought in choice.thoughts]
     return kept[: policy.max_memories]
 
 
-def choices(text: str, read: tuple[Thought, ...], context: SpeechContext, policy: DistillPolicy) -> Iterator[Choice]:
+def choices(
+    text: str,
+    read: tuple[Thought, ...],
+    context: SpeechContext,
+    policy: DistillPolicy,
+    selector: Selector = probabilities,
+) -> Iterator[Choice]:
     """Yield what becomes of each sentence of a turn, in order; `read` are the thoughts that the patterns found."""
     within = None if context.role_agent else own_words(text)
     found = list(islice(sentences(text, within), policy.max_sentences))
-    chances = probabilities(text, found, by_person=not context.role_agent)
+    chances = selector(text, found, by_person=not context.role_agent)
     by_sentence = {_place(found, thought.start): thought for thought in read}
     for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
         thought = by_sentence.get(n)
@@ -96,9 +108,11 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
     """Say whether a pattern's reading is kept where the selector is less sure."""
     if context.role_agent:
         return thought.type is MemoryType.INSIGHT and bool(_VERIFIED.search(thought.content))
+    said = text[thought.start : thought.end]
+    if said.endswith(":"):
+        return False
     if thought.type is not MemoryType.FACT:
         return True
-    said = text[thought.start : thought.end]
     low = said.lower()
     of_things = not _OF_ONESELF.search(said)
     if is_passing(low):
@@ -130,7 +144,7 @@ def _weighed(thought: Thought, chance: float) -> Thought:
 def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> Iterator[Thought]:
     """Yield a sentence in its own words, without fillers and emphasis, its relative dates made absolute."""
     start = past_fillers(text, one.start, one.end, context.people)
-    said = _BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)).strip(" -\u2014:;,")
+    said = _BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)).strip(" -\u2014:;,\u00b7\u2022>")
     if len(said.split()) < policy.min_words or not is_english(text[one.start : one.end]):
         return
     dates = () if context.anchor is None else find_dates(said, context.anchor, context.utc_offset)

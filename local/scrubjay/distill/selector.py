@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from typing import Protocol
 
 from scrubjay.distill.features import FEATURES, features
 from scrubjay.distill.forest import Forest, parse
@@ -20,8 +21,16 @@ WEIGHTS = "selector.npz"
 SHA256 = "43f6b74bf6433db3bc1731af2787210e30788457286ec9e958b129641a95a11d"
 
 
+class Selector(Protocol):
+    """Returns, for each sentence of a turn, how likely a careful reader would keep it, in [0, 1]."""
+
+    def __call__(self, text: str, sentences: Sequence[Span], *, by_person: bool) -> list[float]:
+        """Return the chances of the sentences, in their order."""
+        ...
+
+
 def probabilities(text: str, sentences: Sequence[Span], *, by_person: bool) -> list[float]:
-    """Return, for each sentence of a turn, how likely a careful reader would keep it, in [0, 1]."""
+    """Return what the weights that ship give each sentence of a turn; a `Selector`."""
     if not sentences:
         return []
     return [float(one) for one in _forest().probabilities(features(text, sentences, by_person=by_person))]

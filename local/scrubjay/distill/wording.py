@@ -60,9 +60,14 @@ def requested(text: str, speaker: Speaker) -> str:
     return f"{speaker.name} asked: {text[0].lower()}{text[1:]}"
 
 
+_NAME_FIRST = re.compile(r"[a-z][\w-]*(?:[./_=(][\w(]|[A-Z])")
+"""A path, a file or a name of code: "main.py", "get_week(", "myTable". Its first letter is part of it."""
+
+
 def sentence_case(text: str) -> str:
-    """Return non-empty text with a capital and a full stop."""
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """Return non-empty text with a capital, unless it opens with a name of code, and a full stop."""
+    first = text[0] if _NAME_FIRST.match(text) else text[0].upper()
+    return first + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def in_company(speaker: Speaker, text: str, before: str) -> Speaker:

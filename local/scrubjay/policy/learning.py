@@ -60,7 +60,7 @@ class DistillPolicy:
     near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two are the same: one word in seven
     # Of turns of work with an agent: the chance, by the selector, that a careful reader would keep a sentence.
     # Chosen on the trade that `scrubjay bench fit-selector` prints of people it was not fitted to (docs/benchmarks.md).
-    min_chance: float = 0.16  # of what a person says, beside the rules for what is over soon
+    min_chance: float = 0.15  # of what a person says, beside the rules for what is over soon
     min_chance_of_agent: float = 0.3  # of what an agent says: on other people's sessions one in eight is right at .25
     min_chance_of_doubtful: float = 0.35  # of what a person says that may be over soon, or leans on the turn before
     least_words: int = 6  # of a person's sentence that is not doubtful: of shorter ones one in four is right
