@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
     command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
     command.add_argument("--scratch", type=Path, help="where to write meanwhile (the system's temporary folder)")
     command.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
+    command.add_argument("--resume", action="store_true", help="go on with the rows of --json that are there already")
     command.add_argument("--docs", action="store_true", help="also write them into docs/benchmarks.md")
     command.set_defaults(act=_act)
 
@@ -50,22 +51,40 @@ def _act(line: argparse.Namespace) -> int:
     talks = consolidation.talks(line.locomo, line.devmem, line.only, line.sessions)
     if not talks:
         raise InvalidError("nothing has one of these names", hint="leave --only out for all")
-    rows: list[dict[str, Any]] = []
-    measured: dict[str, Any] = {}
-    for row in consolidation.measured(talks, models_dir=models_dir.absolute(), model=line.model, scratch=line.scratch):
-        rows.append(row)
-        run = {"model": line.model, "sessions": line.sessions, "machine": machine(models_dir), "load": load()}
-        measured = {"format": FORMAT, "rows": rows, "run": run}
+    rows = _begun(line) if line.resume else []
+    order = [talk.name for talk in consolidation.talks(line.locomo, line.devmem, (), line.sessions)]
+    done = {row["name"] for row in rows}
+    left = [talk for talk in talks if talk.name not in done]
+    for row in consolidation.measured(left, models_dir=models_dir.absolute(), model=line.model, scratch=line.scratch):
+        rows = sorted([*rows, row], key=lambda one: order.index(one["name"]) if one["name"] in order else -1)
         if line.json:  # after each: a run takes long
-            _write(line.json, measured)
+            _write(line.json, _measured(line, rows, models_dir))
     sys.stdout.write(consolidation.table(rows) + "\n")
     if line.docs:
         page = report.inserted(
             PAGE.read_text(encoding="utf-8"), BEGIN, END, f"{BEGIN}\n\n{consolidation.table(rows)}\n\n{END}"
         )
-        _write(FIGURES, measured)
+        _write(FIGURES, _measured(line, rows, models_dir))
         PAGE.write_text(page, encoding="utf-8")
     return 0
+
+
+def _begun(line: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the rows that an earlier run wrote. Raises InvalidError where it measured something else."""
+    if line.json is None:
+        raise InvalidError("--resume goes on with the file of --json", hint="name --json FILE, too")
+    if not line.json.is_file():
+        return []
+    found = json.loads(line.json.read_text(encoding="utf-8"))
+    if (found["format"], found["run"]["model"], found["run"]["sessions"]) != (FORMAT, line.model, line.sessions):
+        raise InvalidError(f"{line.json} was measured in another way", hint="name another file, or leave --resume out")
+    rows: list[dict[str, Any]] = found["rows"]
+    return rows
+
+
+def _measured(line: argparse.Namespace, rows: Sequence[Mapping[str, Any]], models_dir: Path) -> dict[str, Any]:
+    run = {"model": line.model, "sessions": line.sessions, "machine": machine(models_dir), "load": load()}
+    return {"format": FORMAT, "rows": rows, "run": run}
 
 
 def _write(path: Path, measured: Mapping[str, Any]) -> None:
