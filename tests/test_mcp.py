@@ -31,11 +31,13 @@ from mcp_clients import (
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.service.application import Application
+from scrubjay.store import MemoryWrite
 from scrubjay.transports.mcp.clients import agent_named, client_of, session_of
 from scrubjay.transports.mcp.memory_tools import INSTRUCTIONS, TOOLSET
 from scrubjay.transports.mcp.reading_tools import Search
 from scrubjay.transports.mcp.tools import Arguments, Tool, arguments, schema
 from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.ops import Field
 from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft, MemoryType, Scope, Trust
 from scrubjay_shared.text import estimate_tokens
 
@@ -535,3 +537,26 @@ async def test_a_client_that_says_its_name_once_is_known_by_it_later(app: Starle
     assert MODERN != LEGACY
     async with over_http(app, era=LEGACY, name="gemini-cli-mcp-client") as client:
         assert "you are gemini" in await said(client, "memory_status")
+
+
+async def test_of_an_archive_a_search_finds_what_is_in_it_and_that_is_corrected(
+    app: Starlette, service: Application
+) -> None:
+    inside = [
+        (await service.call(PERSON, "add", MemoryDraft(content=text, trust=Trust.AGENT))).memory.id
+        for text in ("The relay zebra answers on port 8001.", "The relay heron answers on port 8002.")
+    ]
+    archive = "0" * 25 + "A"
+    made = {Field.CONTENT: "2 memories, 2026-01-01:", Field.KIND: "archive", Field.METADATA: {"members": 2}}
+    gone = {Field.ARCHIVED_AT: 1, Field.SUPERSEDED_BY: archive}
+    writes = [MemoryWrite(memory_id=archive, fields=made | {Field.CREATED_AT: 1, Field.SCOPE: "user"})]
+    writes += [MemoryWrite(memory_id=one, fields=gone) for one in inside]
+    await service.store.write(lambda tx: tx.memories.write(writes), cause=service.store.new_cause("test"))
+    async with over_http(app) as client:
+        found = await said(client, "memory_search", query="zebra port", limit=1)
+        assert f"m_{inside[0]} " in found
+        assert "is an archive" in await refused(client, "memory_correct", id=f"m_{archive}", text="port 9001")
+        assert len((await service.call(PERSON, "list", api.ListRequest())).entries) == 1
+        await said(client, "memory_correct", id=f"m_{inside[0]}", text="The relay zebra answers on port 9001.")
+        told = await said(client, "memory_search", query="zebra port")
+        assert told.index("9001") < told.index("8001")

@@ -35,7 +35,7 @@ BATCH = 500
 SETTLE_MS = 3_600_000
 ASKED_CHARS = 1_000
 DEPTH = 10
-"""Hits asked for. What is found of one archive stands in one hit, and so the answer is compared whole."""
+"""Hits asked for."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "turns": ("event",),
     "memories": ("memory",),

@@ -68,8 +68,8 @@ class Hit:
     """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
     `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
-    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text. Of an archive of
-    old detail it is the archive's first line and what was found of it, a line each; these count each as one hit.
+    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
+    `archive` is the archive that a memory was put away into: old detail, found by its own words.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time.
     `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.
@@ -97,6 +97,7 @@ class Hit:
     truncated: bool = False
     span: tuple[int, int] | None = None
     confidence: float | None = None
+    archive: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

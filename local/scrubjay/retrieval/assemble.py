@@ -21,7 +21,7 @@ class Hit:
     `also` are the ids merged into it: of a memory, the event it was read from, or the other way about. `neighbours` are
     the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
     the share 0 to 1 of the query's token weight found in it, are absolute: `confidence`, how sure it is that this
-    answers, comes from them (`relevance`), None before it was judged. `members` are what was found of an archive.
+    answers, comes from them (`relevance`), None before it was judged. `archive` is what it was put away into.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Hit:
     cosine: float | None = None
     matched: float = 0.0
     confidence: float | None = None
-    members: tuple[str, ...] = ()
+    archive: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""What was put away into another is found by its own words and told by what holds it. Pure.
+"""What was put away into another is found by its own words and leads to what holds it. Pure.
 
 Theory of operation. A merged or compressed memory is searched as it was, so that an archive of many things does not
-blur what each of them says. A place in the answer is taken by what was found, so that an answer tells as much as
-before; what was found of one archive stands together in one hit, where the best of it stood.
+blur what each of them says. What was merged is told by the memory that stayed, which says the same; what is in an
+archive is told as it was, and names the archive.
 """
 
 from __future__ import annotations
@@ -14,34 +14,23 @@ from scrubjay.retrieval.assemble import Hit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """What holds a memory that was put away: its id, and whether it is an archive, which tells of its members apart."""
+class Told:
+    """What a memory that was put away is told by: itself or the one it was merged into, and the archive it is in."""
 
     id: str
-    is_archive: bool
+    archive: str | None
 
 
-def folded(hits: Sequence[Hit], holders: Mapping[str, Holder | None], *, limit: int) -> tuple[Hit, ...]:
-    """Return hits in their order, those in `holders` as hits of what holds them: None of what nothing holds, left out.
+def folded(hits: Sequence[Hit], put_away: Mapping[str, Told | None], *, limit: int) -> tuple[Hit, ...]:
+    """Return the first `limit` hits in their order, those that were `put_away` as they are told.
 
-    So many of the hits given take part as `limit` says; one that says what an earlier one does takes no place.
+    None stands for what nothing holds: it is left out, as is what says what an earlier hit does.
     """
     found: dict[str, Hit] = {}
-    taken = 0
     for hit in hits:
-        if taken == limit:
+        if len(found) == limit:
             break
-        holder = holders.get(hit.id, Holder(id=hit.id, is_archive=False))
-        if holder is None:
-            continue
-        before = found.get(holder.id)
-        members = (hit.id,) if holder.is_archive else ()
-        if before is None:
-            found[holder.id] = hit if holder.id == hit.id else replace(hit, id=holder.id, members=members)
-        elif members and hit.id not in before.members:
-            also = tuple(dict.fromkeys((*before.also, *hit.also)))
-            found[holder.id] = replace(before, members=(*before.members, *members), also=also)
-        else:
-            continue
-        taken += 1
+        told = put_away.get(hit.id, Told(id=hit.id, archive=None))
+        if told is not None:
+            found.setdefault(told.id, replace(hit, id=told.id, archive=told.archive))
     return tuple(found.values())

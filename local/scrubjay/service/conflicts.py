@@ -21,7 +21,7 @@ from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import check_successor
 from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service import refusals, transfer
+from scrubjay.service import put_away, refusals, transfer
 from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Conflict, MemoryWrite, Store, Transaction
@@ -84,6 +84,8 @@ class Conflicts:
         def work(tx: Transaction) -> tuple[str, bool]:
             old = tx.queries.memories.get(old_id)
             access.check_change(caller, old)
+            put_away.check_one(tx, old)
+            tx.memories.write(put_away.taken_out(tx, old_id))
             writes: list[MemoryWrite] = []
             there = new_id if draft is None else _equal(tx, draft)
             if there is None and draft is not None:

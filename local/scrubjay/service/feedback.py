@@ -12,6 +12,7 @@ from scrubjay.api import access
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.lifecycle.appraisal import Appraisal, Verdict, appraised
 from scrubjay.policy import MemoryPolicy
+from scrubjay.service import put_away
 from scrubjay.service.references import References
 from scrubjay.store import Cause, MemoryWrite, Store, Transaction
 from scrubjay_shared.errors import DeniedError, InvalidError
@@ -65,6 +66,12 @@ class Feedback:
         self, tx: Transaction, ids: Sequence[str], verdict: Verdict, agent: str, *, is_person: bool, corrected: bool
     ) -> list[str]:
         shown = tx.queries.memories.by_id(ids)
+        if verdict is Verdict.WRONG:
+            for memory in shown.values():
+                put_away.check_one(tx, memory)
+                if is_person:  # who takes it out of use
+                    tx.memories.write(put_away.taken_out(tx, memory.id))
+            shown = tx.queries.memories.by_id(ids)
         before = tx.queries.feedback.said(ids, agent, verdict.value)
         tx.feedback.add(ids, agent, verdict.value)
         if corrected:

@@ -15,7 +15,7 @@ from scrubjay.lifecycle.replacement import check_period, check_successor
 from scrubjay.lifecycle.trust import is_held_back
 from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy
-from scrubjay.service import refusals, transfer
+from scrubjay.service import put_away, refusals, transfer
 from scrubjay.service.adding import Added, Adding, compared, review_of
 from scrubjay.service.paging import check_times, cursor, cursor_text, page_limit
 from scrubjay.service.references import References
@@ -159,6 +159,9 @@ class Memories:
             if request.layer is not None:
                 intake.check_layer(request.layer, shown.trust)
                 _check_reviewed(shown, request.layer)
+            if request.archived:
+                put_away.check_one(tx, shown)
+                tx.memories.write(put_away.taken_out(tx, memory_id))
             _check_lifespan(tx, write)
             reviewed = {} if risky is None else {Field.REVIEW: risky}
             lifted = refusals.lifted(tx, caller, write, shown)

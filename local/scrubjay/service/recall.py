@@ -29,12 +29,12 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
 from scrubjay.retrieval.doubts import told_before
-from scrubjay.retrieval.folding import Holder, folded
+from scrubjay.retrieval.folding import Told, folded
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
 from scrubjay.retrieval.reranking import read_by_model, reranked
 from scrubjay.service.index_maintainer import IndexMaintainer
-from scrubjay.service.recall_hits import Wanted, read_hits, read_holders, read_known, read_passages
+from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages, read_put_away
 from scrubjay.service.recall_request import Plan, planned
 from scrubjay.service.references import References
 from scrubjay.store import Store
@@ -116,15 +116,11 @@ class Recall:
             stages["rerank"] = _lap(lap)
         ids = [hit.id for hit in ranking.hits if hit.kind == MEMORY.name]
         at = now if request.as_of is None else request.as_of
-        questioned, holders = await self._store.read(partial(_said_of, ids=ids, at=at, as_of=request.as_of))
-        ranking = replace(ranking, hits=folded(told_before(ranking.hits, questioned), holders, limit=plan.limit))
+        questioned, put_away = await self._store.read(partial(_said_of, ids=ids, at=at, as_of=request.as_of))
+        ranking = replace(ranking, hits=folded(told_before(ranking.hits, questioned), put_away, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
-        asked = {hit.id: (hit.id, *hit.members) for hit in ranking.hits}
-        kept = tuple(
-            replace(hit, questioned_by=next((questioned[one] for one in asked[hit.id] if one in questioned), None))
-            for hit in kept
-        )
+        kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
         stages["read"] = _lap(lap)
         if counted:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
@@ -275,11 +271,11 @@ def _read(
 
 def _said_of(
     queries: Queries, ids: Sequence[str], at: Millis, as_of: Millis | None
-) -> tuple[dict[str, str], dict[str, Holder | None]]:
-    """Return what questions some memories at a time, and what holds those that were put away."""
+) -> tuple[dict[str, str], dict[str, Told | None]]:
+    """Return what questions some memories at a time, and by what those are told that were put away."""
     if not ids:
         return {}, {}
-    return queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_holders(queries, ids, as_of)
+    return queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
 
 
 def _lap(began: float) -> float:

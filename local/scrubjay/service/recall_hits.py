@@ -12,7 +12,7 @@ from scrubjay import api
 from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval.assemble import Hit as Ranked
-from scrubjay.retrieval.folding import Holder
+from scrubjay.retrieval.folding import Told
 from scrubjay.retrieval.fusion import Known
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.passages import SEARCHED_CHARS, passage
@@ -66,19 +66,26 @@ def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
     }
 
 
-def read_holders(queries: Queries, ids: Sequence[str], as_of: Millis | None) -> dict[str, Holder | None]:
-    """Return what holds those of some memories that were put away by a time, None for now; None where nothing does."""
+def read_put_away(queries: Queries, ids: Sequence[str], as_of: Millis | None) -> dict[str, Told | None]:
+    """Return by what those of some memories are told that were put away by a time, None for now; None: by nothing."""
     memories = queries.memories.by_id(ids, chars=0)
-    inside = [
-        id_
+    inside = {
+        id_: one
         for id_, one in memories.items()
         if one.archived_at is not None and (as_of is None or one.archived_at <= as_of)
-    ]
-    held = queries.members.holders(inside) if inside else {}
-    return {
-        id_: Holder(id=held[id_].id, is_archive=held[id_].kind is Kind.ARCHIVE) if id_ in held else None
-        for id_ in inside
     }
+    held = queries.members.holders(inside) if inside else {}
+    return {id_: _told(queries, one, held[id_]) if id_ in held else None for id_, one in inside.items()}
+
+
+def _told(queries: Queries, memory: Memory, holder: Memory) -> Told:
+    """Return by what a memory is told that was put away, into what it was merged or into an archive in the end."""
+    if holder.kind is not Kind.ARCHIVE:
+        return Told(id=holder.id, archive=None)
+    told, into = memory.id, memory.superseded_by
+    while into is not None and into != holder.id:
+        told, into = into, queries.memories.successor(into)
+    return Told(id=told, archive=holder.id)
 
 
 def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wanted) -> tuple[api.Hit, ...]:
@@ -149,16 +156,12 @@ def _event_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPo
 
 
 def _memory_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wanted) -> Mapping[str, api.Hit]:
-    own = [hit.id for hit in ranked if not hit.members]
-    members = [id_ for hit in ranked for id_ in hit.members]
-    memories = queries.memories.by_id([*(hit.id for hit in ranked), *members], chars=most + 1)
-    grips = queries.grips.of_memories([*own, *members])
+    ids = [hit.id for hit in ranked]
+    memories, grips = queries.memories.by_id(ids, chars=most + 1), queries.grips.of_memories(ids)
     ends = {grip.event_id_start for found in grips.values() for grip in found}
     events = queries.events.by_id([*ends], chars=0)  # only who said it and when: the grip has the words
     return {
-        hit.id: _archive_hit(hit, memories, grips, events, wanted)
-        if hit.members
-        else _memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, wanted)
+        hit.id: _memory_hit(hit, memories[hit.id], grips.get(hit.id, ()), events, wanted)
         for hit in ranked
         if hit.id in memories
     }
@@ -187,7 +190,8 @@ def _memory_hit(
         salience=memory.salience,
         trust=memory.trust.value,
         review=memory.review,
-        superseded_by=memory.superseded_by,
+        superseded_by=memory.superseded_by if hit.archive is None else None,
+        archive=hit.archive,
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
         sources=tuple(
@@ -197,26 +201,6 @@ def _memory_hit(
         ),
         confidence=hit.confidence,
     )
-
-
-def _archive_hit(
-    hit: Ranked,
-    memories: Mapping[str, Memory],
-    grips: Mapping[str, Sequence[Grip]],
-    events: Mapping[str, Event],
-    wanted: Wanted,
-) -> api.Hit:
-    """Return an archive as what was found of it says: the line that says of what and when it is, then each in a line.
-
-    Each has its own sources, as if it were a hit of its own.
-    """
-    archive = memories[hit.id]
-    found = [memories[id_] for id_ in hit.members if id_ in memories]
-    told = [_memory_hit(hit, one, grips.get(one.id, ()), events, wanted) for one in found]
-    quotes = {(quote.event_id, quote.text): quote for one in told for quote in one.sources}
-    shown = _memory_hit(hit, archive, (), events, wanted)
-    text = "\n".join([archive.content.partition("\n")[0], *(f"- {' '.join(one.text.split())}" for one in told)])
-    return replace(shown, text=text, sources=tuple(quotes.values()))
 
 
 def _shown(grips: Sequence[Grip], room: int, wanted: Wanted | None) -> Sequence[Grip]:

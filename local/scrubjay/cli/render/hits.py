@@ -45,6 +45,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         one_line(found.name or "", 60),
         "superseded" if found.superseded_by else "",
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
+        f"in archive {short(found.archive)}" if found.archive else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",
         "" if found.review is None else one_line(found.review.partition(" ")[0], 20),
         short(found.id),

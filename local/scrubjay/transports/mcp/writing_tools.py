@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from scrubjay import api
+from scrubjay.lifecycle.consolidation import MEMBERS
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Arguments, ToolContext
-from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError
-from scrubjay_shared.records import MemoryDraft, MemoryType, Scope
+from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, NotFoundError
+from scrubjay_shared.records import Kind, MemoryDraft, MemoryType, Scope
 
 PERSONAL = frozenset({MemoryType.PREFERENCE, MemoryType.SELF, MemoryType.SOCIAL, MemoryType.BELIEF})
 """What is about the person rather than the project that they happened to say it in."""
@@ -70,6 +71,10 @@ async def correct(context: ToolContext, asked: Correct) -> str:
         entry: api.Entry = await context.operation("update", api.UpdateRequest(ref=ref, archived=True))
         return f"m_{entry.memory.id} is put away: neither found nor listed any more; the person can undo it"
     old = (await context.operation("get", api.RefRequest(ref=ref))).memory
+    if MEMBERS in old.metadata and old.kind is Kind.ARCHIVE:
+        raise ConflictError(
+            f"m_{old.id} is an archive of many memories", hint="name the one in it that memory_search found"
+        )
     draft = drafted(context, asked.text, old.type, "project" if old.scope is Scope.PROJECT else "user")
     new: api.Entry = await context.operation("add", replace(draft, topic=old.topic))
     try:
