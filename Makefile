@@ -124,6 +124,7 @@ endif
 
 gate: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay bench gate $(if $(LOCOMO),--locomo "$(LOCOMO)")
+	$(BIN)/scrubjay bench junk --devmem bench/devmem --turns 200 --model none --check
 
 # uv installs a hashed lock in seconds; pip alone takes four times as long and works too.
 $(STAMP): pyproject.toml requirements.lock

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import Opener
+from scrubjay.policy import DEFAULT
 from scrubjay_bench import junk, plots
 from scrubjay_bench.junk_cli import table
 
@@ -25,7 +27,9 @@ async def test_a_month_with_recall_in_every_turn_leaves_no_junk(opened: Opener) 
     assert found.memories >= 10
     assert (found.exact, found.echoes, found.echoed_sources, found.junk) == (0, 0, 0, 0)
     assert found.near <= 0.01 * found.memories
-    assert "| exact duplicates in a scope | 0 |" in table(found)
+    control = junk.Control(with_subtraction=0, without=1)
+    assert "| exact duplicates in a scope | 0 |" in table(found, control)
+    assert junk.failures(found, control) == []
     assert plots.growth("A month", found.sizes).startswith("<svg")
 
 
@@ -38,3 +42,39 @@ def test_every_third_turn_says_nothing_and_each_session_stays_together() -> None
     assert [turn.text for turn in found if turn.text not in junk.EMPTY] == [
         turn.text for turn in (*turns[:4], *turns[8:], *turns[4:8])
     ]
+
+
+@pytest.mark.parametrize("subtracts", [True, False])
+async def test_planted_echoes_are_learned_only_without_the_subtraction(opened: Opener, *, subtracts: bool) -> None:
+    clock = junk.Clock()
+    async with opened(now=clock, policy=junk.without_selection(DEFAULT, subtracts=subtracts)) as service:
+        assert bool(await junk.echoes_of(service, clock)) is not subtracts
+
+
+def test_a_check_names_what_is_not_as_it_should_be() -> None:
+    good = junk.Junk(
+        turns=9,
+        handed=3,
+        memories=200,
+        exact=0,
+        near=5,
+        near_by_meaning=2,
+        echoes=0,
+        echoed_sources=0,
+        junk=0,
+        sizes=(),
+    )
+    seen = junk.Control(with_subtraction=0, without=2)
+
+    assert junk.failures(good, seen) == []
+    for bad, control in (
+        (replace(good, exact=1), seen),
+        (replace(good, near_by_meaning=3), seen),
+        (replace(good, near_by_meaning=None), seen),
+        (replace(good, echoes=1), seen),
+        (replace(good, junk=1), seen),
+        (replace(good, handed=0), seen),
+        (good, junk.Control(with_subtraction=1, without=2)),
+        (good, junk.Control(with_subtraction=0, without=0)),
+    ):
+        assert len(junk.failures(bad, control)) == 1

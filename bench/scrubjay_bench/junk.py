@@ -12,7 +12,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ import numpy as np
 
 from scrubjay import api
 from scrubjay.api.caller import HOST, PERSON
+from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.application import Application
+from scrubjay.service.audit import Audit
 from scrubjay_shared.clock import Millis
 
 DAYS = 30
@@ -107,6 +109,48 @@ def month(sources: Sequence[Sequence[Turn]]) -> list[Turn]:
     return found
 
 
+TOLD = (
+    ("We decided to use SQLite in WAL mode for the cart store on the second disk.", "Where is the cart store kept?"),
+    (
+        "The gateway retries a payment at most once, because the bank counts each try.",
+        "How often is a payment retried?",
+    ),
+    ("Releases go out every second Thursday from the branch release.", "When do releases go out?"),
+    ("The importer reads ledgers of the bank as UTF-16 with a byte order mark.", "How are ledgers of the bank read?"),
+)
+"""What a person says, and asks for in a later session: their agent is handed it, and says it again."""
+
+
+def planted() -> list[Turn]:
+    """Return a few turns in which an agent says back what it was handed, each as a line of its own."""
+    first = [Turn("shop", f"told-{at}", "user", said) for at, (said, _) in enumerate(TOLD)]
+    later = [
+        Turn("shop", f"asked-{at}", role, text)
+        for at, (_, asked) in enumerate(TOLD)
+        for role, text in (("assistant", "I look at it first."), ("user", asked), ("assistant", "So I go by that."))
+    ]
+    return [*first, *later]
+
+
+def without_selection(policy: MemoryPolicy, *, subtracts: bool) -> MemoryPolicy:
+    """Return a policy that keeps every statement of an agent, also one that only tells back what it was handed.
+
+    As they come, the selector refuses nearly all that agents say, so that a month would show no echo without any
+    subtraction. With `subtracts` false nothing is taken for an echo.
+    """
+    share = policy.distill.echo_share if subtracts else 2.0  # no share of a whole is 2
+    chances: dict[str, Any] = {one.name: 0.0 for one in fields(policy.distill) if one.name.startswith("min_chance")}
+    return replace(policy, distill=replace(policy.distill, **chances, echo_share=share))
+
+
+async def echoes_of(service: Application, clock: Clock) -> int:
+    """Live through what is planted, and return how much of what was learned tells it back, by the usual measure."""
+    await lived(service, planted(), clock)
+    looked = Audit(service.store, DEFAULT, surfacing=service.surfacing.stats)
+    found = {one.kind: one.count for one in (await looked.audit(PERSON, api.Nothing())).findings}
+    return found["echo"] + found["echoed_source"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Junk:
     """What a month left: counts, and the size of the store after so many turns, in bytes with its memories."""
@@ -121,6 +165,31 @@ class Junk:
     echoed_sources: int
     junk: int
     sizes: tuple[tuple[int, int, int], ...]
+
+
+NEAR_SHARE = 0.01  # near duplicates of all memories, at most: what the users of such memories ask for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """How many planted echoes were learned: with the subtraction, and without it. See `without_selection`."""
+
+    with_subtraction: int
+    without: int
+
+
+def failures(found: Junk, control: Control) -> list[str]:
+    """Return what is not as it should be, in words: nothing where all is."""
+    near = found.near if found.near_by_meaning is None else found.near_by_meaning
+    checks = {
+        "there are exact duplicates": found.exact == 0,
+        "there are too many near duplicates": near <= NEAR_SHARE * found.memories,
+        "agents' echoes were learned": found.echoes + found.echoed_sources + control.with_subtraction == 0,
+        "turns that say nothing were learned": found.junk == 0,
+        "nothing was remembered, so nothing is shown": found.memories > 0 and found.handed > 0,
+        "the planted echoes are not seen without the subtraction either": control.without > 0,
+    }
+    return [told for told, holds in checks.items() if not holds]
 
 
 class Clock:

@@ -6,19 +6,26 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from scrubjay import settings as options
+from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
-from scrubjay_bench import junk, plots
-from scrubjay_bench.junk import Junk
+from scrubjay_bench import junk, plots, report
+from scrubjay_bench.junk import Control, Junk
 from scrubjay_shared.errors import InvalidError, NotFoundError
 
 ABOUT = "a month of an agent's work, with recall in every turn, and what of it becomes junk"
 MOST_TURNS = 1_500
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGE = CHECKOUT / "docs" / "benchmarks.md"
+DRAWING = CHECKOUT / "docs" / "images" / "junk.svg"
+BEGIN = "<!-- junk:begin, written by `scrubjay bench junk --docs` -->"
+END = "<!-- junk:end -->"
 
 
 def add(commands: Any) -> None:
@@ -31,6 +38,10 @@ def add(commands: Any) -> None:
     command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
     command.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     command.add_argument("--out", type=Path, metavar="FILE", help="also draw the size of the store there, as SVG")
+    command.add_argument("--check", action="store_true", help="exit with 1 where anything is not as it should be")
+    command.add_argument(
+        "--docs", action="store_true", help="also write them into docs/benchmarks.md, with the drawing"
+    )
     command.set_defaults(act=_act)
 
 
@@ -44,12 +55,34 @@ def _act(line: argparse.Namespace) -> int:
     sources += [] if line.locomo is None else [junk.of_locomo(line.locomo, line.turns)]
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(_lived(Path(folder), models_dir, line.model, junk.month(sources)))
-    print(table(found))
+        control = asyncio.run(_control(Path(folder)))
+    print(table(found, control))
     if line.json:
-        line.json.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
+        figures = asdict(found) | {"model": line.model, "control": asdict(control)}
+        line.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if line.out:
-        line.out.write_text(plots.growth("Size of the store during a month", found.sizes), encoding="utf-8")
-    return 0
+        line.out.write_text(drawn(found), encoding="utf-8")
+    if line.docs:
+        document(found, control, line.model)
+    failed = junk.failures(found, control)
+    for told in failed:
+        print(f"junk: {told}", file=sys.stderr)
+    return int(bool(failed and line.check))
+
+
+def drawn(found: Junk) -> str:
+    """Return the size of the store against turns, as SVG."""
+    return plots.growth("Size of the store during a month", found.sizes)
+
+
+def document(found: Junk, control: Control, model: str) -> None:
+    """Write figures and drawing into the documentation of this checkout."""
+    how = "without an embedding model" if model == options.NO_MODEL else f"with {model}"
+    page = report.inserted(
+        PAGE.read_text(encoding="utf-8"), BEGIN, END, f"{found.turns:,} turns, {how}:\n\n{table(found, control)}"
+    )
+    PAGE.write_text(page, encoding="utf-8")
+    DRAWING.write_text(drawn(found), encoding="utf-8")
 
 
 async def _lived(folder: Path, models_dir: Path, model: str, turns: list[junk.Turn]) -> Junk:
@@ -61,16 +94,41 @@ async def _lived(folder: Path, models_dir: Path, model: str, turns: list[junk.Tu
         await service.close()
 
 
-def table(found: Junk) -> str:
+async def _control(folder: Path) -> Control:
+    counts = []
+    for subtracts in (True, False):
+        clock = junk.Clock()
+        service = await Application.open(
+            folder / f"control-{int(subtracts)}.db",
+            models_dir=folder,
+            model=options.NO_MODEL,
+            policy=junk.without_selection(DEFAULT, subtracts=subtracts),
+            now=clock,
+        )
+        try:
+            counts.append(await junk.echoes_of(service, clock))
+        finally:
+            await service.close()
+    return Control(with_subtraction=counts[0], without=counts[1])
+
+
+def table(found: Junk, control: Control) -> str:
     """Return the figures as a table of Markdown."""
     near = found.near if found.near_by_meaning is None else found.near_by_meaning
     rows = (
         ("turns, and how often something was handed over", f"{found.turns:,} / {found.handed:,}"),
         ("memories", f"{found.memories:,}"),
         ("exact duplicates in a scope", f"{found.exact}"),
-        ("near duplicates", f"{near} ({near / max(found.memories, 1):.1%})"),
+        (
+            "near duplicates" + ("" if found.near_by_meaning is None else " (by meaning)"),
+            f"{near} ({near / max(found.memories, 1):.1%})",
+        ),
         ("memories that tell back what was handed over", f"{found.echoes}"),
         ("passages that tell it back", f"{found.echoed_sources}"),
+        (
+            "planted echoes that were learned, and without the subtraction",
+            f"{control.with_subtraction} / {control.without}",
+        ),
         ("memories of turns that say nothing, of our block, of directives", f"{found.junk}"),
         ("size of the store", f"{found.sizes[-1][1] / 1e6:.1f} MB"),
     )

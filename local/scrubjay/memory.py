@@ -21,6 +21,7 @@ from scrubjay import api, checkouts, destination
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.retrieval import packing
 from scrubjay.transports import local
+from scrubjay.upkeep import Review, Vault
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, Json, Kind, Layer, MemoryDraft, MemoryType, Scope
@@ -58,6 +59,11 @@ class Memory:
         if agent is not None:
             caller = Caller(principal=Principal.AGENT, agent=agent, project=project, session_id=session)
         self._transport = local.open_file(None if path is None else Path(path), caller=caller)
+
+        self.review = Review(self.call)
+        """What waits for the person, and what the person says of it."""
+        self.vault = Vault(self.call)
+        """Agents' memories as plain files."""
 
     def __enter__(self) -> Self:
         return self
@@ -360,6 +366,21 @@ class Memory:
         )
         return answer
 
+    def feedback(
+        self, *refs: str, helped: bool = True, wrong: bool = False, content: str | None = None
+    ) -> api.FeedbackResponse:
+        """Say that memories helped, did not, or are wrong; `content` is what holds instead of one that is wrong."""
+        request = api.FeedbackRequest(
+            refs=refs,
+            helped=helped and not wrong,
+            wrong=wrong,
+            content=content,
+            project=self._project,
+            session_id=self._session,
+        )
+        answer: api.FeedbackResponse = self.call("feedback", request)
+        return answer
+
     def why(self, ref: str) -> api.WhyResponse:
         """Return the passages a memory was read from, and everything that happened to it."""
         answer: api.WhyResponse = self.call("why", self._ref(ref))
@@ -423,6 +444,11 @@ class Memory:
         """Write a checked copy of the store while it is in use. Raises as `export`."""
         request = api.PathRequest(path=str(Path(path).absolute()), force=force)
         answer: api.PathResponse = self.call("backup", request)
+        return answer
+
+    def audit(self) -> api.AuditResponse:
+        """Return what is wrong with what is remembered (repetitions, echoes, junk, secrets), in counts and ids."""
+        answer: api.AuditResponse = self.call("audit", api.Nothing())
         return answer
 
     def stats(self) -> dict[str, Any]:
