@@ -171,9 +171,13 @@ class VaultCondensed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultCondenseResponse:
-    """What was written, and which memories were archived. `cause` takes it back (`scrubjay undo`)."""
+    """What was written, and which memories were archived. `cause` takes it back (`scrubjay undo`).
+
+    `worded` counts those written entries whose words are a Writer's; the others stand word for word in their sources.
+    """
 
     agent: str
     written: tuple[VaultCondensed, ...]
     archived: tuple[str, ...] = ()
     cause: str | None = None
+    worded: int = 0

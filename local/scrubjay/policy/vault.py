@@ -23,3 +23,8 @@ class VaultPolicy:
     kept_sections: int = 5  # latest sections of episodic.md that compaction leaves as they are
     repeated: int = 2  # sections that must say the same before compaction takes it for knowledge
     reliability: float = 0.2  # how far a source's record moves a section's score: from .9 to 1.1 of it
+    # Of a Writer that condenses: its question is about as long as an observer's, its answer a screen of sentences.
+    asked_chars: int = 20_000  # of entries and of what is known already: about 5,000 tokens
+    answer_tokens: int = 1_200
+    most_statements: int = 40  # of one answer: what comes after them is a model that does not stop
+    statement_chars: int = 400  # of one of them: a longer one is not one statement

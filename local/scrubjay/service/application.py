@@ -26,7 +26,7 @@ from scrubjay.jobs import conditions
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.consolidate import Consolidate
-from scrubjay.jobs.consolidation_run import ConsolidationRun
+from scrubjay.jobs.consolidation_run import KIND, ConsolidationRun
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.instructions import Instructions
 from scrubjay.jobs.integrity import Integrity
@@ -159,7 +159,7 @@ class Application:
         self._consolidation = Consolidation(
             store,
             policy,
-            run=ConsolidationRun(store, policy, wording=wording_of(writer)),
+            run=ConsolidationRun(store, policy, wording=wording_of(writer, KIND)),
             stopping=stopping,
             wake=self._wake,
             now=now,
@@ -304,7 +304,14 @@ class Application:
             to_learn=self.distill.pending,
             to_embed=self.embed.pending,
         )
-        self.plain_files = PlainFiles(store, policy, wake=self._wake, add_job=self.scheduler.add, now=now)
+        self.plain_files = PlainFiles(
+            store,
+            policy,
+            wake=self._wake,
+            add_job=self.scheduler.add,
+            now=now,
+            wording=wording_of(self.writer, "vault"),
+        )
         self.warnings.append(self.plain_files.vaults.problems)
         self.indexed = self._maintainer.indexed
         self.handlers = Handlers(

@@ -21,14 +21,14 @@ from scrubjay.writer.port import Prompt
 from scrubjay_shared.clock import COUNTER_BITS, Hlc, Millis, millis_of
 
 
-def wording_of(writer: BudgetedWriter) -> Wording | None:
-    """Return how a run asks the Writer, None where the person has set none."""
+def wording_of(writer: BudgetedWriter, job: str) -> Wording | None:
+    """Return how a job of a name asks the Writer, None where the person has set none."""
     if not writer.is_on:
         return None
 
     async def ask(system: str, text: str, most: int) -> str:
         prompt = Prompt(system=system, text=text, max_output_tokens=most)
-        return (await writer.write(prompt, job=KIND)).text
+        return (await writer.write(prompt, job=job)).text
 
     return ask
 

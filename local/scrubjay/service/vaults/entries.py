@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.ingest import intake
+from scrubjay.jobs.consolidation_run import Wording
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
 from scrubjay.service.vaults.state import known_of
 from scrubjay.service.vaults.vaults import Vaults, agent_of
 from scrubjay.store import Cause, MemoryWrite, Queries, Store, Transaction
-from scrubjay.vault import condense, social
+from scrubjay.vault import condense, social, worded
 from scrubjay.vault.condense import Finding, Told
 from scrubjay.vault.layout import TYPE_IN, VaultFile, file_of, resource_of, scope_in
 from scrubjay.vault.rendering import heading_text
 from scrubjay.vault.sections import Section, in_sections, ranked
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError, TooLargeError
+from scrubjay_shared.errors import InvalidError, ScrubjayError, TooLargeError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Kind, Memory, MemoryDraft, Trust, least
 from scrubjay_shared.text import estimate_tokens
+
+log = logging.getLogger(__name__)
 
 
 class Entries:
@@ -41,12 +45,15 @@ class Entries:
         vaults: Vaults,
         wake: Callable[[str], None],
         now: Callable[[], Millis],
+        wording: Wording | None = None,
     ) -> None:
         self._store = store
         self._policy = policy
         self._vaults = vaults
         self._wake = wake
         self._now = now
+        self._wording = wording
+        """Asks the Writer, where the person has set one."""
 
     async def remember(self, caller: Caller, request: api.VaultRememberRequest) -> api.VaultRememberResponse:
         """Append to episodic.md, to a source in social.md, or write working.md anew. Equal words are written once.
@@ -145,79 +152,112 @@ class Entries:
     async def compact(self, caller: Caller, request: api.VaultCondenseRequest) -> api.VaultCondenseResponse:
         """Carry what episodic.md says outright or again and again over to semantic.md, word for word.
 
-        An entry of which every sentence is in semantic.md is archived, but for the latest sections. Nothing is lost:
-        `undo` brings it back.
+        A Writer that is set words it instead, as far as the entries say it. An entry of which every sentence is in
+        semantic.md is archived, but for the latest sections. Nothing is lost: `undo` brings it back.
         """
-
-        def found(memories: Sequence[Memory]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-            told, present = _told(memories), _texts(memories, VaultFile.SEMANTIC)
-            findings = condense.knowledge(told, present, self._policy)
-            carried = [*present, *(one.text for one in findings)]
-            return findings, condense.spent(told, carried, self._policy.vault.kept_sections)
-
-        return await self._condense(caller, request, VaultFile.SEMANTIC, found)
+        return await self._condense(caller, request, VaultFile.SEMANTIC)
 
     async def reflect(self, caller: Caller, request: api.VaultCondenseRequest) -> api.VaultCondenseResponse:
-        """Carry what an agent says of its own ways over to self.md, word for word."""
+        """Carry what an agent says of its own ways over to self.md: word for word, or as a Writer words it."""
+        return await self._condense(caller, request, VaultFile.SELF)
 
-        def found(memories: Sequence[Memory]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-            return condense.patterns(_told(memories), _texts(memories, VaultFile.SELF)), ()
+    def _found(self, told: Sequence[Told], present: Sequence[str], file: VaultFile) -> tuple[Finding, ...]:
+        if file is VaultFile.SELF:
+            return condense.patterns(told, present)
+        return condense.knowledge(told, present, self._policy)
 
-        return await self._condense(caller, request, VaultFile.SELF, found)
+    async def _worded(
+        self, told: Sequence[Told], present: Sequence[str], file: VaultFile
+    ) -> tuple[worded.Asked, tuple[Finding, ...]] | None:
+        """Return what was asked of the Writer, and what counts of its answer; None where it is not to be had."""
+        of_oneself = file is VaultFile.SELF
+        ask = partial(worded.asked, told, present, self._policy, of_oneself=of_oneself)
+        question = None if self._wording is None else await asyncio.to_thread(ask)
+        if self._wording is None or question is None:
+            return None
+        try:
+            answer = await self._wording(question.system, question.text, self._policy.vault.answer_tokens)
+        except ScrubjayError as error:
+            log.info("vault goes on without a writer reason=%s", error.code)
+            return None
+
+        def read() -> tuple[Finding, ...] | None:
+            clean = redaction.clean(intake.valid(answer), self._policy.redact).text
+            return worded.read(clean, question, present, self._policy, of_oneself=of_oneself)
+
+        findings = await asyncio.to_thread(read)
+        return None if findings is None else (question, findings)
 
     async def _condense(
-        self,
-        caller: Caller,
-        request: api.VaultCondenseRequest,
-        file: VaultFile,
-        find: Callable[[Sequence[Memory]], tuple[tuple[Finding, ...], tuple[str, ...]]],
+        self, caller: Caller, request: api.VaultCondenseRequest, file: VaultFile
     ) -> api.VaultCondenseResponse:
         row = await self._vaults.row(agent_of(caller, request.agent))
         memories = await self._store.read(partial(_in_order, agent=row.agent))
-        findings, gone = await asyncio.to_thread(find, memories)
-        trusts = {one.id: one.trust for one in memories}
+        told, present = _told(memories), _texts(memories, file)
+        findings = await asyncio.to_thread(self._found, told, present, file)
+        said = None if request.dry_run else await self._worded(told, present, file)
+        by_writer: tuple[Finding, ...] = ()
+        shown: tuple[str, ...] = ()
+        if said is not None:
+            by_writer, shown = said[1], tuple(one.id for one in said[0].entries)
+            cited = {source for one in by_writer for source in one.sources}
+            findings = (*by_writer, *(one for one in findings if cited.isdisjoint(one.sources)))
+        gone: tuple[str, ...] = ()
+        if file is VaultFile.SEMANTIC:
+            carried = [*present, *(one.text for one in findings)]
+            gone = await asyncio.to_thread(condense.spent, told, carried, self._policy.vault.kept_sections)
+        read = {one.id: one for one in memories}
+        # A Writer's words may follow from any entry that it was shown.
+        rests = [{*one.sources, *(shown if one in by_writer else ())} for one in findings]
 
         def clean() -> list[MemoryDraft]:
             source = intake.source_of(caller)
             return [
                 replace(
                     intake.memory(self._draft(row.agent, file, one.section, one.text), self._policy, source),
-                    trust=least(Trust.AGENT, *(trusts[source_id] for source_id in one.sources)),
+                    trust=least(Trust.AGENT, *(read[each].trust for each in on)),
                     metadata={"source": file.file_name, "read_from": list(one.sources)},
                 )
-                for one in findings
+                for one, on in zip(findings, rests, strict=True)
             ]
 
         drafts = await asyncio.to_thread(clean)
-        written = tuple(
+        written = [
             api.VaultCondensed(file=file.file_name, section=one.section, text=one.text, sources=one.sources)
             for one in findings
-        )
+        ]
         if request.dry_run or not (drafts or gone):
-            return api.VaultCondenseResponse(agent=row.agent, written=written, archived=gone)
+            return api.VaultCondenseResponse(agent=row.agent, written=tuple(written), archived=gone)
         cause = self._cause(row.agent, file)
 
-        def work(tx: Transaction) -> tuple[str, ...]:
-            shown = tx.queries.memories.by_id(list(gone))
-            still = [one for one in gone if one in shown and shown[one].archived_at is None]
+        def work(tx: Transaction) -> tuple[tuple[str, ...], list[int]]:
+            there = tx.queries.memories.by_id(list(read))
+            same = {one for one, now in there.items() if now.content_hash == read[one].content_hash}
+            # What was forgotten or changed meanwhile, while a Writer was asked, is told on by nothing.
+            kept = [at for at, on in enumerate(rests) if same.issuperset(on)]
+            still = [one for one in gone if one in same and there[one].archived_at is None]
+            if len(kept) < len(drafts):
+                still = []  # what carries their sentences may be missing
             for one in still:
-                access.check_forget(caller, shown[one])
-            tx.memories.write(
-                [
-                    *(
-                        MemoryWrite(memory_id=tx.new_id(None), fields=transfer.fields_of(draft, tx.now))
-                        for draft in drafts
-                    ),
-                    *(MemoryWrite(memory_id=one, fields={Field.ARCHIVED_AT: int(tx.now)}) for one in still),
-                ]
-            )
-            return tuple(still)
+                access.check_forget(caller, there[one])
+            made = [
+                MemoryWrite(memory_id=tx.new_id(None), fields=transfer.fields_of(drafts[at], tx.now)) for at in kept
+            ]
+            away = [MemoryWrite(memory_id=one, fields={Field.ARCHIVED_AT: int(tx.now)}) for one in still]
+            tx.memories.write([*made, *away])
+            return tuple(still), kept
 
-        archived = await self._store.write(work, cause=cause)
+        archived, kept = await self._store.write(work, cause=cause)
         self._wake("embed")
         for changed in (file, VaultFile.EPISODIC):
             await self._vaults.merge(row, changed)
-        return api.VaultCondenseResponse(agent=row.agent, written=written, archived=archived, cause=cause.id)
+        return api.VaultCondenseResponse(
+            agent=row.agent,
+            written=tuple(written[at] for at in kept),
+            archived=archived,
+            cause=cause.id,
+            worded=sum(findings[at] in by_writer for at in kept),
+        )
 
 
 def _file_of(request: api.VaultRememberRequest) -> VaultFile:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from scrubjay.api.caller import Caller
+from scrubjay.jobs.consolidation_run import Wording
 from scrubjay.jobs.registry import Job
 from scrubjay.jobs.vault import Vault
 from scrubjay.policy import MemoryPolicy
@@ -16,7 +17,10 @@ from scrubjay_shared.clock import Millis
 
 
 class PlainFiles:
-    """The vaults of one store. `add_job` takes the job that looks at the files, once there are any."""
+    """The vaults of one store. `add_job` takes the job that looks at the files, once there are any.
+
+    `wording` asks the Writer, where the person has set one.
+    """
 
     def __init__(
         self,
@@ -26,11 +30,12 @@ class PlainFiles:
         wake: Callable[[str], None],
         add_job: Callable[[Job], None],
         now: Callable[[], Millis],
+        wording: Wording | None = None,
     ) -> None:
         self._add_job = add_job
         self._watched = False
         self.vaults = Vaults(store, policy, wake=wake, watch=self._watch)
-        self.entries = Entries(store, policy, vaults=self.vaults, wake=wake, now=now)
+        self.entries = Entries(store, policy, vaults=self.vaults, wake=wake, now=now, wording=wording)
         self.job = Vault(policy.vault, self.vaults.changed, self.vaults.follow)
 
     def _watch(self) -> None:
