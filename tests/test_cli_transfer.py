@@ -82,6 +82,47 @@ def test_an_import_says_what_it_did_not_believe_and_a_restore_what_is_always_loa
     assert "identity/name: Jay" in said
 
 
+def test_a_restored_backup_does_not_bring_back_what_was_forgotten_since(shell: Shell, tmp_path: Path) -> None:
+    gone = shell.json("add", "I prefer quvexzol gondolas to ferries.", "--name", "gondolas")["memory"]["id"]
+    shell.json("add", "We chose SQLite", "--name", "database")
+    said = {"agent": "a", "session_id": "s", "type": "user_message", "text": "Hello. Our quvexzol pier is at A1. Bye."}
+    shell.json("ingest", "--no-learn", stdin=json.dumps(said).encode())
+    event = shell.json("events")["events"][-1]["id"]
+    before = shell.json("backup", str(tmp_path / "copy.db"))["path"]
+    shell.json("forget", gone)
+    shell.json("forget", event)
+    shell.json("add", "a later thought", "--name", "later")
+
+    report = shell.json("restore", before)
+
+    assert report["forgotten"] == 2
+    assert shell.error("get", "gondolas")[0] == 3
+    assert shell.json("get", "database")["memory"]["content"] == "We chose SQLite"
+    assert "quvexzol" not in shell.run("export")[1]
+    left = [path for path in (shell.home / "data").glob("memory.db*") if "before-restore" not in path.name]
+    assert not [path for path in left if path.is_file() and b"quvexzol" in path.read_bytes()]
+    (tmp_path / "note.md").write_text("- I prefer quvexzol gondolas to ferries.\n", encoding="utf-8")
+    shell.json("import", str(tmp_path / "note.md"))
+    assert "quvexzol" not in shell.run("list")[1], "it is refused in the restored store too"
+    shell.json("rebuild")
+    assert "quvexzol" not in shell.run("list")[1]
+    assert shell.json("restore", before)["forgotten"] == 2, "a second restore knows it from the first"
+
+
+def test_a_restore_says_when_what_was_forgotten_is_back(shell: Shell, tmp_path: Path) -> None:
+    gone = shell.json("add", "I prefer quvexzol gondolas to ferries.", "--name", "gondolas")["memory"]["id"]
+    copy = shell.json("backup", str(tmp_path / "copy.db"))["path"]
+    shell.json("forget", gone)
+
+    asked = shell.json("restore", copy, "--with-forgotten")
+    assert asked["forgotten"] is None
+    assert shell.json("get", "gondolas")["memory"]["id"] == gone
+    shell.json("forget", "gondolas")
+    (shell.home / "data" / "memory.db").write_bytes(b"not a store " * 400)
+    _, said, _ = shell.run("--text", "restore", copy)
+    assert "is back: forget it again" in said
+
+
 def test_a_folder_is_never_restored(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
 

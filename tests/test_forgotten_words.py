@@ -14,7 +14,7 @@ import pytest
 from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.service.application import Application
-from scrubjay.store import MemoryWrite, Statement
+from scrubjay.store import MemoryWrite, Statement, forgotten_since, migrations, restore
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes
 from scrubjay_shared.errors import DeniedError, NotFoundError
@@ -241,6 +241,75 @@ async def test_twenty_ways_back_are_closed_after_forget_rebuild_and_restart(open
         await send(service, other)  # and the machine that had them keeps them no longer
         for case in CASES:
             assert not await found(other, case.word), case.word
+
+
+async def _restored(opened: Opener, path: Path, copy: Path) -> None:
+    """Put an older copy in place of a store, as `scrubjay restore` does, and have it forget again."""
+    kept = restore(path, copy, migrations())
+    assert kept is not None
+    async with opened(path) as service:
+        erasures = forgotten_since(kept, path)
+        await service.store.write(lambda tx: tx.forget.again(erasures))
+
+
+async def _left(service: Application) -> list[str]:
+    """Return which of the twenty words are found."""
+    await settle(service)
+    return [case.word for case in CASES if await found(service, case.word)]
+
+
+async def _rebuilt(service: Application, _: Application) -> None:
+    await service.call(PERSON, "rebuild", api.RebuildRequest())
+
+
+async def _imported_again(service: Application, _: Application) -> None:
+    for place, case in enumerate(CASES):
+        data = transcript(case.said, f"again{place}")
+        request = api.ImportRequest(name=f"{place}.jsonl", format="claude-code", data=data)
+        await service.call(PERSON, "import", request)
+
+
+async def _synced(service: Application, other: Application) -> None:
+    await send(other, service)
+    await send(service, other)
+    assert await _left(other) == []
+
+
+STEPS: dict[str, Callable[[Application, Application], Awaitable[None]] | None] = {
+    "rebuild": _rebuilt,
+    "restart": None,
+    "import": _imported_again,
+    "sync": _synced,
+    "backup": None,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", STEPS)
+async def test_each_of_twenty_words_stays_away(opened: Opener, tmp_path: Path, how: str) -> None:
+    path, copy = tmp_path / "one" / "memory.db", tmp_path / "copy.db"
+    async with opened(path) as service, opened(tmp_path / "other" / "memory.db") as other:
+        events = tuple(said(case.said, f"s{place}") for place, case in enumerate(CASES))
+        for each in (service, other):
+            await each.call(PERSON, "ingest", api.IngestRequest(events=events))
+            await settle(each)
+            held = " ".join(await contents(each)).casefold()
+            for case in CASES:
+                if case.word not in held:
+                    await each.call(PERSON, "add", MemoryDraft(content=case.said))
+        await service.call(PERSON, "backup", api.PathRequest(path=str(copy)))
+        for case in CASES:
+            await forget_word(service, case.word)
+        if (step := STEPS[how]) is not None:
+            await step(service, other)
+            assert await _left(service) == []
+    if how == "backup":
+        await _restored(opened, path, copy)
+    async with opened(path) as service:
+        assert await _left(service) == []
+        for place, case in enumerate(CASES):
+            await service.call(PERSON, "import", api.ImportRequest(name=f"n{place}.txt", data=case.said.encode()))
+        assert await _left(service) == []
 
 
 # --- the rules ---------------------------------------------------------------------------------------------------------

@@ -118,13 +118,15 @@ class ExportReport:
 class RestoreReport:
     """The store's file, what it was restored from, and where the old one is kept (null when there was none).
 
-    `always_loaded` are the lines that agents are given from now on.
+    `always_loaded` are the lines that agents are given from now on. `forgotten` counts what was forgotten after the
+    backup was made and stays so; null where it came back, because it was asked for or the old store cannot be read.
     """
 
     file: str
     source: str
     kept: str | None
     always_loaded: AlwaysLoaded
+    forgotten: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from scrubjay.store.file import (
     restore,
     snapshots,
 )
+from scrubjay.store.forgotten_since import forgotten_since
 from scrubjay.store.index_file import drop_index, save_index, saved_index
 from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
 from scrubjay.store.op_ingest import Received
@@ -90,6 +91,7 @@ __all__ = [
     "copies",
     "drop_index",
     "find_damage",
+    "forgotten_since",
     "gone",
     "holder",
     "identity",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +12,9 @@ from scrubjay.cli import invocation, render
 from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import RestoreReport
+from scrubjay_shared import ops
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import CorruptError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -19,6 +25,9 @@ if TYPE_CHECKING:
 def configure(parser: Parser) -> None:
     """Take what to restore from."""
     parser.add_argument("file", metavar="FILE", help="a file that `scrubjay backup` wrote")
+    parser.add_argument(
+        "--with-forgotten", action="store_true", help="also bring back what was forgotten after the backup was made"
+    )
 
 
 def run(line: Namespace) -> None:
@@ -30,9 +39,37 @@ def run(line: Namespace) -> None:
     target = invocation.settings_of(line).store_path
     source = Path(line.file).expanduser().absolute()
     kept = put_back(target, source, migrations())
+    forgotten = None if kept is None or line.with_forgotten else _forgotten_again(target, kept, out)
     with invocation.store(line) as store:
         loaded = always_loaded(store)
     report = RestoreReport(
-        file=str(target), source=str(source), kept=None if kept is None else str(kept), always_loaded=loaded
+        file=str(target),
+        source=str(source),
+        kept=None if kept is None else str(kept),
+        always_loaded=loaded,
+        forgotten=forgotten,
     )
     out.answer(report, lambda: render.transfer.restored(report))
+
+
+def _forgotten_again(target: Path, kept: Path, out: Output) -> int | None:
+    """Forget in the restored store what the old one forgot since. Returns how much, None where it cannot be read."""
+    from scrubjay.store import Store, forgotten_since  # noqa: PLC0415  # as above
+
+    async def work() -> int:
+        store = await Store.open(target, now=lambda: Millis(time.time_ns() // 1_000_000), entropy=os.urandom)
+        try:
+            erasures = forgotten_since(kept, target)
+            cause = store.new_cause("forget", label="restore")
+            if erasures:
+                await store.write(lambda tx: tx.forget.again(erasures), cause=cause)
+            gone = [one for one in erasures if one.type == ops.OpType.FORGET and ops.new_key_of(one) is None]
+            return len({ops.entity_of(one) for one in gone if not ops.lifts(one)})
+        finally:
+            await store.close()
+
+    try:
+        return asyncio.run(work())
+    except CorruptError as error:
+        out.remark(f"the old store cannot be read, so what it forgot is not known: {error.message}")
+        return None

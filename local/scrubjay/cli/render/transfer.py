@@ -44,6 +44,12 @@ def restored(report: RestoreReport) -> RenderableType:
     parts: list[RenderableType] = [Text(f"restored {report.file} from {report.source}")]
     if report.kept:
         parts.append(Text(f"the old file: {report.kept}"))
+        if report.forgotten is None:
+            parts.append(
+                Text("what was forgotten after the backup was made is back: forget it again (scrubjay forget)")
+            )
+        elif report.forgotten:
+            parts.append(Text(f"forgotten after the backup was made, and not brought back: {report.forgotten:,}"))
     return Group(*parts, always_loaded(report.always_loaded))
 
 

@@ -13,7 +13,7 @@ from scrubjay.store.queries.tombstones import Statement
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.ops import ForgottenWords, OpType
-from scrubjay_shared.records import Grip
+from scrubjay_shared.records import Grip, Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,23 @@ class Forgetting:
         """
         self._log.append([self._log.make(OpType.BLANK, ops.blank_body(event_id, spans))])
         self._events.redact([event_id])
+
+    def again(self, erasures: Sequence[Op]) -> int:
+        """Erase here what another file of this store says was erased, as own ops anew. Returns how many ops that took.
+
+        Their bodies name ids, places in texts and keyed digests, and no words.
+        """
+        for one in erasures:
+            op = self._log.make(OpType(one.type), one.body)
+            self._log.append([op])
+            if op.type == OpType.BLANK:
+                self._events.redact([ops.entity_of(op)])
+            else:
+                self._erasure.tombstone([op])
+        if erasures:
+            full_text.erase_traces(self._context)
+            self._context.changes.erased = True
+        return len(erasures)
 
     def left_of(self, said: Sequence[Statement]) -> list[str | None]:
         """Return what may be stored of each text, as `queries.tombstones.left_of`, and count what is refused."""
