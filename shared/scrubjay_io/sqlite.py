@@ -17,6 +17,16 @@ except ImportError:  # no wheel for this platform: the interpreter's own SQLite 
 
 T = TypeVar("T")
 
+
+def _as_it_is(value: T) -> T:
+    return value
+
+
+# The driver binds what is bytes or None as it is, but first asks each such value for an adapter and for two methods
+# that it has not: 1.2 µs a value, of 5 that a row of the log took. An adapter that does nothing is found at once.
+driver.register_adapter(bytes, bytes)
+driver.register_adapter(type(None), _as_it_is)
+
 SAFE_VERSION = (3, 51, 3)
 """From here on SQLite cannot corrupt a WAL file that two connections checkpoint at once.
 
