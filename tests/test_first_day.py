@@ -19,6 +19,7 @@ from scrubjay import redaction
 from scrubjay.ingest import receipt
 from scrubjay.ingest.intake import hidden
 from scrubjay.policy import DEFAULT
+from scrubjay.redaction import blocks, pipeline
 from scrubjay.store import Store, check, checksums, damage, tables
 from scrubjay.store.preparation import Preparation
 from scrubjay.store.received import ready
@@ -67,6 +68,12 @@ SIGNS = [
     "Ab1" * 9,
     "İ",
     "Σ",
+    "token",
+    "&lt;b",
+    "e" * 20,
+    "e" * 19 + "\x1c" + "e" * 19,
+    "a://b",
+    "\n",
 ]
 
 
@@ -74,7 +81,8 @@ SIGNS = [
 @settings(max_examples=60)
 def test_what_a_run_calls_harmless_is_so_for_each_alone(texts: list[str]) -> None:
     for text, harmless in zip(texts, redaction.harmless(texts), strict=True):
-        assert harmless == redaction.harmless([text])[0]
+        signs = len(text) > 2_048 or blocks.may_hold_tag(text) or pipeline._holds_sign(text)
+        assert harmless == redaction.harmless([text])[0] == (not signs)
         if harmless:
             assert redaction.clean(text).text == text
 

@@ -15,7 +15,7 @@ import pytest
 from scrubjay.store.queries.snapshots import SnapshotQueries
 from scrubjay_cloud.retention import sweep
 from scrubjay_shared import ops, snapshot
-from scrubjay_shared.clock import Millis, ulid_bytes
+from scrubjay_shared.clock import Millis, ulid, ulid_bytes
 from scrubjay_shared.envelope import ObjectKind, parse
 from scrubjay_shared.errors import (
     BadSignatureError,
@@ -26,7 +26,7 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_shared.ops import Field, OpType
-from scrubjay_shared.records import Layer
+from scrubjay_shared.records import Event, EventType, Layer, Role, Trust
 from scrubjay_shared.snapshot import Chunk
 from scrubjay_shared.wire import PutSnapshot
 from scrubjay_sync import packing
@@ -109,6 +109,31 @@ async def test_who_begins_with_a_snapshot_ends_up_as_who_reads_the_lanes(world: 
     assert await shown(by_snapshot) == await shown(by_lanes) == await shown(one)
     assert not await by_snapshot.store.read(lambda q: q.snapshots.unconfirmed())
     assert [await device.alarms() for device in world.devices] == [[], [], [], []]
+
+
+async def test_an_event_with_more_trust_than_its_role_allows_makes_no_snapshot_false(world: World) -> None:
+    one, _ = await filled(world)
+    row = {
+        "agent": "x",
+        "session_id": "s",
+        "type": EventType.ASSISTANT_MESSAGE,
+        "role": Role.ASSISTANT,
+        "text": "tea it is",
+    }
+    event = Event(id=ulid(Millis(9), bytes(10)), device="", ts=Millis(9), dedupe_key="k", trust=Trust.USER, **row)
+    await one.store.write(lambda tx: tx.events.append([event], learn=False))
+    await world.settle()
+    await one.engine.snapshot()
+    by_snapshot, by_lanes = await world.device(), await world.device()
+    by_lanes.network.fault = no_snapshot
+
+    await by_snapshot.sync()
+    await by_lanes.sync()
+
+    assert await used(by_snapshot) == "loaded"
+    assert await by_snapshot.alarms() == []
+    kept_ops = [await device.store.read(lambda q: q.fetch("select * from op")) for device in (by_snapshot, by_lanes)]
+    assert sorted(map(repr, kept_ops[0])) == sorted(map(repr, kept_ops[1]))
 
 
 @pytest.mark.slow

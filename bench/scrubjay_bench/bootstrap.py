@@ -51,7 +51,7 @@ GOALS = {
     "1m": {"wall": 40.0, "snapshot.wall": 20.0, "first.query": 3.0, "memory.peak": 250.0, "upload.wall": 30.0},
 }
 SEED = 31
-FORMAT = 2
+FORMAT = 3
 """Of kept stores; another number makes them anew."""
 AT_ONCE = 2_000  # events a transaction while the first store is made
 USEFUL = 20_000  # newest events that make a first query useful

@@ -26,7 +26,7 @@ from scrubjay_bench.plan import Plan
 from scrubjay_shared import ops, segment
 from scrubjay_shared.clock import Hlc, Millis, tick, ulid
 from scrubjay_shared.envelope import Envelope, signed_by
-from scrubjay_shared.records import Event, EventType, Role
+from scrubjay_shared.records import Event, EventType, Role, Trust
 from scrubjay_sync import packing, planning
 from scrubjay_sync.packing import Opened
 from scrubjay_sync.policy import SYNC
@@ -103,6 +103,7 @@ def event_of(texts: Corpus, number: int, draw: random.Random) -> Event:
         dedupe_key=made["dedupe_key"],
         project=made["project"],
         metadata=made["metadata"],
+        trust=Trust.USER if user else Trust.AGENT,  # as every way in sets it: else each row's op is kept beside it
     )
 
 

@@ -36,7 +36,8 @@ DEPTH = 80
 
 _POLICY = DEFAULT.redact
 _AGENT, _SESSION, _TEXT, _KEY, _PROJECT, _METADATA = 2, 3, 6, 8, 9, 12
-_IDENTIFIERS = (_AGENT, _SESSION, _PROJECT)
+_IDENTIFIERS = frozenset((_AGENT, _SESSION, _PROJECT))
+_TEXTS = frozenset((_TEXT, _KEY))
 _TYPE = 4
 _CALL = re.compile(r"(?:[0-9a-f]{32}|toolu_[A-Za-z0-9]{24}|[A-Za-z0-9_-]{1,16})\Z")
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_-]{0,16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
@@ -127,6 +128,14 @@ def _event(body: dict[int, Any], *, harmless: bool) -> dict[int, Any]:
         kind = type(value)
         if kind is int or (kind is bytes and len(value) <= ID_BYTES) or (harmless and key == _TEXT):
             continue
+        if kind is str:
+            if key in _IDENTIFIERS:
+                if _identifier(value) == value:
+                    continue
+            elif value in _CLOSED and key not in _TEXTS:
+                continue
+        elif kind is dict and _is_plain(value):
+            continue  # nearly all metadata is a few ids
         new = _of_event(key, value, body) if kind is str else _screened(value, DEPTH)
         if new is not value and new != value:
             changed[key] = new
@@ -197,11 +206,19 @@ def _is_json(value: Any, depth: int) -> bool:
 
 def _metadata(value: dict[str, Any]) -> dict[str, Any]:
     """Return metadata without secrets: a name such as `password` says of its value what it is."""
-    if all(type(one) is str and _PLAIN.match(one) and _is_harmless(name) for name, one in value.items()):
-        return value  # nearly all metadata is a few ids
+    if _is_plain(value):
+        return value
     found = redaction.clean_json(value, _POLICY, max_depth=DEPTH)
     cleaned: dict[str, Any] = found.value
     return cleaned if found.redactions or found.private_removed or found.injected_removed else value
+
+
+def _is_plain(value: dict[Any, Any]) -> bool:
+    """Whether metadata is texts too plain to hold a secret, under names that promise none."""
+    for name, one in value.items():  # spelled out: this runs a million times when a device joins
+        if type(name) is not str or type(one) is not str or not _PLAIN.match(one) or not _is_harmless(name):
+            return False
+    return True
 
 
 @lru_cache(maxsize=4_096)

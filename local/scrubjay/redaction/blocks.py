@@ -77,9 +77,13 @@ class _Cut(NamedTuple):
     end: int
 
 
+TAG_SIGNS = ("<", "\\u003", "\\U003", "lt;", "LT;", "Lt;", "lT;")
+"""Of these one stands in every text that a passage may begin in."""
+
+
 def may_hold_tag(text: str) -> bool:
     """Whether a passage may begin in the text: False is certain, True is not."""
-    return any(holds(text, sign) for sign in ("<", "\\u003", "\\U003", "lt;", "LT;", "Lt;", "lT;"))
+    return any(holds(text, sign) for sign in TAG_SIGNS)
 
 
 def cut_out(text: str, spans_of: Callable[[str], Iterable[_Cut]]) -> tuple[str, int]:

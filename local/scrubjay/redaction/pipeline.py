@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from scrubjay.policy import DEFAULT, RedactPolicy
 from scrubjay.redaction.assignments import FOREIGN_WORDS, assigned, kind_of_name
-from scrubjay.redaction.blocks import cut_out, injected_spans, may_hold_tag, private_spans
+from scrubjay.redaction.blocks import TAG_SIGNS, cut_out, injected_spans, may_hold_tag, private_spans
 from scrubjay.redaction.shapes import CARD, DENSE, DENSE_CHARS, DENSE_MORE, anchored, cards, runs
 from scrubjay.redaction.spans import MARKER, Span, marker, merged
 from scrubjay.redaction.structured import commands, headers, private_keys, urls
@@ -80,18 +83,40 @@ def harmless(texts: Sequence[str]) -> list[bool]:
     >>> harmless(["a jay hides acorns", "password: hunter2", "and finds them again"])
     [True, False, True]
     """
-    found = [len(text) <= _SHORT for text in texts]
-    short = [at for at, is_short in enumerate(found) if is_short]
-    waiting = [short[low : low + _TOGETHER] for low in range(0, len(short), _TOGETHER)]
-    while waiting:
-        run = waiting.pop()
-        # No sign crosses a line's end, and each sees the end of a line as it sees the end of a text.
-        text = "\n".join([texts[at] for at in run])
-        if may_hold_tag(text) or _holds_sign(text):
-            if len(run) == 1:
-                found[run[0]] = False
-            else:
-                waiting += (run[: len(run) // 2], run[len(run) // 2 :])
+    found = [
+        len(text) <= _SHORT and (text.isascii() or not (may_hold_tag(text) or _holds_sign(text))) for text in texts
+    ]
+    plain = [at for at, (text, may_pass) in enumerate(zip(texts, found, strict=True)) if may_pass and text.isascii()]
+    for low in range(0, len(plain), _TOGETHER):
+        run = plain[low : low + _TOGETHER]
+        for place in _suspected([texts[at] for at in run]):
+            found[run[place]] = False
+    return found
+
+
+def _suspected(texts: Sequence[str]) -> set[int]:
+    """Return the places of some short ASCII texts that `may_hold_tag` or `_holds_sign` speak of.
+
+    No sign crosses the end of a line, and each sees it as it sees the end of a text.
+    """
+    text = "\n".join(texts)
+    starts = list(accumulate((len(one) + 1 for one in texts), initial=0))
+    lowered = text.lower()
+    found: set[int] = set()
+
+    def look(find: Callable[[int], int]) -> None:
+        at = find(0)
+        while at >= 0:
+            place = bisect_right(starts, at) - 1
+            found.add(place)
+            at = find(starts[place + 1])
+
+    for sign in TAG_SIGNS:
+        look(partial(text.find, sign))
+    for sign in _SIGNS:
+        look(partial(lowered.find, sign))
+    look(partial(text.encode().translate(_UNBROKEN).find, b"x" * DENSE_CHARS))
+    look(lambda start: -1 if (match := CARD.search(text, start)) is None else match.start())
     return found
 
 
@@ -222,7 +247,9 @@ def _spans(text: str, policy: RedactPolicy) -> Iterator[Span]:
     yield from cards(text)
 
 
-_TOGETHER = 8  # texts looked through as one: a run of more holds a sign more often, and is then looked through again
+_TOGETHER = 256  # texts looked through as one: the price of a call is shared, and none keeps other threads waiting
+_UNBROKEN = bytes(32 if chr(code).isspace() else ord("x") for code in range(256))
+"""What shows runs without white space in an ASCII text."""
 _SHORT = 2_048  # a text up to here is worth a look whether anything may be found; a longer one nearly always has it
 _SIGNS = (
     # Of these one stands, in lower case, in every text without a long run of characters that any rule below fires on.

@@ -35,6 +35,12 @@ def summed(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*row, zlib.crc32(_ENCODER.encode(row)) - (1 << 31))
 
 
+def all_summed(values: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return what `summed` does of each of some rows: a million of them when a device joins."""
+    encode, crc32 = _ENCODER.encode, zlib.crc32
+    return [(*row, crc32(encode(row)) - (1 << 31)) for row in values]
+
+
 def columns_of(connection: Any, table: str) -> tuple[str, ...]:
     """Return the columns that the check sum of a table's rows covers, in order."""
     found = connection.execute("select name from pragma_table_info(?, 'main')", (table,)).fetchall()

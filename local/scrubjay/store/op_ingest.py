@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scrubjay.garbage import uncollected
 from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.changes import Changes
 from scrubjay.store.op_log import OpLog
@@ -246,7 +247,8 @@ class OpIngest:
         held, self._context.changes = self._context.changes, Changes()
         self._run("savepoint taken")
         try:
-            conflicts, erased = self._apply(run)
+            with uncollected():
+                conflicts, erased = self._apply(run)
         except _NOT_OURS as error:
             self._run("rollback to taken")
             self._run("release taken")
@@ -359,7 +361,7 @@ class OpIngest:
         logged: list[tuple[Any, ...]] = []
         fresh: list[tuple[int, sqlite.Row, bool, int]] = []
         twins: list[tuple[int, sqlite.Row]] = []
-        tokens: dict[int, str] = {}
+        words: dict[int, tuple[str, str]] = {}
         for event in received:
             seq, op_id, hlc, kept, cause, row, found_by = event
             made, event_id = row, row[0]
@@ -378,10 +380,10 @@ class OpIngest:
                 known.add(event_id)
                 fresh.append((seq, made, event_id in gone, int(made is not row)))
                 if made is row:
-                    tokens[seq] = found_by
+                    words[seq] = found_by
         self._log.add(logged)
         if fresh:
-            self._projections.events.add(fresh, learn=False, tokens=tokens)
+            self._projections.events.add(fresh, learn=False, words=words)
         for seq, made in twins:
             self._projections.events.add_twin(seq, rows.event_of(made), forgotten=made[0] in gone)
 

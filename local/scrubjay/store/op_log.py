@@ -97,7 +97,7 @@ class OpLog:
         self._context.run_many(
             "insert into op (device, seq, op_id, hlc, type, entity, body, cause, hollow, crc)"
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [checksums.summed(row) for row in logged],
+            checksums.all_summed(logged),
         )
 
     def _cause_here(self) -> int | None:

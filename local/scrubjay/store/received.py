@@ -19,10 +19,10 @@ from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.snapshot import Chunk
 
-ReadyEvent = tuple[int, bytes, int, bytes | None, str | None, tuple[Any, ...], str]
-"""An op that appends an event: (seq, op id, stamp, its bytes where the row does not say them, cause, row, tokens).
+ReadyEvent = tuple[int, bytes, int, bytes | None, str | None, tuple[Any, ...], tuple[str, str]]
+"""An op that appends an event: (seq, op id, stamp, its bytes where the row does not say them, cause, row, found by).
 
-The row has the values of `rows.EVENT_COLUMNS`.
+The row has the values of `rows.EVENT_COLUMNS`; the last are its speaker and its tokens.
 """
 
 Refused = tuple[int, str | None, bytes, str]
@@ -103,10 +103,14 @@ def ready_chunk(chunk: Chunk) -> Ready:
     for one in chunk.events:
         body = one.body
         caused = ops.caused(body, one.cause)
-        if ops.wire_problem((_EVENT, ops.VERSION, one.op_id, one.hlc, caused)) or ops.cause_in(caused) != one.cause:
+        if ops.wire_problem((_EVENT, ops.VERSION, one.op_id, one.hlc, caused)):
+            continue
+        if one.cause is not None and ops.cause_in(caused) != one.cause:
             continue
         row = rows.received_row(device, ulid_text(one.entity), body)
-        made.events.append((one.seq, one.op_id, one.hlc, None, one.cause, row, rows.row_tokens(row)))
+        # Where a device once wrote more trust than the role allows, its lane has bytes that the row does not say.
+        data = None if row[12] == one.trust else ops.encode_event_body(caused, one.op_id, one.hlc)
+        made.events.append((one.seq, one.op_id, one.hlc, data, one.cause, row, rows.received_words(row, one.metadata)))
     return made
 
 
@@ -114,7 +118,8 @@ def _event(device: str, seq: int, data: bytes, wire: ops.Wire) -> ReadyEvent:
     _, _, op_id, hlc, body = wire
     row = rows.received_row(device, ulid_text(body[ops.ENTITY]), body)
     repeatable = ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None)
-    return seq, op_id, hlc, None if repeatable else data, ops.cause_in(body), row, rows.row_tokens(row)
+    found_by = rows.received_words(row, body.get(12))
+    return seq, op_id, hlc, None if repeatable else data, ops.cause_in(body), row, found_by
 
 
 def data_of(event: ReadyEvent) -> bytes:

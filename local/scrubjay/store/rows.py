@@ -368,27 +368,29 @@ def event_words(event: Event) -> str:
     return f"[{event.speaker}] {event.text[:MAX_EMBEDDED_CHARS]}"
 
 
-def row_tokens(row: Sequence[Any]) -> str:
-    """Return the tokens by which the event of a row of `EVENT_COLUMNS` is found; "" when recall never returns it."""
-    return _tokens(row[7], _speaker(row[10], row[8]), row[9])
-
-
 @_reads("an event", _EVENT)
 def event_doc(row: tuple[Any, ...], seq: int) -> EventDoc | None:
     """Return the event of a row of `EVENT_COLUMNS` as the index holds it; None for one that recall never returns."""
-    return doc_of_made(row, seq, row_tokens(row))
+    speaker = _speaker(row[10], row[8])
+    return doc_of_made(row, seq, speaker, _tokens(row[7], speaker, row[9]))
 
 
-def doc_of_made(row: Sequence[Any], seq: int, tokens: str) -> EventDoc | None:
-    """Return what `event_doc` does of a row that was just made, with the tokens that `row_tokens` gives of it.
+def received_words(row: Sequence[Any], metadata: Json | None) -> tuple[str, str]:
+    """Return the speaker of a row that `received_row` made of a body with this metadata, and its tokens."""
+    speaker = speaker_of(metadata, row[8]) if metadata else row[8]
+    return speaker, _tokens(row[7], speaker, row[9])
+
+
+def doc_of_made(row: Sequence[Any], seq: int, speaker: str, tokens: str) -> EventDoc | None:
+    """Return what `event_doc` does of a row that was just made, with what `received_words` gives of it.
 
     Its place in the session is its time, then its op's place in the log.
     """
     if not tokens:
         return None
-    event_id, _, agent, session_id, project, ts, _, event_type, role, _, metadata, *_ = row
+    event_id, _, agent, session_id, project, ts, _, event_type, *_ = row
     order = (ts << 20) + (seq & 0xFFFFF)
-    return EventDoc(event_id, session_id, agent, ts, order, _speaker(metadata, role), event_type, tokens, project)
+    return EventDoc(event_id, session_id, agent, ts, order, speaker, event_type, tokens, project)
 
 
 def _speaker(metadata: str, role: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from scrubjay.store.preparation import Preparation
+from scrubjay.store.received import Ready
 from scrubjay.store.replication_state import Lane, SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared.errors import (
@@ -64,8 +66,9 @@ async def backfill(context: Context, tally: Tally) -> None:
 async def _backfill(context: Context, tally: Tally) -> None:
     """Read what a new device still lacks, from each lane's newest end backwards, the lanes in turn.
 
-    While the store takes in one page, the next is fetched, checked, opened, and made ready in another process. Pages
-    are written in their order, each with where its lane is read to: a kill loses what was not written, and no more.
+    While the store takes in one page, the next is made ready in another process, and the one after it is fetched,
+    checked and opened. Pages are written in their order, each with where its lane is read to: a kill loses what was
+    not written, and no more.
     """
     await _cut_revoked(context)
     lanes = await context.store.read(lambda q: q.replication.lanes())
@@ -126,8 +129,17 @@ async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tal
     await snapshots.load(context, manifest, lanes, reading.preparation, tally)
 
 
+class _Read(NamedTuple):
+    """A page of a lane, checked and opened. `ready` makes its ops ready, None where they are too few for that."""
+
+    lane_id: LaneId
+    lane: Lane
+    found: list[Opened]
+    ready: asyncio.Task[Ready] | None
+
+
 class _Backwards:
-    """Lanes that are read backwards. `lanes` says where each is read to, with the page that is being written."""
+    """Lanes that are read backwards. `lanes` says where each is read to, with the pages that are not written yet."""
 
     def __init__(self, context: Context, tally: Tally, lanes: dict[LaneId, Lane]) -> None:
         self._context = context
@@ -136,33 +148,59 @@ class _Backwards:
         self._reach: dict[LaneId, int] = {}
         self.preparation = Preparation()
         self._is_first = True
-        self._writing: tuple[LaneId, asyncio.Task[None]] | None = None
+        self._waiting: _Read | None = None
+        self._writing: tuple[_Read, asyncio.Task[None]] | None = None
         self._total = sum(lane.n for lane in lanes.values())
+        self._left = {lane_id: lane.low - 1 for lane_id, lane in lanes.items()}
 
     async def close(self) -> None:
-        """End the other process, after the page in hand."""
+        """End the other process, after the page that is being written."""
+        if self._waiting is not None and self._waiting.ready is not None:
+            self._waiting.ready.cancel()
+            await asyncio.gather(self._waiting.ready, return_exceptions=True)
         if self._writing is not None:
             await asyncio.gather(self._writing[1], return_exceptions=True)  # whatever ended this is raised already
         await self.preparation.close()
 
     async def written(self) -> None:
         """Return once what was read is written. Raises what writing it raised, but for what a lane is to blame for."""
+        await self._next()
+        await self._finished()
+
+    async def _next(self) -> None:
+        """Begin to write the page that waits, once it is ready and the one before it is written."""
+        page = self._waiting
+        if page is None:
+            return
+        ready = None if page.ready is None else await page.ready
+        await self._finished()
+        self._waiting = None
+        if page.lane_id in self._tally.held:
+            return
+        writing = apply.apply_objects(
+            self._context, [(page.lane, page.found)], self._tally, cursor=None, down=True, ready=ready
+        )
+        self._writing = page, asyncio.create_task(writing, name="bootstrap-write")
+
+    async def _finished(self) -> None:
         if self._writing is None:
             return
-        (lane_id, writing), self._writing = self._writing, None
+        (page, writing), self._writing = self._writing, None
         try:
             await writing
         except REFUSED as error:
-            await self._context.refuse(self._tally, lane_id, error)
-        left = sum(lane.low - 1 for lane in self.lanes.values())
-        self._context.on_progress(Progress(step="bootstrap", done=self._total - left, total=self._total))
+            await self._context.refuse(self._tally, page.lane_id, error)
+        self._left[page.lane_id] = page.found[0].envelope.header.n_from - 1
+        done = self._total - sum(self._left.values())
+        self._context.on_progress(Progress(step="bootstrap", done=done, total=self._total))
 
     async def step(self, lane_id: LaneId) -> None:
-        """Read the next page of a lane, and begin to write it."""
+        """Read the next page of a lane, and begin to make it ready and to write the one before it."""
         lane = self.lanes[lane_id]
         try:
             found = await self._page(lane_id, lane)
         except REFUSED as error:
+            await self.written()  # what was read of it before holds
             await self._context.refuse(self._tally, lane_id, error)
             return
         if not found:
@@ -173,14 +211,14 @@ class _Backwards:
         if is_first and len(run) >= SYNC.prepare_ops:
             await self.preparation.start()
         elif len(run) >= SYNC.prepare_ops:
-            ready = await self.preparation.ready(lane.device.hex(), sorted(run.items()))
-        await self.written()
-        if lane_id in self._tally.held:
-            return
+            preparing = self.preparation.ready(lane.device.hex(), sorted(run.items()))
+            ready = asyncio.create_task(preparing, name="bootstrap-prepare")
         first = found[0].envelope.header
         self.lanes[lane_id] = replace(lane, low=first.n_from, low_prev=first.prev)
-        writing = apply.apply_objects(self._context, [(lane, found)], self._tally, cursor=None, down=True, ready=ready)
-        self._writing = lane_id, asyncio.create_task(writing, name="bootstrap-write")
+        try:
+            await self._next()
+        finally:
+            self._waiting = _Read(lane_id, lane, found, ready)
         if is_first:
             await self.written()  # what is newest is there to be found, before any process has started
 

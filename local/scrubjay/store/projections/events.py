@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from scrubjay.index.documents import EventDoc
 from scrubjay.store import checksums, rows, sqlite
 from scrubjay.store.contents import SessionPlace
 from scrubjay.store.embed_queue import EmbedQueue
@@ -16,6 +17,7 @@ from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Event
 
+_NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
 _COLUMNS = f"n, {rows.EVENT_COLUMNS}, erased, seq, forgotten, crc"
 _INSERT = f"insert into event ({_COLUMNS}) values ({rows.placeholders(_COLUMNS)})"
 
@@ -45,24 +47,25 @@ class Events:
         new: Sequence[tuple[int, sqlite.Row, bool, int]],
         *,
         learn: bool,
-        tokens: Mapping[int, str] = MappingProxyType({}),
+        words: Mapping[int, tuple[str, str]] = _NONE,
     ) -> None:
         """Add rows of events: (seq, row of EVENT_COLUMNS, whether it was forgotten, how often it was erased).
 
-        `tokens` are those of `rows.row_tokens`, by seq, as far as they were made before.
+        `words` are speaker and tokens as `rows.received_words` says them, by seq, as far as they were made before.
         """
         numbered = list(enumerate(new, self._context.queries.events.last() + 1))
         self._run_many(
-            _INSERT, [checksums.summed((n, *row, erased, seq, int(gone))) for n, (seq, row, gone, erased) in numbered]
+            _INSERT,
+            checksums.all_summed([(n, *row, erased, seq, int(gone)) for n, (seq, row, gone, erased) in numbered]),
         )
         if numbered:
             self._queue.add_events(numbered[0][0], numbered[-1][0])
         if not learn:
             self._run_many(
-                "insert into unlearned (n, crc) values (?, ?)", [checksums.summed((n,)) for n, _ in numbered]
+                "insert into unlearned (n, crc) values (?, ?)", checksums.all_summed([(n,) for n, _ in numbered])
             )
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
-        self._tell(((seq, row) for _, seq, row in live), tokens)
+        self._tell(((seq, row) for _, seq, row in live), words)
         self._sessions.extend(live, learn=learn)
         first: dict[str, tuple[int, int, str]] = {}
         for _, seq, row in live:
@@ -72,16 +75,16 @@ class Events:
         self._memories.cover({row[3] for _, _, row in live})
 
     def _tell(
-        self, numbered: Iterable[tuple[int, sqlite.Row]], tokens: Mapping[int, str] = MappingProxyType({})
-    ) -> set[str]:
-        """Tell the index of events (seq, row). Returns the ids of those that recall can return."""
-        found = (
-            rows.event_doc(row, seq) if (said := tokens.get(seq)) is None else rows.doc_of_made(row, seq, said)
+        self, numbered: Iterable[tuple[int, sqlite.Row]], words: Mapping[int, tuple[str, str]] = _NONE
+    ) -> list[EventDoc]:
+        """Tell the index of events (seq, row). Returns those that recall can return, as it holds them."""
+        found = [
+            rows.event_doc(row, seq) if (said := words.get(seq)) is None else rows.doc_of_made(row, seq, *said)
             for seq, row in numbered
-        )
+        ]
         docs = [doc for doc in found if doc is not None]
         self._context.changes.events += docs
-        return {doc.id for doc in docs}
+        return docs
 
     def add_twin(self, seq: int, event: Event, *, forgotten: bool) -> None:
         """Take in an event that another device has under the same id: the same one of the two counts everywhere."""
@@ -161,7 +164,7 @@ class Events:
             " where id in (select value from json_each(?)) order by n",
             (ids,),
         )
-        searched = self._tell((row[14], row) for row in found if not row[15])
+        searched = {doc.id for doc in self._tell((row[14], row) for row in found if not row[15])}
         self._context.changes.stale.update(row[0] for row in found)
         self._context.changes.removed += sorted({row[0] for row in found} - searched)
         self._sessions.project({row[3] for row in found})

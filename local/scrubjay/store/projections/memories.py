@@ -168,6 +168,8 @@ class Memories:
 
     def cover(self, session_ids: Iterable[str]) -> None:
         """Tell the index of memories whose grips may cover other events, now that those of some sessions changed."""
+        if not self._fetch("select 1 from grip indexed by grip_long where event_id_start <> event_id_end limit 1"):
+            return
         found = self._fetch(
             "select distinct g.memory_id from grip g indexed by grip_long join event a on a.id = g.event_id_start"
             " where g.event_id_start <> g.event_id_end and a.session_id in (select value from json_each(?))",

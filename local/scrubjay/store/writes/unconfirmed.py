@@ -44,9 +44,7 @@ class Unconfirmed:
         received = self._ingest.receive_ready(new)
         for base, places in _runs(new.seqs):
             held = self._bits(run.device, base)
-            for place in places:
-                held |= 1 << (place - base)
-            self._keep(run.device, base, held)
+            self._keep(run.device, base, held | _bits_of(base, places))
         return received
 
     def confirm(self, said: Ready) -> bool:
@@ -58,12 +56,11 @@ class Unconfirmed:
         waiting: set[int] = set()
         for base, places in _runs(said.seqs):
             held = self._bits(said.device, base)
-            mine = [place for place in places if held >> (place - base) & 1]
+            marks = held.to_bytes(RUN // 8, "little")
+            mine = [place for place in places if marks[place - base >> 3] >> (place - base & 7) & 1]
             if mine:
-                waiting.update(mine)
-                for place in mine:
-                    held &= ~(1 << (place - base))
-                self._keep(said.device, base, held)
+                waiting |= set(mine)
+                self._keep(said.device, base, held & ~_bits_of(base, mine))
         return not waiting or self._agrees(said, waiting)
 
     def discard(self) -> None:
@@ -198,6 +195,14 @@ def _is_same_event(
         )
     twin = stored[1] != device or seq != said[0]  # the row is that of another op, which has a lane of its own
     return twin or (tuple(stored) == tuple(row) and (body is None or bytes(body) == data))
+
+
+def _bits_of(base: int, places: Iterable[int]) -> int:
+    """Return a number with one bit for each place, that of `base` the lowest."""
+    marks = bytearray(RUN // 8)
+    for place in places:
+        marks[place - base >> 3] |= 1 << (place - base & 7)
+    return int.from_bytes(marks, "little")
 
 
 _TEXT = 9
