@@ -67,6 +67,8 @@ PATIENT = DaemonPolicy(start_seconds=START_S)
 MOMENT_S = 2.5  # a round waits so long for its moment, and then kills anyway
 PASSES = 12
 """Times that every device may sync before a round has failed to settle."""
+QUIET_PASSES = 2
+"""Passes in a row in which nobody may have anything to say before a round has settled."""
 TRIES = 40
 """Attempts of one sync: the service may just be starting, or limit how often it is asked."""
 MOST_ASKED_S = 30.0
@@ -740,9 +742,14 @@ class Story:
         machine.device = device
 
     def settle(self, machines: list[Machine]) -> tuple[float, int]:
-        """Sync all until none has anything to say. Returns seconds and how often each synced."""
+        """Sync all until none has anything to say, twice. Returns seconds and how often each synced.
+
+        Daemons run rounds of their own meanwhile: what one of these sends after another machine was asked is told by no
+        answer of this pass. In the pass after that, whoever is asked reads it.
+        """
         began = time.monotonic()
         last: dict[str, Any] = {}
+        quiet_passes = 0
         with ExitStack() as open_:
             hands = [(machine, open_.enter_context(machine.client())) for machine in machines]
             for passes in range(1, PASSES + 1):
@@ -754,7 +761,8 @@ class Story:
                     moved = done["ops_sent"] or done["ops_received"] or done["healed"] or done["packed"]
                     quiet = quiet and bool(done["synced"]) and not moved and not done["faults"]
                     last[machine.name] = done
-                if quiet:
+                quiet_passes = quiet_passes + 1 if quiet else 0
+                if quiet_passes == QUIET_PASSES:
                     return time.monotonic() - began, passes
         raise BrokenPromiseError(f"not settled after {PASSES} syncs of each: {json.dumps(last)}")
 

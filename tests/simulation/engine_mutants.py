@@ -246,6 +246,10 @@ def _unsettled_alarm(original: Any) -> Any:
     return alarm
 
 
+def _nothing_of_some(adopt: Any) -> Any:
+    return lambda self, of=None: adopt(self) if of is None else 0
+
+
 def _last_of_now(original: Any) -> Any:
     """Count what was written between two reads of a new incarnation as shared with the other copy."""
 
@@ -406,4 +410,5 @@ ENGINE_MUTANTS: tuple[Mutant, ...] = (
         (forks, "last_shared", _last_of_now),
         faults=_under("busy", "restore", "clone"),
     ),
+    mutant("what the account lost with a device is left behind", (Incarnation, "adopt", _nothing_of_some), first=401),
 )
