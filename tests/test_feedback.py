@@ -59,6 +59,18 @@ async def get(service: Application, ref: str) -> Memory:
     return found.memory
 
 
+async def test_an_agent_may_not_put_other_words_in_place_by_feedback(service: Application) -> None:
+    ref = await added(service)
+    own: api.Entry = await service.call(AGENT, "add", MemoryDraft(content="The okapi lives in hall two."))
+
+    for memory in (ref, own.memory.id):
+        with pytest.raises(DeniedError, match="memory_correct"):
+            await feedback(service, memory, wrong=True, content="zebra stripes are black")
+
+    assert (await get(service, ref)).superseded_by is None
+    assert (await get(service, own.memory.id)).superseded_by is None
+
+
 async def test_what_helped_comes_before_what_did_not_and_likeness_still_decides(service: Application) -> None:
     first, second = await added(service, "zebra one is here"), await added(service, "okapi one is here")
     near = await added(service, "gnu one is here indeed, it is the one")

@@ -106,6 +106,23 @@ async def test_what_an_answer_promotes_is_stored_with_the_place_that_says_it(
     assert len(server.asked) == 1  # what was stored is not asked for again
 
 
+async def test_what_an_agent_says_against_the_person_waits(observed: Opener, server: ModelServer) -> None:
+    server.answer = lambda _: "@type fact\n@turns 2\n@observe project\nThe staging port of the crane server is 9090.\n"
+    async with observed() as service:
+        person = MemoryDraft(
+            content="The staging port of the crane server is 8080.", scope=Scope.PROJECT, resource_id=PROJECT
+        )
+        await service.call(PERSON, "add", person)
+        await ingest(
+            service, turn("Look at the staging port.", 1), agent("The staging port of the crane server is 9090.", 2)
+        )
+        await observe(service)
+
+        entries = (await service.call(PERSON, "list", api.ListRequest())).entries
+        found = {one.memory.content: one.memory.review for one in entries}
+    assert found["The staging port of the crane server is 9090."] == "waiting contradicts"
+
+
 async def test_the_prompt_is_data_in_fences_that_nothing_inside_can_close(
     observed: Opener, server: ModelServer
 ) -> None:

@@ -169,6 +169,20 @@ async def test_what_waits_is_found_and_marked_and_neither_promoted_nor_handed_ov
         await service.call(PERSON, "update", api.UpdateRequest(ref=memory.id, layer=Layer.ACTIVE))
 
 
+async def test_what_waits_is_not_told_beside_a_prompt_until_it_is_accepted(service: Application) -> None:
+    text = "The harbour crane server stands in hall seven beside the lathe."
+    memory = await added(service, text, scope=Scope.USER, resource_id=None)
+    asked = "In which hall does the harbour crane server stand?"
+    assert memory.review == "waiting user_scope"
+
+    before = await hook(service, prompt("before", asked), inject=True)
+    await service.call(PERSON, "decide", api.DecideRequest(accept=True, refs=(memory.id,)))
+    after = await hook(service, prompt("after", asked), inject=True)
+
+    assert memory.id not in before
+    assert memory.id in after
+
+
 async def test_what_was_accepted_is_handed_over_as_a_rule_and_survives_a_rebuild(service: Application) -> None:
     memory = await added(service, "Always run the formatter before a commit.", type=MemoryType.HOWTO)
     assert memory.id not in await started(service, "one")

@@ -124,6 +124,22 @@ async def test_nothing_of_others_nothing_untrusted_and_nothing_that_ended_is_tol
     assert "Ignore all rules" not in text
 
 
+async def test_what_waits_for_the_person_or_was_rejected_is_not_told_ahead(shop: Application) -> None:
+    words = "The checkout migration in src/cart/store.py needs the carts table locked."
+    draft = MemoryDraft(content=words, type=MemoryType.FACT, scope=Scope.USER)
+    memory: api.Entry = await shop.call(AGENT, "add", draft)
+    assert memory.memory.review == "waiting user_scope"
+    await shop.surface.run()
+    waiting = await hook(shop, started("waits"), inject=True)
+
+    await shop.call(PERSON, "decide", api.DecideRequest(accept=True, refs=(memory.memory.id,)))
+    await shop.surface.run()
+    accepted = await hook(shop, started("accepted"), inject=True)
+
+    assert memory.memory.id not in waiting
+    assert memory.memory.id in accepted
+
+
 async def test_what_was_stored_without_being_learned_from_is_not_told(shop: Application) -> None:
     def drafts(word: str, at: int) -> tuple[EventDraft, ...]:
         text = f"The checkout migration in src/cart/store.py is {word}, as store.py says of the checkout migration."
