@@ -44,6 +44,7 @@ def test_every_third_turn_says_nothing_and_each_session_stays_together() -> None
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subtracts", [True, False])
 async def test_planted_echoes_are_learned_only_without_the_subtraction(opened: Opener, *, subtracts: bool) -> None:
     clock = junk.Clock()

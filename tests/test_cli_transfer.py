@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cli_shell import EVENTS, Shell
 from scrubjay.cli.render.history import named, shortened
 
@@ -109,6 +111,7 @@ def test_a_restored_backup_does_not_bring_back_what_was_forgotten_since(shell: S
     assert shell.json("restore", before)["forgotten"] == 2, "a second restore knows it from the first"
 
 
+@pytest.mark.slow
 def test_a_restore_says_when_what_was_forgotten_is_back(shell: Shell, tmp_path: Path) -> None:
     gone = shell.json("add", "I prefer quvexzol gondolas to ferries.", "--name", "gondolas")["memory"]["id"]
     copy = shell.json("backup", str(tmp_path / "copy.db"))["path"]

@@ -91,14 +91,17 @@ async def test_nothing_of_a_session_is_stored_or_observed_while_memory_is_off_no
 
 
 async def test_an_event_that_waited_from_before_does_not_switch_memory_on_again(opened: Opener) -> None:
-    async with opened() as service:
+    async with opened(now=lambda: NOW + MINUTE) as service:
         await told(service, start("s"), at=NOW, use_memory=False)
         late = await told(service, prompt("s", "Said before.", "p0"), at=NOW - MINUTE, use_memory=True)
+        transcript = line("s", "u1", TOLD, NOW + MINUTE).encode()
+        request = api.ImportRequest(name="s.jsonl", data=transcript, format="claude-code")
+        read = await service.call(PERSON, "import", request)
         asked = await told(service, prompt("s", TOLD), at=NOW + 1, use_memory=False)
         other = await told(service, prompt("other", "Not switched."), at=NOW, use_memory=True)
         events = (await service.call(PERSON, "events", api.EventsRequest())).events
 
-    assert (late.accepted, asked.accepted, other.accepted) == (1, 0, 1)
+    assert (late.accepted, read.events, asked.accepted, other.accepted) == (1, 0, 0, 1)
     assert sorted(event.text for event in events) == ["Not switched.", "Said before."]
 
 

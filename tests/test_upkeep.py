@@ -57,6 +57,7 @@ def test_feedback_counts_and_a_correction_takes_the_place(mem: Memory) -> None:
         mem.feedback("nothing-like-it")
 
 
+@pytest.mark.slow
 def test_an_agents_files_are_kept_read_and_left(mem: Memory, tmp_path: Path) -> None:
     kept(mem, tmp_path / "zara")
 
