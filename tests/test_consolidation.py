@@ -324,6 +324,27 @@ async def test_a_writers_words_are_taken_only_where_they_lose_and_add_nothing(
             assert lines in steps[0].archive.content
 
 
+async def test_words_of_a_writer_that_were_forgotten_for_good_are_not_written(opened: Opener) -> None:
+    lines = "The host relays: " + "; ".join(f"h{n} of line {n}" for n in range(6)) + "."
+    async with opened(now=Clock()) as service:
+        told: api.Entry = await service.call(PERSON, "add", MemoryDraft(content=lines))
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=told.memory.id))
+        for n in range(6):
+            text = f"The host h{n} is the relay of line {n} and it answers there to whoever asks it."
+            await service.call(PERSON, "add", MemoryDraft(content=text, trust=Trust.AGENT))
+
+        async def wording(_system: str, _text: str, _most: int) -> str:
+            return lines
+
+        run = ConsolidationRun(service.store, DEFAULT, wording=wording)
+        planned = await run.plan(LATER)
+        done = await run.carry_out(planned, service.store.new_cause("consolidate"))
+
+        assert any(step.archive is not None and lines in step.archive.content for step in planned.plan.steps)
+        assert done == []
+        assert not any(lines in content for _, content, *_ in await shown(service))
+
+
 async def test_a_writer_that_fails_changes_nothing_of_the_plan(opened: Opener) -> None:
     clock = Clock()
     async with opened(now=clock) as service:
