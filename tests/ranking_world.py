@@ -56,9 +56,9 @@ def index_of(*docs: EventDoc | MemoryDoc, vectors: dict[str, list[float]] | None
 def ask(
     index: Index, text: str, filters: Filters = EVERYTHING, *, limit: int = 10, mode: str = HYBRID, **more: Any
 ) -> Ranking:
-    neighbours = more.pop("neighbours", 0)
+    neighbours, apart = more.pop("neighbours", 0), more.pop("apart", False)
     query = Query(text=text, tokens=tuple(query_tokens(text)), **more)
-    return rank(index, query, filters, POLICY, limit=limit, mode=mode, neighbours=neighbours)
+    return rank(index, query, filters, POLICY, limit=limit, mode=mode, neighbours=neighbours, apart=apart)
 
 
 def ids(ranking: Ranking) -> list[str]:

@@ -21,11 +21,13 @@ from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, Trac
 from scrubjay.policy.surfacing import SurfacingPolicy
 from scrubjay.policy.trusting import AuditPolicy, FeedbackPolicy, ReviewMode, ReviewPolicy
 from scrubjay.policy.vault import VaultPolicy
+from scrubjay.policy.working import AgentWorkPolicy
 from scrubjay.policy.writing import WriterPolicy
 
 __all__ = [
     "DEFAULT",
     "TYPE_SALIENCE",
+    "AgentWorkPolicy",
     "AuditPolicy",
     "CompactionPolicy",
     "ConsolidationPolicy",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from scrubjay.policy.working import AgentWorkPolicy
 from scrubjay_shared.errors import InvalidError
 
 
@@ -128,6 +129,7 @@ class RecallPolicy:
     )
     min_topic_filter_size: int = 5  # with fewer candidates than a usual answer has, there is nothing to choose from
     relevance: RelevancePolicy = RelevancePolicy()
+    agent_work: AgentWorkPolicy = field(default_factory=AgentWorkPolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

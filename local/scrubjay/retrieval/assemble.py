@@ -21,7 +21,8 @@ class Hit:
     `also` are the ids merged into it: of a memory, the event it was read from, or the other way about. `neighbours` are
     the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
     the share 0 to 1 of the query's token weight found in it, are absolute: `confidence`, how sure it is that this
-    answers, comes from them (`relevance`), None before it was judged. `archive` is what it was put away into.
+    answers, comes from them (`relevance`), None before it was judged. `around`, of a memory read from turns of work, is
+    the cosine of the nearest turn around them. `archive` is what it was put away into.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Hit:
     superseded: bool = False
     cosine: float | None = None
     matched: float = 0.0
+    around: float | None = None
     confidence: float | None = None
     archive: str | None = None
 
@@ -69,19 +71,21 @@ def assembled(
     neighbours: int,
     before: int,
     apart: bool = False,
+    work: bool = False,
 ) -> tuple[Hit, ...]:
     """Return the best `limit` hits, with so many ids to each side of them, and so many before them.
 
     With `apart`, the best `limit` of each kind instead, kind after kind; a memory and its event may then both be hits.
+    With `work` too, an event goes along with every memory read from it, and not with the best alone.
     """
     partners = {kind: _joined(index, candidates, kind, policy) for kind in index.links}
     together = [(kind,) for kind in candidates] if apart else [tuple(candidates)]
-    hits = [hit for kinds in together for hit in _best(candidates, kinds, partners, limit)]
+    hits = [hit for kinds in together for hit in _best(candidates, kinds, partners, limit, shared=apart and work)]
     return tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
 
 
 def _best(
-    candidates: Candidates, kinds: Sequence[str], partners: _Partners, limit: int
+    candidates: Candidates, kinds: Sequence[str], partners: _Partners, limit: int, *, shared: bool
 ) -> list[tuple[_Scored, tuple[str, ...]]]:
     """Return the best `limit` of some kinds together, each with the ids merged into it."""
     shown = {kind: np.flatnonzero(candidates[kind].shown) for kind in kinds}
@@ -94,7 +98,7 @@ def _best(
             best = shown[kind][each.table.best(totals[kind][shown[kind]], each.rows[shown[kind]], count)]
             scored += _scored(each, best)
         scored.sort(key=lambda one: one.order)
-        hits = _merged(candidates, scored, partners, limit)
+        hits = _merged(candidates, scored, partners, limit, shared=shared)
         if len(hits) >= limit or all(count >= len(places) for places in shown.values()):
             return hits
         count *= 4
@@ -147,9 +151,12 @@ def _scored(candidates: CandidateSet, best: Rows) -> list[_Scored]:
 
 
 def _merged(
-    candidates: Candidates, scored: Sequence[_Scored], partners: _Partners, limit: int
+    candidates: Candidates, scored: Sequence[_Scored], partners: _Partners, limit: int, *, shared: bool
 ) -> list[tuple[_Scored, tuple[str, ...]]]:
-    """Join a document and the events it was read from: the better one is the hit, the other ones go along."""
+    """Join a document and the events it was read from: the better one is the hit, the other ones go along.
+
+    They go along with one hit; `shared`, which is for documents of one kind, with each that was read from them.
+    """
     shown = {kind: each.shown for kind, each in candidates.items()}
     gone: set[str] = set()
     hits: list[tuple[_Scored, tuple[str, ...]]] = []
@@ -167,8 +174,8 @@ def _merged(
             else:
                 continue
             beside += [others.table.ids[others.rows[at]] for at in places.tolist() if shown[others.kind][at]]
-        also = tuple(sorted(partner for partner in beside if partner not in gone))
-        gone.update((one.id, *also))
+        also = tuple(sorted(partner for partner in beside if shared or partner not in gone))
+        gone.update((one.id,) if shared else (one.id, *also))
         hits.append((one, also))
     return hits
 
@@ -189,6 +196,7 @@ def _hit(
         superseded=bool(each.superseded[one.at]),
         cosine=None if each.cosine is None or not each.table["embedded"][row] else float(each.cosine[one.at]),
         matched=min(float(each.matched[one.at]), 1.0),
+        around=None if each.around is None or np.isnan(each.around[one.at]) else float(each.around[one.at]),
     )
 
 

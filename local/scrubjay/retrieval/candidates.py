@@ -45,6 +45,7 @@ class CandidateSet:
     found: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))  # rows with any reason to be a hit
     matched: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
     cosine: Floats | None = None
+    around: Floats | None = None  # cosine of the nearest turn around its sources, NaN without any
     parts: dict[str, Floats] = field(default_factory=dict)
 
     @property
@@ -107,6 +108,10 @@ class CandidateSet:
 
             self.found, self.matched = widened(self.found), widened(self.matched)
             self.cosine = None if self.cosine is None else widened(self.cosine)
+            if self.around is not None:
+                beside = np.full(len(rows), np.nan, np.float32)
+                beside[at] = self.around
+                self.around = beside
             self.parts = {name: widened(part) for name, part in self.parts.items()}
             self.rows = rows
 

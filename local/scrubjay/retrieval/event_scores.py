@@ -18,7 +18,7 @@ from scrubjay_shared import scoring, text
 from scrubjay_shared.records import Role
 
 
-def _steps(candidates: CandidateSet, column: str, rows: Rows, count: int) -> Iterator[Rows]:
+def steps(candidates: CandidateSet, column: str, rows: Rows, count: int) -> Iterator[Rows]:
     """Yield the row before (or after) each row in its session, then the one before that; -1 once there is none seen."""
     links = candidates.table[column]
     for _ in range(count):
@@ -34,7 +34,7 @@ def _window(
     """Yield the rows before (or after) each row as far as a window reaches, step by step, and how long they are."""
     length = candidates.table["length"]
     room = np.full(len(rows), policy.window_tokens, np.int64)
-    for step in _steps(candidates, column, rows, policy.window_turns):
+    for step in steps(candidates, column, rows, policy.window_turns):
         taken = np.where(room > 0, step, -1)
         if not (taken >= 0).any():
             return
@@ -50,10 +50,10 @@ def score_events(recipe: Recipe) -> None:
     reach = len(policy.beside)
     if len(candidates.rows) < candidates.count:  # what stands around a seed may be the answer to it
         following = [rows for rows, _ in _window(candidates, "next", candidates.rows, policy)]
-        preceding = _steps(candidates, "prev", candidates.rows, reach)
+        preceding = steps(candidates, "prev", candidates.rows, reach)
         candidates.rows = distinct(table, [candidates.rows, *preceding, *following])
     rows = candidates.rows
-    before, after = (list(_steps(candidates, column, rows, reach)) for column in ("prev", "next"))
+    before, after = (list(steps(candidates, column, rows, reach)) for column in ("prev", "next"))
     needed = distinct(table, [rows, *before, *after])
     own = np.zeros(len(table) + 1, np.float32)  # by row; the last is row -1, which is none
     cosine = signals.cosine(needed)

@@ -4,7 +4,8 @@ Theory of operation. Each kind has an order of its own. Both are merged by how l
 made non-increasing along each order, so that no order within a kind changes: sure and fitting memories come first, weak
 ones behind the turn that says more, by what they are worth and not by a number of places. What only repeats a hit above
 it, the turn that a memory was read from or the other way about, is left out:
-where a memory may well be what answers it stands in place of its turn, which it quotes.
+where a memory may well be what answers it stands in place of its turn, which it quotes. In work with agents, where one
+turn is often read several times, what another turn tells comes before a further memory of the same one.
 """
 
 from __future__ import annotations
@@ -42,17 +43,41 @@ def weighed(hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolic
 
 
 def judged(
-    hits: Sequence[Hit], known: Mapping[str, Known], policy: RecallPolicy, *, cosine_baseline: tuple[float, float]
+    hits: Sequence[Hit],
+    known: Mapping[str, Known],
+    policy: RecallPolicy,
+    *,
+    cosine_baseline: tuple[float, float],
+    work: bool = False,
 ) -> tuple[Hit, ...]:
-    """Return hits with their confidence: how likely each answers."""
+    """Return hits with their confidence: how likely each answers, of a store of talk or of `work` with agents."""
 
     def confidence(hit: Hit) -> float:
         one = known[hit.id]
         if hit.kind == EVENT.name:
-            return relevance.of_event(hit, one.turn, one.chars, policy.relevance)
+            weights = policy.agent_work if work else policy.relevance
+            return relevance.of_event(hit, one.turn, one.chars, weights)
+        if hit.around is not None:
+            return relevance.of_sourced(hit, one.confidence, policy, cosine_baseline=cosine_baseline)
         return relevance.of_memory(hit, one.confidence, policy.relevance, cosine_baseline=cosine_baseline)
 
     return tuple(replace(hit, confidence=confidence(hit)) for hit in hits)
+
+
+def spread_out(hits: Sequence[Hit], repeats: float) -> tuple[Hit, ...]:
+    """Return judged memories, the likeliest first, of which each that was read from a turn told above keeps a share.
+
+    `repeats` is the share of its likelihood: what else is said in a turn is mostly not what another turn would tell.
+    """
+    left = list(hits)
+    told: set[str] = set()
+    found: list[Hit] = []
+    while left:
+        likely = [(hit.confidence or 0.0) * (1.0 if told.isdisjoint(hit.also) else repeats) for hit in left]
+        best = max(range(len(left)), key=lambda at: (likely[at], -at))
+        found.append(replace(left.pop(best), confidence=likely[best]))
+        told.update(found[-1].also)
+    return tuple(found)
 
 
 def merged(hits: Sequence[Hit], policy: RelevancePolicy, *, limit: int) -> tuple[Hit, ...]:

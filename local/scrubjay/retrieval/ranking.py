@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrubjay.index.documents import MEMORY
+from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.index.index import Index
 from scrubjay.policy import RecallPolicy
-from scrubjay.retrieval import adjustments, plain_modes
+from scrubjay.retrieval import adjustments, agent_work, plain_modes
 from scrubjay.retrieval.assemble import Hit, assembled, newest
 from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Filters
@@ -33,13 +33,15 @@ class Ranking:
     """The hits, best first; the mode that ranked them; and what the reader should know of how.
 
     `apart` says that the hits are the best of each kind, kind after kind, and not yet one order. `weights` are what the
-    question's tokens weigh here, by their rarity; empty where no words took part.
+    question's tokens weigh here, by their rarity; empty where no words took part. `work` says that the
+    events are mostly an agent's and a tool's, and were weighed as such.
     """
 
     hits: tuple[Hit, ...]
     mode: str
     notes: tuple[str, ...] = ()
     apart: bool = False
+    work: bool = False
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -98,9 +100,11 @@ def rank(
         if not asked:
             hits = newest(index, candidates, limit=limit, neighbours=neighbours)
             return Ranking(hits=hits, mode=mode, notes=("no words: newest first",))
+        work = False
         if mode == HYBRID:
             words = words or by_words(index, candidates, query, policy)
             notes = hybrid(index, candidates, words, query, policy)
+            work = agent_work.weighed(index, candidates, words.signals[EVENT.name], policy.agent_work)
         else:
             for kind, each in candidates.items():  # the plain modes count over what is asked for: no other takes part
                 if kind not in filters.kinds:
@@ -115,10 +119,12 @@ def rank(
         else:  # nothing but its tokens counts, but for what is called exactly so
             adjustments.promote_named(candidates, query, policy)
         adjustments.demote(candidates, query)
-        hits = assembled(index, candidates, policy, limit=limit, neighbours=neighbours, before=before, apart=apart)
+        hits = assembled(
+            index, candidates, policy, limit=limit, neighbours=neighbours, before=before, apart=apart, work=work
+        )
         tokens = dict.fromkeys(query.tokens)
         weights = dict.fromkeys(tokens, 1.0) if words is None else _weights(tokens, words)
-        return Ranking(hits=hits, mode=mode, notes=notes, apart=apart, weights=weights)
+        return Ranking(hits=hits, mode=mode, notes=notes, apart=apart, work=work, weights=weights)
 
 
 def _weights(tokens: Iterable[str], words: Words) -> dict[str, float]:

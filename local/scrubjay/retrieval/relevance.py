@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scrubjay.policy import RelevancePolicy
+from scrubjay.policy import AgentWorkPolicy, RecallPolicy, RelevancePolicy
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.turns import TurnKind
 
@@ -33,7 +33,22 @@ def of_memory(hit: Hit, confidence: float, policy: RelevancePolicy, *, cosine_ba
     return likely * right * (policy.superseded if hit.superseded else 1.0)
 
 
-def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy) -> float:
+def of_sourced(hit: Hit, confidence: float, policy: RecallPolicy, *, cosine_baseline: tuple[float, float]) -> float:
+    """Return how likely a memory answers that was read from turns of work: of its score, and what stands around them.
+
+    Otherwise as `of_memory`.
+    """
+    if hit.parts.get("name"):
+        return 1.0
+    mean, deviation = cosine_baseline
+    near = 0.0 if hit.around is None else max((hit.around - mean) / deviation, 0.0)
+    work = policy.agent_work
+    likely = _logistic(work.memory_bias + work.memory_score * hit.score + work.memory_around * near)
+    right = math.pow(confidence, work.memory_confidence)
+    return likely * right * (policy.relevance.superseded if hit.superseded else 1.0)
+
+
+def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy | AgentWorkPolicy) -> float:
     """Return how likely an event answers, of its score, the kind of turn it is, and its length in characters."""
     turn = {
         TurnKind.STATEMENT: 0.0,

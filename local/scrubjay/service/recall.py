@@ -207,12 +207,14 @@ class Recall:
             return _Judged(ranking)
         known = await self._store.read(partial(read_known, ranked=ranking.hits))
         hits = fusion.weighed(ranking.hits, known, policy)
-        hits = fusion.judged(hits, known, policy, cosine_baseline=query.cosine_baseline)
+        hits = fusion.judged(hits, known, policy, cosine_baseline=query.cosine_baseline, work=ranking.work)
         confidence = relevance.of_answer(hits, policy.relevance, cosine_baseline=query.cosine_baseline)
         read: tuple[int, ...] = ()
         if ranking.apart:
             events = [hit for hit in hits if hit.kind == EVENT.name]
             others = [hit for hit in hits if hit.kind != EVENT.name]
+            if ranking.work:
+                others = list(fusion.spread_out(others, policy.agent_work.repeats))
             hits = fusion.merged([*others, *events], policy.relevance, limit=len(hits))
         if gathered.reranker is not None:
             read = read_by_model(hits, known, policy)

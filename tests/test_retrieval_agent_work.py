@@ -1,0 +1,148 @@
+"""Of work with agents other things count than where people talk, and what stands around a memory's turn finds it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranking_world import POLICY, ask, event, index_of, memory, unit
+from scrubjay.index.documents import EventDoc
+from scrubjay.retrieval import relevance
+from scrubjay.retrieval.assemble import Hit
+from scrubjay.retrieval.filters import Filters
+from scrubjay.retrieval.fusion import Known, judged, spread_out
+from scrubjay.retrieval.turns import TurnKind
+
+WORK = POLICY.agent_work
+BASELINE = (0.5, 0.1)
+AGENT = {"speaker": "assistant", "type": "assistant_message"}
+NEAR, FAR = unit(1.0, 0.1), unit(0.0, 1.0)
+
+
+def session(agents: int, people: int) -> list[EventDoc]:
+    turns = [event(f"a{n}", "the tests of the parser pass", order=2 * n, **AGENT) for n in range(agents)]
+    return turns + [event(f"p{n}", "and the release script", order=2 * n + 1) for n in range(people)]
+
+
+@pytest.mark.parametrize(("agents", "people"), [(3, 3), (4, 1)])
+def test_a_store_is_of_work_where_half_of_its_turns_are_an_agents(agents: int, people: int) -> None:
+    assert ask(index_of(*session(agents, people)), "parser release").work
+
+
+@pytest.mark.parametrize(("agents", "people"), [(2, 3), (0, 3)])
+def test_where_people_say_more_it_is_talk(agents: int, people: int) -> None:
+    assert not ask(index_of(*session(agents, people)), "parser release").work
+
+
+def test_whose_work_it_is_depends_on_what_the_caller_sees() -> None:
+    there = [event("mine", "parser", project="talk"), event("theirs", "parser", order=1, project="code", **AGENT)]
+    index = index_of(*there, event("more", "parser", order=2, project="code", **AGENT))
+
+    assert not ask(index, "parser", Filters(caller_project="talk")).work
+    assert ask(index, "parser", Filters(caller_project="code")).work
+    assert ask(index, "parser").work
+
+
+def test_parts_weigh_as_the_policy_says_and_a_score_stays_their_sum() -> None:
+    turns = [event("a", "parser", type="user_message"), event("b", "lexer", order=1)]
+    vectors = {"a": NEAR, "b": FAR}
+    asked = {"vector": _query(), "cosine_baseline": BASELINE}
+    talk = {hit.id: hit for hit in ask(index_of(*turns, vectors=vectors), "parser", **asked).hits}
+    agents = [turn._replace(type="assistant_message") for turn in turns]
+    work = {hit.id: hit for hit in ask(index_of(*agents, vectors=vectors), "parser", **asked).hits}
+
+    for name in ("dense", "bm25", "session"):
+        assert work["a"].parts[name] == pytest.approx(talk["a"].parts[name] * getattr(WORK, name), abs=1e-5)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in work.values())
+
+
+def test_a_memory_is_judged_by_the_turns_around_the_one_it_was_read_from() -> None:
+    def likely(around: list[float]) -> float:
+        turns = [event(f"e{n}", "step", order=n, **AGENT) for n in range(3)]
+        read = memory("m", "it should not", sources=("e1",))
+        vectors = {"e0": around, "e1": FAR, "e2": FAR, "m": FAR}
+        answer = ask(
+            index_of(*turns, read, vectors=vectors), "step", vector=_query(), cosine_baseline=BASELINE, apart=True
+        )
+        (hit,) = (one for one in answer.hits if one.kind == "memory")
+        assert hit.around is not None
+        return relevance.of_sourced(hit, 1.0, POLICY, cosine_baseline=BASELINE)
+
+    assert likely(NEAR) > 2 * likely(FAR)
+
+
+def test_no_turn_around_is_looked_at_that_the_caller_does_not_see() -> None:
+    hidden = event("e0", "step", project="other", **AGENT)
+    turn = event("e1", "step", order=1, project="mine", **AGENT)
+    read = memory("m", "it should not", sources=("e1",))
+    index = index_of(hidden, turn, read, vectors={"e0": NEAR, "e1": FAR, "m": FAR})
+    answer = ask(index, "step", Filters(caller_project="mine"), vector=_query(), cosine_baseline=BASELINE, apart=True)
+    (hit,) = (one for one in answer.hits if one.kind == "memory")
+
+    assert hit.around == pytest.approx(0.0, abs=0.02)
+
+
+def test_a_memory_without_a_source_is_judged_as_anywhere() -> None:
+    turn, added = event("e", "parser", **AGENT), memory("m", "parser")
+    index = index_of(turn, added, vectors={"e": NEAR, "m": NEAR})
+    answer = ask(index, "parser", vector=_query(), cosine_baseline=BASELINE, apart=True)
+    (hit,) = (one for one in answer.hits if one.kind == "memory")
+    found = judged([hit], {"m": Known()}, POLICY, cosine_baseline=BASELINE, work=True)
+
+    assert hit.around is None
+    assert found[0].confidence == relevance.of_memory(hit, 1.0, POLICY.relevance, cosine_baseline=BASELINE)
+
+
+def test_an_event_goes_along_with_every_memory_read_from_it() -> None:
+    turn = event("e", "parser and lexer", **AGENT)
+    read = [memory(name, f"the {name} is slow", sources=("e",)) for name in ("parser", "lexer")]
+    answer = ask(index_of(turn, *read), "parser lexer", apart=True)
+
+    assert [hit.also for hit in answer.hits if hit.kind == "memory"] == [("e",), ("e",)]
+
+
+def test_what_is_read_from_another_turn_comes_before_more_of_the_same() -> None:
+    def read(id_: str, source: str, confidence: float) -> Hit:
+        return Hit(id=id_, kind="memory", score=1.0, parts={}, ts=0, also=(source,), confidence=confidence)
+
+    hits = [read("a", "e", 0.4), read("b", "e", 0.3), read("c", "f", 0.2), read("d", "g", 0.05)]
+
+    assert [hit.id for hit in spread_out(hits, WORK.repeats)] == ["a", "c", "b", "d"]
+    assert spread_out(hits, 1.0) == tuple(hits)
+
+
+@given(
+    score=st.floats(-20, 20),
+    gain=st.floats(0, 10),
+    around=st.floats(-1, 1),
+    nearer=st.floats(0, 1),
+    sure=st.floats(0, 1),
+)
+def test_more_likeness_never_makes_a_memory_less_relevant(
+    score: float, gain: float, around: float, nearer: float, sure: float
+) -> None:
+    hit = Hit(id="m", kind="memory", score=score, parts={}, ts=0, around=around)
+    better = replace(hit, score=score + gain, around=around + nearer)
+    less, more = (relevance.of_sourced(one, sure, POLICY, cosine_baseline=BASELINE) for one in (hit, better))
+
+    assert 0 <= less <= more <= 1
+    assert relevance.of_sourced(replace(hit, superseded=True), sure, POLICY, cosine_baseline=BASELINE) <= less
+
+
+def test_a_finding_of_work_is_as_good_as_a_statement_nearly_and_a_narration_is_not() -> None:
+    said = Hit(id="e", kind="event", score=10.0, parts={}, ts=0)
+    statement, finding, narration = (
+        relevance.of_event(said, kind, 100, WORK) for kind in (TurnKind.STATEMENT, TurnKind.FINDING, TurnKind.NARRATION)
+    )
+
+    assert 0.8 * statement < finding < statement
+    assert narration < 0.6 * statement
+
+
+def _query() -> npt.NDArray[np.float32]:
+    return np.array(unit(1.0, 0.0), np.float32)
