@@ -101,10 +101,36 @@ def test_a_need_is_met_by_any_of_its_turns() -> None:
     assert share(needs, frozenset({"a", "b", "c"})) == 1.0
 
 
+def test_floors_count_what_is_told_above_them_and_bands_what_was_right() -> None:
+    predicted = tuple(
+        surfacing_replay.Judged(probability=probability, tokens=tokens, is_needed=is_needed)
+        for probability, tokens, is_needed in ((0.1, 40, True), (0.09, 20, False), (0.01, 990, True))
+    )
+    given_ = surfacing_replay.Given(
+        person="ana", set_name="set", moment=PROMPTED, way=SURFACING, shares={LINKED: 1.0}, tokens=60,
+        predicted=predicted,
+    )  # fmt: skip
+
+    by_floor = {row["floor"]: row for row in surfacing_replay.floors([given_])}
+    bands = {row["from"]: row for row in surfacing_replay.reliability([given_])}
+
+    assert by_floor[0.0] | {"floor": 0.08} == by_floor[0.08], "what does not fit the budget is told under no floor"
+    assert by_floor[0.08] == {
+        "set": "set", "moment": PROMPTED, "floor": 0.08, "lines": 2, "tokens": 60, "needed": 0.5,
+        "tokens_per_needed": 60,
+    }  # fmt: skip
+    assert (by_floor[0.12]["lines"], by_floor[0.12]["needed"], by_floor[0.12]["tokens_per_needed"]) == (0, None, None)
+    assert {low: (row["things"], row["needed"]) for low, row in bands.items()} == {0.0: (1, 1), 0.08: (2, 0.5)}
+    assert "| set | prompted | 0.08 | 2.0 | 60 | 0.500 | 60 |" in surfacing_cli.floor_table([by_floor[0.08]])
+    assert "| set | prompted | 0.08–0.12 | 2 | 0.095 | 0.500 |" in surfacing_cli.reliability_table([bands[0.08]])
+
+
 def test_the_page_says_what_was_measured() -> None:
     measured = json.loads((ROOT / "bench" / "surfacing.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
     assert surfacing_cli.table(measured["rows"]) in page
+    assert surfacing_cli.floor_table(measured["floors"]) in page
+    assert surfacing_cli.reliability_table(measured["reliability"]) in page
     assert {row["set"] for row in measured["rows"]} == {"devmem", "LoCoMo"}
     assert surfacing.KINDS == ("linked", "overlap")

@@ -39,6 +39,12 @@ async def remembered(service: Application, text: str, **more: object) -> str:
     return found.memory.id
 
 
+async def kept(service: Application) -> list[str]:
+    """Return the sessions that something is predicted for; "" is the next one."""
+    found = await service.store.read(lambda q: q.fetch("select distinct session_id from prediction order by 1"))
+    return [str(row[0]) for row in found]
+
+
 async def predicted(service: Application, session: str | None = None) -> dict[str, float]:
     return {one.ref: one.probability for one in await service.surfacing.predict(SHOP, session)}
 
@@ -90,6 +96,26 @@ async def test_a_prediction_writes_no_op_and_counts_as_no_recall(shop: Applicati
     assert (await shop.call(PERSON, "get", api.RefRequest(ref=needed))).memory.access_count == 0
     with sqlite3.connect(store_path) as connection:
         assert connection.execute("select count(*) from prediction").fetchone()[0] > 0
+
+
+async def test_recall_is_asked_once_for_a_session_and_the_next_one_and_never_by_a_hook(
+    shop: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = await remembered(shop, "The checkout migration in src/cart/store.py needs the carts table locked.")
+    asked: list[str] = []
+    recall = shop.surfacing._recall
+
+    async def counted(caller: Caller, request: api.RecallRequest, **more: bool) -> api.RecallResponse:
+        asked.append(request.query)
+        return await recall(caller, request, **more)
+
+    monkeypatch.setattr(shop.surfacing, "_recall", counted)
+    await shop.surface.run()
+    assert len(asked) == 1
+    assert set(await kept(shop)) == {"", "first"}
+
+    assert f"[{needed}]" in await hook(shop, started("second"), inject=True)
+    assert len(asked) == 1
 
 
 # Who is told what
@@ -304,7 +330,11 @@ def test_the_floor_rises_and_chances_fall_as_less_is_used(used: int, less: int, 
     assert bad.shift(POLICY) <= good.shift(POLICY)
 
 
-@given(st.lists(st.floats(0, 1), min_size=8, max_size=8), st.integers(0, 7), st.floats(0, 1))
+@given(
+    st.lists(st.floats(0, 1), min_size=len(Signals.__slots__), max_size=len(Signals.__slots__)),
+    st.integers(0, len(Signals.__slots__) - 1),
+    st.floats(0, 1),
+)
 def test_a_stronger_signal_never_makes_a_thing_less_probable(values: list[float], place: int, more: float) -> None:
     names = list(Signals.__slots__)
     weaker = dict(zip(names, values, strict=True))
@@ -319,7 +349,7 @@ def test_a_stronger_signal_never_makes_a_thing_less_probable(values: list[float]
 
 def test_nothing_is_told_that_is_not_sure_enough() -> None:
     found = prediction.predicted(
-        {("memory", "sure"): Signals(like=1, fresh=1, paths=1), ("memory", "unsure"): Signals(fresh=1)},
+        {("memory", "sure"): Signals(asked=1, memory=1, fresh=1), ("memory", "unsure"): Signals(fresh=1)},
         Record(),
         POLICY,
     )
@@ -328,10 +358,36 @@ def test_nothing_is_told_that_is_not_sure_enough() -> None:
     wasted = Record(told=40, used=0, expected=20)
     assert (
         prediction.sure(
-            prediction.predicted({("memory", "sure"): Signals(like=1, fresh=1)}, wasted, POLICY), wasted, POLICY
+            prediction.predicted({("memory", "sure"): Signals(asked=1, memory=1)}, wasted, POLICY), wasted, POLICY
         )
         == []
     )
+
+
+def test_what_recall_answers_first_to_the_prompt_comes_before_what_is_more_probable() -> None:
+    found = prediction.predicted(
+        {
+            ("memory", "probable"): Signals(memory=1, fresh=1, open=1, used=1, followed=1),
+            ("event", "first"): Signals(asked=1),
+            ("event", "tenth"): Signals(asked=prediction.nearness(9, POLICY)),
+        },
+        Record(),
+        POLICY,
+    )
+
+    assert [one.ref for one in found] == ["first", "probable", "tenth"]
+
+
+def test_of_a_turn_and_a_memory_that_was_read_from_it_the_less_probable_is_left_out() -> None:
+    memory, other, turn, apart = ("memory", "M1"), ("memory", "M2"), ("event", "E1"), ("event", "E2")
+    found = prediction.predicted(
+        {memory: Signals(memory=1), other: Signals(memory=1, salience=1), turn: Signals(fresh=1), apart: Signals()},
+        Record(),
+        POLICY,
+        turns={memory: {"E1"}, other: {"E1"}, turn: {"E1"}, apart: {"E2"}},
+    )
+
+    assert [one.ref for one in found] == ["M2", "M1", "E2"], "two memories of one turn say two things"
 
 
 def test_likeness_counts_words_paths_branch_and_time() -> None:

@@ -17,7 +17,7 @@ from scrubjay_shared.errors import InvalidError, NotFoundError
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 FIGURES = CHECKOUT / "bench" / "surfacing.json"
-FORMAT = 1
+FORMAT = 2
 BEGIN = "<!-- surfacing:begin, written by `scrubjay bench surfacing --docs` -->"
 END = "<!-- surfacing:end -->"
 ABOUT = "how much of what sessions needed of earlier ones they would have been told ahead"
@@ -60,12 +60,14 @@ def _act(line: argparse.Namespace) -> int:
         given += found
         rows = surfacing_replay.rows(given)
         run = {"data": digests, "model": line.model, "machine": machine(models_dir), "load": load()}
-        measured = {"format": FORMAT, "rows": rows, "run": run}
+        floors, reliability = surfacing_replay.floors(given), surfacing_replay.reliability(given)
+        measured = {"format": FORMAT, "rows": rows, "floors": floors, "reliability": reliability, "run": run}
         if line.json:  # after each person: a run takes long
             _write(line.json, measured)
-    print(table(rows))
+    shown = "\n\n".join((table(rows), floor_table(floors), reliability_table(reliability)))
+    print(shown)
     if line.docs:
-        page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, table(rows))
+        page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, shown)
         _write(FIGURES, measured)
         PAGE.write_text(page, encoding="utf-8")
     return 0
@@ -84,3 +86,29 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows
     ]
     return "\n".join([head, "|---|---|---|---|--:|--:|--:|--:|--:|", *lines])
+
+
+def floor_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a table: a line for each set, moment and floor."""
+    head = "| set | moment | floor | lines a session | tokens a session | needed | tokens for one that was needed |"
+    lines = [
+        f"| {row['set']} | {row['moment']} | {row['floor']:g} | {row['lines']:.1f} | {row['tokens']:,} |"
+        f" {_share(row['needed'])} | {row['tokens_per_needed'] or ''} |"
+        for row in rows
+    ]
+    return "\n".join([head, "|---|---|--:|--:|--:|--:|--:|", *lines])
+
+
+def reliability_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as a table: a line for each set, moment and band of probability."""
+    head = "| set | moment | probability | things | predicted | needed |"
+    lines = [
+        f"| {row['set']} | {row['moment']} | {row['from']:g}–{row['to']:g} | {row['things']:,} |"
+        f" {_share(row['predicted'])} | {_share(row['needed'])} |"
+        for row in rows
+    ]
+    return "\n".join([head, "|---|---|---|--:|--:|--:|", *lines])
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
@@ -33,13 +34,27 @@ BEFORE, PROMPTED = "before", "prompted"
 MOMENTS = (BEFORE, PROMPTED)
 RECENCY, RECALL, SURFACING, SURE = "recency", "recall", "surfacing", "surfacing above its floor"
 WAYS = (RECENCY, RECALL, SURFACING, SURE)
+FLOORS = (0.0, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2)
+"""Probabilities that a floor is tried at, and that bands of reliability end at."""
 STORE = "memory.db"
 _SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One thing that was predicted: how probable it was, its tokens, and whether it says something that was needed."""
+
+    probability: float
+    tokens: int
+    is_needed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What one way gave one session at one moment: the share of each kind of need that it holds, and its tokens."""
+    """What one way gave one session at one moment: the share of each kind of need that it holds, and its tokens.
+
+    `predicted` is all that surfacing predicted, the most probable first; empty for other ways.
+    """
 
     person: str
     set_name: str
@@ -47,6 +62,7 @@ class Given:
     way: str
     shares: Mapping[str, float]
     tokens: int
+    predicted: tuple[Judged, ...] = ()
 
 
 @dataclass(slots=True)
@@ -55,6 +71,12 @@ class _Line:
 
     text: str
     turns: frozenset[str]
+    probability: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """What the line costs, cut as agents are handed it."""
+        return estimate_tokens(" ".join(self.text.split())[: DEFAULT.handing.line_chars]) + 1
 
 
 @dataclass(slots=True)
@@ -95,8 +117,8 @@ class _Replay:
             if handing.tells(hit, session_id=session, now=self.now[0])
         ]
 
-    async def surfaced(self, session: str | None) -> tuple[list[_Line], int]:
-        """Return what surfacing predicts, the most probable first, and how many are above its floor."""
+    async def surfaced(self, session: str | None) -> tuple[list[_Line], float]:
+        """Return what surfacing predicts, what it would tell first in front, and where its floor is."""
         surfacing = self.service.surfacing
         found = await surfacing.predict(self._project, session)
         stats = await surfacing.stats()
@@ -104,12 +126,12 @@ class _Replay:
         for one in found:
             if one.kind == "event":
                 [event] = (await self.service.store.read(lambda q, ref=one.ref: q.events.by_id([ref]))).values()  # type: ignore[misc]
-                lines.append(_Line(event.text, self._turns([one.ref])))
+                lines.append(_Line(event.text, self._turns([one.ref]), one.probability))
             else:
                 why = await self.service.call(PERSON, "why", api.RefRequest(ref=one.ref))
                 sources = [event.id for source in why.sources for event in source.events]
-                lines.append(_Line(why.entry.memory.content, self._turns(sources)))
-        return lines, sum(one.probability >= stats.floor for one in found)
+                lines.append(_Line(why.entry.memory.content, self._turns(sources), one.probability))
+        return lines, stats.floor
 
     @property
     def _project(self) -> str:
@@ -167,12 +189,12 @@ async def _sessions(replay: _Replay) -> AsyncIterator[Given]:
 async def _moment(replay: _Replay, session: Replayed, moment: str, query: str, said: Sequence[Said]) -> list[Given]:
     id_ = session.id if moment == PROMPTED else None
     recent = [_Line(turn.draft.text, frozenset((turn.id,))) for turn in said[::-1] if turn.draft.type in _SPOKEN]
-    surfaced, sure = await replay.surfaced(id_)
+    surfaced, floor = await replay.surfaced(id_)
     ways = {
         RECENCY: recent,
         RECALL: await replay.recalled(query, id_),
         SURFACING: surfaced,
-        SURE: surfaced[:sure],
+        SURE: [line for line in surfaced if line.probability >= floor],
     }
     found = []
     for way, lines in ways.items():
@@ -186,9 +208,18 @@ async def _moment(replay: _Replay, session: Replayed, moment: str, query: str, s
                 way=way,
                 shares=shares,
                 tokens=tokens,
+                predicted=judged(lines, session.needs) if way == SURFACING else (),
             )
         )
     return found
+
+
+def judged(lines: Iterable[_Line], needs: Mapping[str, Iterable[Need]]) -> tuple[Judged, ...]:
+    """Return of each line whether it says something of what was needed, for whatever reason."""
+    turns = frozenset(turn for kind in needs.values() for need in kind for turn in need)
+    return tuple(
+        Judged(probability=line.probability, tokens=line.tokens, is_needed=bool(line.turns & turns)) for line in lines
+    )
 
 
 def fitting(lines: Iterable[_Line], budget: int = BUDGET) -> tuple[frozenset[str], int]:
@@ -196,10 +227,9 @@ def fitting(lines: Iterable[_Line], budget: int = BUDGET) -> tuple[frozenset[str
     found: set[str] = set()
     spent = 0
     for line in lines:
-        cost = estimate_tokens(" ".join(line.text.split())[: DEFAULT.handing.line_chars]) + 1
-        if spent + cost > budget:
+        if spent + line.tokens > budget:
             continue
-        spent += cost
+        spent += line.tokens
         found |= line.turns
     return frozenset(found), spent
 
@@ -241,3 +271,62 @@ def rows(given: Sequence[Given]) -> list[dict[str, object]]:
                             }
                         )
     return found
+
+
+def floors(given: Sequence[Given]) -> list[dict[str, object]]:
+    """Return a row for each set, moment and floor: what is told above it within the budget, and how much was needed."""
+    found: list[dict[str, object]] = []
+    for set_name, moment, mine in _predicted(given):
+        for floor in FLOORS:
+            told = [line for one in mine for line in _above(one.predicted, floor)]
+            tokens, needed = sum(line.tokens for line in told), sum(line.is_needed for line in told)
+            found.append(
+                {
+                    "set": set_name,
+                    "moment": moment,
+                    "floor": floor,
+                    "lines": len(told) / len(mine),
+                    "tokens": round(tokens / len(mine)),
+                    "needed": needed / len(told) if told else None,
+                    "tokens_per_needed": round(tokens / needed) if needed else None,
+                }
+            )
+    return found
+
+
+def reliability(given: Sequence[Given]) -> list[dict[str, object]]:
+    """Return a row for each set, moment and band of probability: what was predicted on average, and what was needed."""
+    found: list[dict[str, object]] = []
+    for set_name, moment, mine in _predicted(given):
+        lines = [line for one in mine for line in one.predicted]
+        for low, high in pairwise((*FLOORS, 1.0)):
+            band = [line for line in lines if low <= line.probability < high]
+            if band:
+                found.append(
+                    {
+                        "set": set_name,
+                        "moment": moment,
+                        "from": low,
+                        "to": high,
+                        "things": len(band),
+                        "predicted": mean(line.probability for line in band),
+                        "needed": mean(line.is_needed for line in band),
+                    }
+                )
+    return found
+
+
+def _predicted(given: Sequence[Given]) -> Iterator[tuple[str, str, list[Given]]]:
+    for set_name in dict.fromkeys(one.set_name for one in given):
+        for moment in MOMENTS:
+            mine = [one for one in given if (one.set_name, one.moment, one.way) == (set_name, moment, SURFACING)]
+            if mine:
+                yield set_name, moment, mine
+
+
+def _above(lines: Iterable[Judged], floor: float) -> list[Judged]:
+    told: list[Judged] = []
+    for line in lines:
+        if line.probability >= floor and sum(one.tokens for one in told) + line.tokens <= BUDGET:
+            told.append(line)
+    return told

@@ -1,11 +1,11 @@
 """Surfacing: what sessions will need is predicted in the background, told with an agent's context, and judged.
 
-Theory of operation. Recall is asked what answers the last words of a session, as the agent of that session would ask:
-so nothing is predicted that this agent may not read. What it finds, the newest memories of the project and what was
-used after similar beginnings are weighed (`surfacing.prediction`) and kept as predictions of this session, and of the
-project's next one, which has said nothing yet. They are bookkeeping of this device: no op says anything of them. What
-is told is looked up anew, and what does not hold any more is left out. What became of it is seen in what the agent
-says and recalls afterwards (`surfacing.outcomes`).
+Theory of operation. Recall is asked what answers the last words of a session, as an agent of that project would ask: so
+nothing is predicted that this agent may not read. What it finds, the newest memories of the project and what was used
+after similar beginnings are weighed (`surfacing.prediction`) and kept as predictions of this session, and of the
+project's next one, which has said nothing yet: it goes on from the same last words, so recall is asked once for both.
+They are bookkeeping of this device: no op says anything of them. What is told is looked up anew, and what does not hold
+any more is left out. What became of it is seen in what the agent says and recalls afterwards (`surfacing.outcomes`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,10 +41,6 @@ UNJUDGED = 200
 
 TURN_CHARS = 2_000
 """Of one turn or memory: what it is about stands at its beginning."""
-
-GOALS = 3
-"""Open goals that recall is asked with."""
-
 _HOUR_MS = 3_600_000
 _DAY_MS = DAY_MINUTES * 60_000
 _OPEN = {MemoryType.GOAL: 1.0, MemoryType.DECISION: 0.6}
@@ -54,16 +49,21 @@ _EVENT_SALIENCE = 0.4
 
 Asks = Callable[..., Awaitable[api.RecallResponse]]
 
+Answers = dict[str, Sequence[api.Hit]]
+"""What recall found for questions of one project, so that it is asked once for those who go on from the same words."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A thing that may be needed: its words, its time, the sessions it came from, and what its kind says for it."""
+    """A thing that may be needed: its words, its time, the turns and sessions it came from, and what its kind says."""
 
     text: str
     ts: Millis
+    turns: Collection[str]
     sessions: Collection[str]
     open: float
     salience: float
+    asked: float = 0.0
     like: float = 0.0
 
 
@@ -79,11 +79,13 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the store says of a session that is predicted for."""
+    """What the store says of a session that is predicted for. `asks`: the last words are a prompt of its own."""
 
     at: Situation
+    asks: bool
     turns: frozenset[str]
     memories: Mapping[str, Memory]
+    turns_of: Mapping[str, set[str]]
     sessions: Mapping[str, set[str]]
     before: Sequence[tuple[Situation, Collection[str]]]
     newest: Millis
@@ -128,41 +130,35 @@ class Surfacing:
             return arrived, q.surfacing.changed(upto, since=since, limit=policy.sessions_a_run)
 
         arrived, changed = await self._store.read(read)
+        answers: dict[str, Answers] = {project: {} for _, project in changed}
         for session_id, project in changed:
-            await self.predict(project, session_id)
-        for project in dict.fromkeys(project for _, project in changed):
-            await self.predict(project, None)
+            await self.predict(project, session_id, answers=answers[project])
+        for project, found in answers.items():
+            await self.predict(project, None, answers=found)
         await self._store.write(lambda tx: tx.surfacing.cover(*arrived))
         return len(changed)
 
-    async def predict(self, project: str, session_id: str | None) -> list[Prediction]:
-        """Predict what a session needs, or with None the project's next one, and keep that. Returns all of it."""
+    async def predict(
+        self, project: str, session_id: str | None, *, answers: Answers | None = None
+    ) -> list[Prediction]:
+        """Predict what a session needs, or with None the project's next one, and keep that. Returns all of it.
+
+        What recall found already for a question is taken from `answers`, and what it finds is put there.
+        """
         policy = self._policy.surfacing
-        caller = Caller(principal=Principal.AGENT, project=project, session_id=session_id)
-        seen = access.view(caller)
+        seen = access.view(Caller(principal=Principal.AGENT, project=project, session_id=session_id))
         looked = await self._store.read(partial(self._look, project=project, session_id=session_id, seen=seen))
-        at = looked.at
         candidates = {
-            ("memory", ref): _of_memory(memory, looked.sessions.get(ref, ())) for ref, memory in looked.memories.items()
+            ("memory", ref): _of_memory(memory, looked.turns_of.get(ref, ()), looked.sessions.get(ref, ()))
+            for ref, memory in looked.memories.items()
         }
-        for question in at.questions:
-            request = api.RecallRequest(
-                query=question,
-                project=project,
-                session_id=session_id,
-                limit=policy.hits,
-                max_tokens=self._policy.limits.recall_tokens,
-                rerank=False,
-            )
-            hits = (await self._recall(caller, request, counted=False)).hits
-            events = [hit.id for hit in hits if hit.kind == "event"]
-            kept_out = await self._store.read(partial(_kept_out, event_ids=events))
-            for hit in hits:
-                if hit.id not in kept_out and handing.tells(hit, session_id=session_id, now=self._now()):
-                    found = _of_hit(hit, own=looked.turns)
-                    known = candidates.get((hit.kind, hit.id))
-                    best = max(found.like, known.like if known else 0.0)
-                    candidates[hit.kind, hit.id] = replace(known or found, like=best)
+        for question in looked.at.questions:
+            hits = await self._answered(project, question, {} if answers is None else answers)
+            told = [hit for hit in hits if handing.tells(hit, session_id=session_id, now=self._now())]
+            for place, hit in enumerate(told[: policy.hits]):
+                found = _of_hit(hit, nearness=prediction.nearness(place, policy), looked=looked)
+                known = candidates.get((hit.kind, hit.id))
+                candidates[hit.kind, hit.id] = replace(known or found, asked=found.asked, like=found.like)
         made = await self._weighed(candidates, looked)
         stored = [
             StoredPrediction(
@@ -173,6 +169,23 @@ class Surfacing:
         key = session_id or NEXT
         await self._store.write(lambda tx: tx.surfacing.predict(project, key, stored, kept_days=policy.kept_days))
         return made
+
+    async def _answered(self, project: str, question: str, answers: Answers) -> Sequence[api.Hit]:
+        """Return what recall finds for a question, as an agent of the project sees it, without what was kept out."""
+        if question not in answers:
+            request = api.RecallRequest(
+                query=question,
+                project=project,
+                limit=self._policy.surfacing.hits + self._policy.surfacing.turns,  # its own turns are taken out later
+                max_tokens=self._policy.limits.recall_tokens,
+                rerank=False,
+            )
+            agent = Caller(principal=Principal.AGENT, project=project)
+            hits = (await self._recall(agent, request, counted=False)).hits
+            events = [hit.id for hit in hits if hit.kind == "event"]
+            kept_out = await self._store.read(partial(_kept_out, event_ids=events))
+            answers[question] = [hit for hit in hits if hit.id not in kept_out]
+        return answers[question]
 
     async def due(self, seen: View, project: str, session_id: str | None, *, started: bool) -> list[handing.Entry]:
         """Return what an agent is to be told ahead, the most probable first, and how probable each is.
@@ -304,19 +317,13 @@ class Surfacing:
             (q.surfacing.beginning(session, limit=policy.beginnings, chars=policy.question_chars), refs)
             for session, refs in used.items()
         ]
-        goals = [memory.content[:TURN_CHARS] for memory in page if memory.id in kept and memory.type is MemoryType.GOAL]
-        at = situation.situation(
-            turns,
-            now=now,
-            utc_offset=offset,
-            questions=policy.questions,
-            chars=policy.question_chars,
-            goals=goals[:GOALS],
-        )
+        at = situation.situation(turns, now=now, utc_offset=offset, chars=policy.question_chars)
         return _Seen(
             at=at,
+            asks=session_id is not None and any(turn.type is EventType.USER_MESSAGE for turn in turns),
             turns=frozenset(turn.id for turn in turns),
             memories=kept,
+            turns_of=q.surfacing.turns_of(kept),
             sessions=sources,
             before=[(_beginning(began, policy.question_chars, offset), refs) for began, refs in beginnings if began],
             newest=q.surfacing.newest(project),
@@ -334,11 +341,14 @@ class Surfacing:
         def work() -> list[Prediction]:
             follows = prediction.followed(at, looked.before)
             signals = {key: signals_of(key, one, follows) for key, one in candidates.items()}
-            return prediction.predicted(signals, looked.record, policy)
+            turns = {key: one.turns for key, one in candidates.items()}
+            return prediction.predicted(signals, looked.record, policy, turns=turns)
 
         def signals_of(key: tuple[str, str], one: _Candidate, follows: Mapping[str, float]) -> Signals:
             return Signals(
+                asked=one.asked,
                 like=one.like,
+                memory=float(key[0] == "memory"),
                 paths=_share(situation.paths_of(one.text), at.paths),
                 fresh=prediction.freshness(one.ts, looked.newest, policy),
                 followed=follows.get(key[1], 0.0),
@@ -390,29 +400,32 @@ def _may_be_told(memory: Memory, now: Millis) -> bool:
 
 def _beginning(turns: Sequence[Event], chars: int, utc_offset: int) -> Situation:
     """Return what a session was at when it began."""
-    return situation.situation(turns, now=turns[-1].ts, utc_offset=utc_offset, questions=1, chars=chars)
+    return situation.situation(turns, now=turns[-1].ts, utc_offset=utc_offset, chars=chars)
 
 
-def _of_memory(memory: Memory, sessions: Iterable[str]) -> _Candidate:
+def _of_memory(memory: Memory, turns: Iterable[str], sessions: Iterable[str]) -> _Candidate:
     return _Candidate(
         text=memory.content[:TURN_CHARS],
         ts=memory.created_at,
+        turns=frozenset(turns),
         sessions=frozenset(sessions),
         open=_OPEN.get(memory.type, 0.0),
         salience=memory.salience,
     )
 
 
-def _of_hit(hit: api.Hit, own: AbstractSet[str]) -> _Candidate:
-    """Return a hit as a candidate. That the last words, `own`, answer themselves says nothing for them."""
-    is_own = bool(hit.sources) and {source.event_id for source in hit.sources} <= own
+def _of_hit(hit: api.Hit, *, nearness: float, looked: _Seen) -> _Candidate:
+    """Return a hit as a candidate. That the last words answer themselves says nothing for them."""
+    is_own = bool(hit.sources) and {source.event_id for source in hit.sources} <= looked.turns
     return _Candidate(
         text=hit.text[:TURN_CHARS],
         ts=hit.ts,
+        turns=frozenset((hit.id,)) if hit.kind == "event" else frozenset(source.event_id for source in hit.sources),
         sessions=frozenset(source.session_id for source in hit.sources),
         open=_OPEN.get(MemoryType(hit.type), 0.0) if hit.kind == "memory" else 0.0,
         salience=_EVENT_SALIENCE if hit.salience is None else hit.salience,
-        like=0.0 if is_own else hit.confidence or 0.0,
+        asked=nearness if looked.asks and not is_own else 0.0,
+        like=nearness if not looked.asks and not is_own else 0.0,
     )
 
 

@@ -19,12 +19,17 @@ from scrubjay_shared.clock import DAY_MINUTES, Millis
 _DAY_MS = DAY_MINUTES * 60_000
 _LEAST = 1e-6
 
+Key = tuple[str, str]
+"""The kind and the id of a thing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     """What speaks for a thing, each in [0, 1]; the names are those of the weights in `SurfacingPolicy`."""
 
+    asked: float = 0.0
     like: float = 0.0
+    memory: float = 0.0
     paths: float = 0.0
     fresh: float = 0.0
     followed: float = 0.0
@@ -36,7 +41,9 @@ class Signals:
     def weighted(self, policy: SurfacingPolicy) -> dict[str, float]:
         """Return what each adds to the logit."""
         return {
+            "asked": policy.asked * self.asked,
             "like": policy.like * self.like,
+            "memory": policy.memory * self.memory,
             "paths": policy.paths * self.paths,
             "fresh": policy.fresh * self.fresh,
             "followed": policy.followed * self.followed,
@@ -87,12 +94,22 @@ class Record:
 
         >>> policy = SurfacingPolicy()
         >>> Record(told=40, used=20).floor(policy), Record(told=40).floor(policy), Record(told=4).floor(policy)
-        (0.2, 0.6, 0.2)
+        (0.03, 0.3, 0.03)
         """
         rate = self.hit_rate
         if rate is None or self.told < policy.judged_least or rate >= policy.good:
             return policy.floor
-        return policy.floor + (policy.floor_most - policy.floor) * (1 - rate / policy.good)
+        share = rate / policy.good
+        return share * policy.floor + (1 - share) * policy.floor_most
+
+
+def nearness(place: int, policy: SurfacingPolicy) -> float:
+    """Return how near a hit is to what was asked, in [0, 1], from its place in recall's answer, the first at 0.
+
+    >>> [nearness(place, SurfacingPolicy()) for place in (0, 4, 9)]
+    [1.0, 1.0, 0.5]
+    """
+    return min(1.0, policy.near_places / (place + 1))
 
 
 def freshness(at: Millis, newest: Millis, policy: SurfacingPolicy) -> float:
@@ -115,17 +132,40 @@ def followed(now: Situation, before: Iterable[tuple[Situation, Collection[str]]]
 
 
 def predicted(
-    candidates: Mapping[tuple[str, str], Signals], record: Record, policy: SurfacingPolicy
+    candidates: Mapping[Key, Signals],
+    record: Record,
+    policy: SurfacingPolicy,
+    *,
+    turns: Mapping[Key, Collection[str]] | None = None,
 ) -> list[Prediction]:
-    """Return what is predicted of some things by kind and id, the most probable first; at most `kept` of them."""
+    """Return what is predicted of some things by kind and id, what to tell first in front; at most `kept` of them.
+
+    In front is what recall answers first to the session's own prompt: no prediction knows better than the prompt. Then
+    the most probable. A turn and a memory that was read from it say the same, so the later of the two is left out;
+    `turns` are the ids of the turns that each thing says.
+    """
     shift = record.shift(policy)
     found = []
     for (kind, ref), signals in candidates.items():
         parts = signals.weighted(policy)
         probability = 1 / (1 + math.exp(-(policy.certain + sum(parts.values()) + shift)))
         because = max(parts, key=lambda name: parts[name])
-        found.append(Prediction(ref=ref, kind=kind, probability=probability, because=because))
-    return sorted(found, key=lambda one: (-one.probability, one.ref))[: policy.kept]
+        found.append((signals.asked < 1, Prediction(ref=ref, kind=kind, probability=probability, because=because)))
+    found.sort(key=lambda one: (one[0], -one[1].probability, one[1].ref))
+    return _distinct([one for _, one in found], turns or {})[: policy.kept]
+
+
+def _distinct(predictions: Iterable[Prediction], turns: Mapping[Key, Collection[str]]) -> list[Prediction]:
+    said: dict[str, str] = {}
+    kept = []
+    for one in predictions:
+        says = turns.get((one.kind, one.ref), ())
+        if says and all(said.get(turn, one.kind) != one.kind for turn in says):
+            continue
+        kept.append(one)
+        for turn in says:
+            said.setdefault(turn, one.kind)
+    return kept
 
 
 def sure(predictions: Sequence[Prediction], record: Record, policy: SurfacingPolicy) -> list[Prediction]:

@@ -22,7 +22,7 @@ _NEAR_HOURS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What somebody is at. `questions` are its texts, the one that says most first; `hour` and `weekday` are local."""
+    """What somebody is at. `questions` are what recall is asked of it; `hour` and `weekday` are local."""
 
     questions: tuple[str, ...] = ()
     words: frozenset[str] = field(default_factory=frozenset)
@@ -46,20 +46,18 @@ def paths_of(text: str) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def situation(
-    turns: Sequence[Event], *, now: Millis, utc_offset: int, questions: int, chars: int, goals: Sequence[str] = ()
-) -> Situation:
-    """Return what a session is at, from its last turns, newest first; `goals` are open ones that it may be about.
+def situation(turns: Sequence[Event], *, now: Millis, utc_offset: int, chars: int) -> Situation:
+    """Return what a session is at, from its last turns, newest first.
 
-    The last prompts are asked first, together; then what the agent said last; then the goals.
+    The question is its last prompts together; what the agent said last where nobody asked anything.
     """
     prompts = [turn.text for turn in turns if turn.type is EventType.USER_MESSAGE and turn.text.strip()]
     answers = [turn.text for turn in turns if turn.type in _AGENTS and turn.text.strip()]
-    texts = [_joined(prompts, chars), _joined(answers[:1], chars), _joined(goals, chars)]
+    question = _joined(prompts or answers[:1], chars)
     said = "\n".join([*prompts, *answers[:1]])
     local = datetime.fromtimestamp(now / 1000, tz=UTC).astimezone(timezone(timedelta(minutes=utc_offset)))
     return Situation(
-        questions=tuple(text for text in texts if text)[:questions],
+        questions=(question,) if question else (),
         words=frozenset(query_tokens(said)),
         paths=paths_of(said),
         branch=next((branch for turn in turns if (branch := branch_of(turn)) is not None), None),

@@ -204,6 +204,16 @@ class SurfacingQueries:
             found.setdefault(str(memory_id), set()).add(str(session_id))
         return found
 
+    def turns_of(self, memory_ids: Iterable[str]) -> dict[str, set[str]]:
+        """Return the events that some memories were read from; one without a source is absent."""
+        found: dict[str, set[str]] = {}
+        for memory_id, event_id in self._fetch(
+            "select memory_id, event_id_start from grip where memory_id in (select value from json_each(?))",
+            (rows.array(memory_ids),),
+        ):
+            found.setdefault(str(memory_id), set()).add(str(event_id))
+        return found
+
     def branches(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """Return the branch that was checked out last in some sessions; one of which that is not known is absent."""
         found = self._fetch(
