@@ -129,6 +129,7 @@ def test_the_page_says_what_was_measured() -> None:
     measured = json.loads((ROOT / "bench" / "surfacing.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
+    assert page.count(surfacing_cli.BEGIN) == page.count(surfacing_cli.END) == 1, "the next run finds its place"
     assert surfacing_cli.table(measured["rows"]) in page
     assert surfacing_cli.floor_table(measured["floors"]) in page
     assert surfacing_cli.reliability_table(measured["reliability"]) in page

@@ -67,7 +67,7 @@ def _act(line: argparse.Namespace) -> int:
     shown = "\n\n".join((table(rows), floor_table(floors), reliability_table(reliability)))
     print(shown)
     if line.docs:
-        page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, shown)
+        page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, f"{BEGIN}\n\n{shown}\n\n{END}")
         _write(FIGURES, measured)
         PAGE.write_text(page, encoding="utf-8")
     return 0
