@@ -151,6 +151,7 @@ async def _measured(talk: Talk, models_dir: Path, model: str, scratch: Path | No
             entropy=random.Random(seed).randbytes,
         )
         try:
+            await service.call(PERSON, "pause_job", api.JobRequest(name="consolidate"))  # it runs when it is called
             turn_of = await _said(service, talk)
             before = await _state(service, talk, turn_of)
             held, digest = await service.store.read(_current), await service.store.read(_digest)
@@ -285,7 +286,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         cells = [row["name"], f"{row['turns']:,}", f"{row['questions']:,}"]
         cells += [f"{before[name]:,} → {after[name]:,}" for name in ("memories", "memory_tokens")]
         cells += [f"{after['memory_tokens'] / max(before['memory_tokens'], 1):.2f}"]
-        cells += [f"{before['answer_tokens']:,.0f} → {after['answer_tokens']:,.0f}"]
+        cells += [" → ".join(_answer(each["answer_tokens"]) for each in (before, after))]
         cells += [_recalls(before, after, name) for name in KINDS]
         cells += [f"{row['survival']:.4f} of {row['specifics']:,}", f"{row['told']:.4f}"]
         cells += ["exact" if row["undo_exact"] else "differs"]
@@ -300,10 +301,12 @@ def _together(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         weights = [float(row[weight]) for row in rows]
         return sum(value(row) * each for row, each in zip(rows, weights, strict=True)) / max(sum(weights), 1.0)
 
+    unsaid = any(row["after"]["answer_tokens"] is None for row in rows)
+
     def state(when: str) -> dict[str, Any]:
         return {
             **{name: sum(row[when][name] for row in rows) for name in ("memories", "memory_tokens")},
-            "answer_tokens": mean(lambda row: row[when]["answer_tokens"], "questions"),
+            "answer_tokens": None if unsaid else mean(lambda row: row[when]["answer_tokens"], "questions"),
             "recall": {kind: mean(partial(_recall_of, when, kind), "questions") for kind in KINDS},
         }
 
@@ -320,6 +323,10 @@ def _together(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _recall_of(when: str, kind: str, row: Mapping[str, Any]) -> float:
     return float(row[when]["recall"][kind])
+
+
+def _answer(tokens: float | None) -> str:
+    return "–" if tokens is None else f"{tokens:,.0f}"
 
 
 _Format = Callable[[float], str]

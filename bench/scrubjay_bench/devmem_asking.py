@@ -178,6 +178,8 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
             entropy=random.Random(seed).randbytes,
         )
         try:
+            # A night that begins meanwhile would put away what is counted as learned.
+            await service.call(PERSON, "pause_job", api.JobRequest(name="consolidate"))
             turn_of = await _said(service, project, learn=learns)
             given: dict[str, str] = {}
             if run.memories is Memories.LABELLED:
