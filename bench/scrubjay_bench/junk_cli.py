@@ -78,9 +78,8 @@ def drawn(found: Junk) -> str:
 def document(found: Junk, control: Control, model: str) -> None:
     """Write figures and drawing into the documentation of this checkout."""
     how = "without an embedding model" if model == options.NO_MODEL else f"with {model}"
-    page = report.inserted(
-        PAGE.read_text(encoding="utf-8"), BEGIN, END, f"{found.turns:,} turns, {how}:\n\n{table(found, control)}"
-    )
+    figures = f"{BEGIN}\n\n{found.turns:,} turns, {how}:\n\n{table(found, control)}\n\n{END}"
+    page = report.inserted(PAGE.read_text(encoding="utf-8"), BEGIN, END, figures)
     PAGE.write_text(page, encoding="utf-8")
     DRAWING.write_text(drawn(found), encoding="utf-8")
 
