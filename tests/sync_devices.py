@@ -258,10 +258,13 @@ class World:
     transport: httpx2.AsyncBaseTransport = field(init=False)
     settings: Settings = field(init=False)
     database: database.Database = field(init=False)
+    stop: Callable[[], None] = field(init=False)
     random: Random = field(default_factory=lambda: Random(7))
     time: int = 1_800_000_000_000
     code: RecoveryCode = field(default_factory=lambda: RecoveryCode(secret=b"c" * 20))
     devices: list[Device] = field(default_factory=list)
+    database_url: str = ""
+    """Where the server keeps everything when it is PostgreSQL; else a file in the folder."""
 
     def now(self) -> Millis:
         self.time += 1
@@ -269,9 +272,12 @@ class World:
 
     async def serve(self) -> None:
         """Start the server over its file."""
-        self.settings = Settings(data=self.path / "cloud", registration="open", pepper="p" * 32)
+        self.settings = Settings(
+            data=self.path / "cloud", registration="open", pepper="p" * 32, database_url=self.database_url
+        )
         self.database = await database.open(self.settings, now=self.now, entropy=self.random.randbytes)
         app = create_app(self.database, self.settings, now=self.now, entropy=self.random.randbytes, policy=GENEROUS)
+        self.stop = app.state.service.stop
         self.transport = httpx2.ASGITransport(app=app)
 
     async def device(self, *, skew_ms: int = 0) -> Device:
@@ -373,12 +379,13 @@ class World:
 
 
 @asynccontextmanager
-async def world_at(path: Path) -> AsyncIterator[World]:
-    """A world in a folder, closed at the end."""
+async def world_at(path: Path, database_url: str = "") -> AsyncIterator[World]:
+    """A world in a folder, its server's data in PostgreSQL if told, closed at the end."""
     async with AsyncExitStack() as stack:
-        made = World(path=path, stack=stack)
+        made = World(path=path, stack=stack, database_url=database_url)
         await made.serve()
         try:
             yield made
         finally:
+            made.stop()
             await made.database.close()

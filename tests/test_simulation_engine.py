@@ -6,14 +6,16 @@ from functools import partial
 
 import pytest
 
-from simulation import engine, play
+from simulation import engine, play, snapshots
 from simulation.access_mutants import ACCESS_MUTANTS
 from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.mutants import Mutant
+from simulation.snapshot_mutants import SNAPSHOT_MUTANTS
 
 HISTORIES = 10
 MANY = 1_000
 """Five to six minutes of two quiet cores; `make simulate` plays 2,000."""
+WITH_SNAPSHOTS = 8
 FEW = 30
 """Histories within which a planted bug must be caught."""
 QUICK = frozenset(
@@ -44,6 +46,13 @@ def test_no_history_of_many_breaks_a_law() -> None:
     assert not played.failures, played.report()
 
 
+@pytest.mark.slow
+def test_no_history_with_snapshots_breaks_a_law() -> None:
+    played = play.play_all(engine.run, range(snapshots.FIRST, snapshots.FIRST + WITH_SNAPSHOTS), processes=2)
+
+    assert not played.failures, played.report()
+
+
 def test_a_seed_plays_the_same_history_byte_for_byte() -> None:
     first, second = (engine.run(3, tracing=True).trace for _ in range(2))
 
@@ -55,7 +64,7 @@ def test_a_seed_plays_the_same_history_byte_for_byte() -> None:
     "planted",
     [
         pytest.param(planted, id=planted.name, marks=() if planted.name in QUICK else pytest.mark.slow)
-        for planted in (*ENGINE_MUTANTS, *ACCESS_MUTANTS)
+        for planted in (*ENGINE_MUTANTS, *ACCESS_MUTANTS, *SNAPSHOT_MUTANTS)
     ],
 )
 def test_a_planted_bug_is_caught(planted: Mutant) -> None:

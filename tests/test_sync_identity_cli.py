@@ -13,6 +13,7 @@ import re
 import select
 import shlex
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -156,6 +157,35 @@ def signed_up(home: Home, server: str, username: str) -> RecoveryCode:
         "login", "--server", server, "--username", username, "--sign-up", "--password-stdin", stdin=f"{PASSWORD}\n"
     )
     return RecoveryCode.parse(answer["recovery_code"])
+
+
+@pytest.mark.slow
+def test_a_third_machine_begins_with_a_snapshot(server: str, home: Callable[[str], Home]) -> None:
+    laptop, desk, new = home("laptop"), home("desk"), home("new")
+    laptop.run("add", "the garden gate is green", "--name", "gate")
+    code = signed_up(laptop, server, "snap")
+    log_in = ("login", "--server", server, "--username", "snap", "--recovery", "--password-stdin", "--device-name")
+    stdin = f"{PASSWORD}\n{code.text}\n"
+    desk.run(*log_in, "desk", stdin=stdin)
+    desk.run("add", "the shed door is red")
+    assert desk.run("sync")["synced"]
+
+    made = desk.run("sync", "snapshot")
+    again = desk.run("sync", "snapshot")
+    laptop.run("update", "gate", "the garden gate is blue")
+    assert laptop.run("sync")["synced"]
+    new.run(*log_in, "new", stdin=stdin)
+
+    assert (made["ops"] > 1, made["chunks"], made["sent"]) == (True, 2, 2)
+    assert (again["ops"], again["sent"]) == (made["ops"], 0)
+    assert "blue" in json.dumps(new.run("recall", "garden gate"))
+    assert "red" in json.dumps(new.run("recall", "shed door"))
+    assert "green" not in json.dumps(new.run("list"))
+    assert new.run("sync")["synced"]
+    with contextlib.closing(sqlite3.connect(next(new.path.rglob("memory.db")))) as store:
+        assert store.execute("select snapshot from sync_state").fetchall() == [("loaded",)]
+        assert store.execute("select count(*) from unconfirmed").fetchall() == [(0,)]
+    assert new.run("sync", "status")["faults"] == []
 
 
 def test_an_account_from_sign_up_to_deletion(server: str, home: Callable[[str], Home]) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from scrubjay.store.queries.snapshots import SnapshotQueries
+from scrubjay_cloud import verify
 from scrubjay_cloud.retention import sweep
 from scrubjay_shared import ops, snapshot
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes
@@ -570,6 +571,40 @@ async def test_what_a_snapshot_says_and_no_lane_does_is_thrown_away_and_told(
 
 
 @pytest.mark.slow
+async def test_a_lie_that_was_edited_here_is_not_shown_when_it_is_thrown_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await filled(world)
+    honest = SnapshotQueries.chunk
+    monkeypatch.setattr(SnapshotQueries, "chunk", lambda *given: other_memory(honest(*given)))
+    await one.engine.snapshot()
+    monkeypatch.undo()
+    three = await world.device()
+
+    async def cut_off_at(state: str) -> None:
+        async def cut_off(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+            if "/lanes/" in request.url.path and await used(three) == state:
+                raise httpx2.ConnectError("the cable is out")
+            return await answer()
+
+        three.network.fault = cut_off
+        with pytest.raises(UnavailableError):
+            await three.sync()
+
+    await cut_off_at("loaded")
+    (found,) = await three.store.read(lambda q: q.fetch("select id from memory where content like 'poison at%'"))
+    await three.set_fields(str(found[0]), topic="mine")
+    await cut_off_at("refused")
+    left = await three.contents()
+    three.network.fault = None
+    await world.settle()
+
+    assert left == []
+    assert "coffee at four" in await three.contents()
+    assert await shown(three) == await shown(two)
+
+
+@pytest.mark.slow
 async def test_a_value_that_a_snapshot_calls_erased_comes_back_with_its_lane(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -881,3 +916,38 @@ async def test_chunks_that_no_manifest_names_go_after_a_day(world: World) -> Non
 
     assert before == [(3, 0), (3, 0)]
     assert await kept(world) == []
+
+
+# --- the same on PostgreSQL, and as people run it -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+async def test_a_snapshot_is_made_used_replaced_and_deleted_on_postgresql(tmp_path: Path, postgres: str) -> None:
+    async with world_at(tmp_path, postgres) as world:
+        one, two = await filled(world)
+        first = await one.engine.snapshot()
+        three = await world.device()
+        await three.sync()
+        ids = await talk(two, 3, "secret")
+        await world.settle()
+        later = await two.engine.snapshot()
+        replaced = await kept(world)
+        manifest = await one.machine.cloud.snapshots.manifest(one.member.home)
+        with pytest.raises(NotFoundError):
+            await two.machine.cloud.snapshots.put(two.member.home, manifest, [bytes(32)])
+        await one.store.write(lambda tx: tx.forget.event(ids[0]))
+        await world.settle()
+        world.time += SYNC.repack_after_ms
+        await world.settle()
+        deleted = await kept(world)
+        with pytest.raises(NotFoundError):
+            await one.machine.cloud.snapshots.manifest(one.member.home)
+        checked = await world.database.read(verify.verify)
+
+        assert (first.sent, later.sent) == (2, 2)
+        assert await used(three) == "loaded"
+        assert replaced == [(3, 1), (3, 1), (4, 1)]
+        assert deleted == []
+        assert (checked.holds, checked.findings) == (True, ())  # what the account takes up is counted rightly, too
+        assert await shown(three) == await shown(one)
+        assert await three.alarms() == []

@@ -17,7 +17,7 @@ from scrubjay_sync.api.account import DeletedResponse, RecoveryResponse
 from scrubjay_sync.api.devices import AnswerResponse, ApproveResponse, BundleResponse, DevicesResponse
 from scrubjay_sync.api.identity import WhoResponse
 from scrubjay_sync.api.login import LogOutResponse
-from scrubjay_sync.api.rounds import StatusResponse, SyncResponse
+from scrubjay_sync.api.rounds import SnapshotResponse, StatusResponse, SyncResponse
 from scrubjay_sync.api.scopes import FoundResponse, ScopeDeletedResponse, ScopesResponse
 from scrubjay_sync.api.teams import TeamsResponse, TeamWordsResponse
 from scrubjay_sync.api.verification import CompareResponse, HeadsResponse, InspectResponse, LogResponse, VerifyResponse
@@ -51,6 +51,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("sync", ""): (SyncResponse,),
     ("sync", "status"): (StatusResponse,),
     ("sync", "verify"): (VerifyResponse, CompareResponse),
+    ("sync", "snapshot"): (SnapshotResponse,),
     ("sync", "inspect"): (InspectResponse,),
     ("sync", "export-heads"): (HeadsResponse,),
     ("sync", "log"): (LogResponse,),

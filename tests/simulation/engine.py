@@ -37,7 +37,7 @@ from scrubjay_sync.engine.results import Round
 from scrubjay_sync.engine.rounds import Engine
 from scrubjay_sync.keys.recovery_code import RecoveryCode
 from scrubjay_sync.policy import SYNC
-from simulation import inline, laws
+from simulation import inline, laws, snapshots
 from simulation.adversaries import KINDS, Adversaries, kinds_of
 from simulation.laws import BrokenLawError, Faults, require
 from simulation.machine import CrashError, Failing, Machine
@@ -152,6 +152,8 @@ class Station:
     """"one-way out" or "one-way in" while requests or answers do not pass."""
     server: Server | None = None
     """Another server than everybody's, while this machine is shown a fork."""
+    offer: Callable[[str, Answer], Answer] | None = None
+    """What a lying server does to what it answers about snapshots."""
     lie: Callable[[str, Answer], Answer] | None = None
     engine: Engine | None = None
     cloud: Cloud | None = None
@@ -165,6 +167,12 @@ class Station:
     """The latest time that its own clock ever said."""
     refused: list[str] = field(default_factory=list)
     """Codes of what it was told and what its rounds ended with."""
+
+    def changed(self, path: str, answer: Answer) -> Answer:
+        """Return an answer as the server's lies leave it."""
+        for lie in (self.lie, self.offer):
+            answer = answer if lie is None else lie(path, answer)
+        return answer
 
 
 class World:
@@ -204,6 +212,8 @@ class World:
         self.tallies: Counter[str] = Counter()
         kinds = kinds_of(seed) if faults is None else frozenset(faults & set(KINDS))
         self.adversaries = Adversaries(self, seed, kinds)
+        chosen = snapshots.kinds_of(seed) if faults is None else faults & {snapshots.SNAPSHOTS, *snapshots.KINDS}
+        self.snapshots = snapshots.Snapshots(self, seed, frozenset(chosen))
         self.origin, self.auth_key = ORIGIN, _AUTH_KEY
 
     @property
@@ -230,8 +240,8 @@ class World:
         network = Network(
             fault=lambda: self.fault(made[0]),
             ask=lambda: self.asked(made[0]),
-            change=lambda path, answer: made[0].lie(path, answer) if made[0].lie else answer,
-            meanwhile=lambda: self.meanwhile(made[0]),
+            change=lambda path, answer: made[0].changed(path, answer),  # noqa: PLW0108  # it is not there yet
+            meanwhile=lambda: self.before(made[0]),
         )
         made.append(Station(machine=machine, safe=Safe(due=machine.due), network=network))
         return made[0]
@@ -256,6 +266,11 @@ class World:
             self.note("fault", station.machine.name, how)
             self.tallies[f"request: {how}"] += 1
         return how
+
+    async def before(self, station: Station) -> None:
+        """Do what comes before a machine's request reaches the server."""
+        await self.snapshots.look(station)
+        await self.meanwhile(station)
 
     async def meanwhile(self, station: Station) -> None:
         """Let another machine do something whole while a machine's request is under way: packs, keys, revocations."""
@@ -332,6 +347,7 @@ class World:
                 self.tallies["steps"] += 1
                 await self.guarded(station, move)
                 await self.adversaries.step()
+                await self.snapshots.step()
                 await self.truth()
             await self.settle()
             await self.check()
@@ -638,7 +654,12 @@ class World:
         others = [one for one in self.stations if one is not station and not one.revoked and one.engine is not None]
         if not others or station.member is None or station.cloud is None or station.server is not None:
             return
-        gone = self.rng.choice(others)
+        await self.shut_out(station, self.rng.choice(others))
+
+    async def shut_out(self, station: Station, gone: Station) -> None:
+        """Shut a machine out, at another one."""
+        assert station.member is not None
+        assert station.cloud is not None
         device = bytes.fromhex(gone.machine.store.device)
         await station.cloud.account.delete_device(device)
         done = await self.sync(station)  # what it has pushed is then held here: nothing of it is cut off
@@ -682,9 +703,9 @@ class World:
         await station.machine.close()
         await self.up(station)
 
-    async def join(self, _station: Station) -> None:
-        """A new machine logs in, with the recovery code."""
-        if len(self.stations) >= MACHINES + 2:
+    async def join(self, _station: Station, *, more: int = 0) -> None:
+        """A new machine logs in, with the recovery code. `more` may be than there are otherwise."""
+        if len(self.stations) >= MACHINES + 2 + more:
             return
         new = self.station(f"new{len(self.stations)}")
         await new.machine.open()
@@ -762,8 +783,9 @@ class World:
         """Let every machine sync without faults until nothing moves."""
         await self.turn_off()
         self.clock += LAPSE_MS
+        await self.snapshots.last()
         self.living = [one for one in self.stations if one.machine.alive]
-        self.before = [(station, await station.machine.log()) for station in self.living]
+        self.held = [(one, await self.snapshots.proven(one, await one.machine.log())) for one in self.living]
         for round_ in range(ROUNDS):
             calm = await self.adversaries.settle()
             for station in self.living:
@@ -812,7 +834,8 @@ class World:
         roots = {one.safe.secrets.root for one in members if one.safe.secrets is not None}
         require("I9 one root key", str(len(roots)), holds=len(roots) <= 1)
         await self.adversaries.check(members)
-        for station, held in self.before:
+        await self.snapshots.check(members)
+        for station, held in self.held:
             if station not in members:
                 continue
             before = {
@@ -826,7 +849,9 @@ class World:
 
     def tally(self) -> Counter[str]:
         """Return what this history adds to the figures."""
-        attackers = Counter({f"attacker: {name}": 1 for name in self.adversaries.kinds})
+        kinds = {*self.adversaries.kinds, *self.snapshots.kinds}
+        attackers = Counter({f"attacker: {name}": 1 for name in kinds - {snapshots.SNAPSHOTS}})
+        attackers["histories with snapshots"] = int(snapshots.SNAPSHOTS in kinds)
         return self.tallies + attackers + Counter({f"fault: {name}": 1 for name in self.options.faults})
 
 

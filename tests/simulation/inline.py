@@ -20,7 +20,7 @@ import httpx2
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from scrubjay.store import sqlite
+from scrubjay.store import preparation, sqlite
 from scrubjay_shared import envelope
 
 T = TypeVar("T")
@@ -83,6 +83,10 @@ def _signed(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
+async def _not_there(*_: Any) -> None:
+    """Say that there is no other process to make ops ready in: they are in this one, by the same code."""
+
+
 class _Remembering:
     """An Ed25519 key that does not check again what it has checked: every device checks the same objects."""
 
@@ -140,6 +144,7 @@ def inline() -> Iterator[None]:
     sites: tuple[tuple[Any, str, Any], ...] = (
         (sqlite, "Connection", Connection),
         (httpx2, "AsyncClient", Client),
+        (preparation.Preparation, "_answer", _not_there),
         (_REPLAY, "Ed25519PublicKey", _Remembering),
         (envelope, "Ed25519PublicKey", _Remembering),
     )

@@ -22,6 +22,7 @@ from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.merge_mutants import MERGE_MUTANTS
 from simulation.mutants import Mutant
 from simulation.play import Caught, Play, Played, catch, play_all, quiet
+from simulation.snapshot_mutants import SNAPSHOT_MUTANTS
 
 MUTANT_HISTORIES = 300
 """Histories that a planted bug is given to show itself."""
@@ -70,10 +71,14 @@ LAWS = """## What must hold
 | A1 | nobody reads without having been let in by a person: with all that an attacker has, and all that the server has |
 | A2 | nobody writes outside of its scope or above its trust |
 | A3 | whoever changed who is in is named to every device |
+| S1 | what a snapshot says and no lane does is thrown away |
+| S2 | whoever made a snapshot that lies is named |
+| S3 | a snapshot that no full device in force has signed is not believed |
 
 In half of the engine histories somebody attacks (`tests/simulation/adversaries.py`): a thief with an unlocked device for
 an hour, somebody with the password, a server that mints an account or serves another log, a limited device that
-oversteps. In merge histories devices empty what was superseded, and some writes bear stamps that no clock has.
+oversteps. Seeds from 10,000 on are of histories in which machines make snapshots and new ones begin with them
+(`tests/simulation/snapshots.py`), beside a server or a device that lies about them. In merge histories devices empty what was superseded, and some writes bear stamps that no clock has.
 """
 
 
@@ -109,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
             title="Engine histories",
             play=engine.run,
             seeds=range(chosen.first, chosen.first + chosen.engine),
-            mutants=(*ENGINE_MUTANTS, *ACCESS_MUTANTS),
+            mutants=(*ENGINE_MUTANTS, *ACCESS_MUTANTS, *SNAPSHOT_MUTANTS),
         ),
     )
     text = [

@@ -87,7 +87,14 @@ class Unconfirmed:
         self._run("delete from event where device <> ?", (own,))
         for _, sql in kept:
             self._run(sql)
-        before = {str(row[0]) for row in self._fetch("select id from memory")}
+        others = [
+            str(row[0])
+            for row in self._fetch(
+                "select id from memory where id in (select entity from op where device <> ? and type = ?)",
+                (own, int(OpType.MEMORY)),
+            )
+        ]
+        self._projections.memories.drop(others)  # what this device wrote of them may not be enough to show one
         for table in ("op", "parked", "part"):
             self._run(f"delete from {table} where device <> ?", (own,))
         self._run("delete from heard")
@@ -104,7 +111,8 @@ class Unconfirmed:
         self._run(
             "delete from embedding where owner not in (select id from event) and owner not in (select id from memory)"
         )
-        self._context.changes.removed += [*gone, *sorted(before - after)]
+        self._context.changes.removed += gone
+        self._context.changes.removed[:] = [one for one in self._context.changes.removed if one not in after]
         self._context.note_rewritten()
 
     # --- inside -------------------------------------------------------------------------------------------------------
