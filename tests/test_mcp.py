@@ -226,7 +226,7 @@ async def test_a_search_pages_through_all_hits_once_and_in_order(app: Starlette,
     assert seen == whole
 
 
-@pytest.mark.parametrize("max_tokens", [100, 150, 400, 3_000])
+@pytest.mark.parametrize("max_tokens", [120, 150, 400, 3_000])
 async def test_an_answer_never_costs_more_than_max_tokens(
     app: Starlette, service: Application, max_tokens: int
 ) -> None:

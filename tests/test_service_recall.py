@@ -286,3 +286,13 @@ async def test_a_memory_that_was_said_in_hundreds_of_sessions_is_recalled_with_i
     assert 1 < len(hit.sources) <= 8
     assert (hit.sources[0].ts, hit.sources[-1].ts) == (NOW, NOW + 60_000 * 239)
     assert len(why.sources) == 240
+
+
+async def test_a_memory_that_is_dropped_and_shown_again_in_one_transaction_is_found(service: Application) -> None:
+    entry = await service.call(PERSON, "add", MemoryDraft(content="the jay hides acorns in the north wall"))
+    stranger = "ff" * 16
+
+    await service.store.write(lambda tx: tx.ingest.disown(entry.memory.id, [stranger]))
+    found = await service.call(PERSON, "recall", api.RecallRequest(query="acorns"))
+
+    assert [hit.id for hit in found.hits] == [entry.memory.id]

@@ -147,7 +147,9 @@ class Memories:
         near = {one for one in into if one is not None}.union(self._context.queries.members.within(ids))
         beside = self._load(near - ids)
         told = [*zip(memories, tokens, strict=True), *((memory, rows.memory_tokens(memory)) for memory in beside)]
-        self._context.changes.memories += self._context.queries.documents.of(told)
+        changes, shown = self._context.changes, {memory.id for memory, _ in told}
+        changes.memories += self._context.queries.documents.of(told)
+        changes.removed[:] = [one for one in changes.removed if one not in shown]  # dropped, and now there again
 
     def drop(self, ids: Sequence[str]) -> None:
         """Take memories out of every projection, and let others have their names."""

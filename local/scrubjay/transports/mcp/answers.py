@@ -97,8 +97,8 @@ class Page:
                 low = middle
             else:
                 high = middle - 1
-        if low:
-            self.add(text[:low].rstrip() + CUT, reserve=reserve)
+        while low and not self.add(text[:low].rstrip() + CUT, reserve=reserve):
+            low -= 1  # the mark and the word that it cuts can cost more together than each alone
         return False
 
     @property

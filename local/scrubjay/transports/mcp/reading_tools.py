@@ -37,8 +37,8 @@ MOST_AROUND = 10
 FIRST_LETTER = "grip:{}:0-1"
 """The passage that stands for a whole event: its first letter."""
 
-LEAST_TOKENS = 100
-"""Less would not hold one hit: what it is, and a sentence of it."""
+LEAST_TOKENS = 120
+"""Less would not hold one memory: the fence (19), what it is (up to 50), the way on (30), and a sentence."""
 
 Tokens = Annotated[int, Meta(ge=LEAST_TOKENS, le=MOST_TOKENS)]
 
