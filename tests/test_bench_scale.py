@@ -171,6 +171,7 @@ def source(plan: Plan) -> Source:
     return Source(plan, talks=1)
 
 
+@pytest.mark.slow
 @real
 def test_a_filled_store_holds_what_was_asked_for_and_has_nothing_left_to_do(
     plan: Plan, source: Source, tmp_path: Path

@@ -90,6 +90,7 @@ def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+@pytest.mark.slow
 def test_commands_at_the_same_time_wait_for_one_another(shell: Shell) -> None:
     shell.json("init")
     running = [

@@ -215,6 +215,7 @@ async def _sent_ops(device: Device) -> AsyncIterator[bytes]:
         yield bytes(body)
 
 
+@pytest.mark.slow
 async def test_a_push_does_not_wait_for_ten_thousand_ops_to_be_read_and_a_question_finds_them(
     world: Searching,
 ) -> None:
@@ -241,6 +242,7 @@ async def test_a_push_does_not_wait_for_ten_thousand_ops_to_be_read_and_a_questi
     assert len(await shown(world)) == 2_000
 
 
+@pytest.mark.slow
 async def test_a_memory_in_parts_is_read_once_all_of_them_are_there(world: Searching) -> None:
     device = await world.device()
     scope = await team(device)

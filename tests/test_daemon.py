@@ -805,6 +805,7 @@ def changing_hands(data_dir: Path, *records: bytes) -> Iterator[None]:
         writer.join()
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_never_reported_as_the_one_that_serves(home: Homes) -> None:
     chosen = home()
     alive = begin(chosen).daemon
@@ -946,6 +947,7 @@ def test_a_daemon_that_does_not_serve_in_time_is_left_to_go_on(home: Homes) -> N
     assert begin(chosen).daemon.socket == str(chosen.socket)
 
 
+@pytest.mark.slow
 def test_a_stop_also_ends_a_daemon_that_is_still_on_its_way_in(home: Homes) -> None:
     chosen = home()
     options.ensure_dirs(chosen)
@@ -964,6 +966,7 @@ def test_a_stop_also_ends_a_daemon_that_is_still_on_its_way_in(home: Homes) -> N
     assert not begin(chosen).already
 
 
+@pytest.mark.slow
 def test_two_daemons_started_at_once_become_one(home: Homes) -> None:
     chosen = home()
     options.ensure_dirs(chosen)

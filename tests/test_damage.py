@@ -190,9 +190,9 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
     ("sql", "remedy"),
     [
         ("update memory_fts_data set block = zeroblob(length(block)) where id > 10", ("rebuild",)),
-        ("update memory_fts_content set c0 = upper(c0)", ("rebuild",)),
-        ("update memory set content = 'Maya drinks mud'", ("rebuild",)),
-        ("update session set title = cast(x'c3ff41' as text)", ("rebuild",)),
+        pytest.param("update memory_fts_content set c0 = upper(c0)", ("rebuild",), marks=pytest.mark.slow),
+        pytest.param("update memory set content = 'Maya drinks mud'", ("rebuild",), marks=pytest.mark.slow),
+        pytest.param("update session set title = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
         ("update embedding set vector = zeroblob(390)", ("rebuild", "--vectors")),
     ],
 )

@@ -95,6 +95,7 @@ def locomo(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_locomo_conversation_is_shown_with_its_own_questions(tmp_path: Path) -> None:
     file = locomo(tmp_path / "locomo.json")
 

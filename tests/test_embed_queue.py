@@ -23,6 +23,8 @@ pytestmark = pytest.mark.anyio
 
 NOW = 1_800_000_000_000
 HISTORIES = int(os.environ.get("SCRUBJAY_TEST_HISTORIES", "25"))
+FEW = 5
+"""In every run of the tests; the others run with the slow ones."""
 TEXTS = ("", " \n", "\u00a0", "one", "another text", "a third")
 TYPES = (EventType.USER_MESSAGE, EventType.NOTE, EventType.TOOL_RESULT, EventType.SESSION_START)
 UNEMBEDDED = (  # what the search before there was a queue found
@@ -214,7 +216,9 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed >= FEW else ()) for seed in range(HISTORIES)]
+)
 async def test_after_any_history_the_queue_is_what_a_search_of_all_texts_finds(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -450,6 +450,7 @@ async def test_the_last_words_of_copilot_are_read_from_its_transcript(service: A
     assert (event.text, event.trust, event.session_id) == ("It runs on port 8080.", Trust.AGENT, "c1")
 
 
+@pytest.mark.slow
 async def test_words_that_copilot_writes_after_it_told_of_them_are_stored_too(
     service: Application, tmp_path: Path
 ) -> None:

@@ -142,7 +142,15 @@ def test_a_person_at_a_terminal_reads_what_is_waited_for(tmp_path: Path) -> None
     assert "waiting up to 2 s for it" in first
 
 
-@pytest.mark.parametrize("age", ["dead", "younger than what it says it wrote", "unreadable", "of an older version"])
+@pytest.mark.parametrize(
+    "age",
+    [
+        "dead",
+        pytest.param("younger than what it says it wrote", marks=pytest.mark.slow),
+        pytest.param("unreadable", marks=pytest.mark.slow),
+        pytest.param("of an older version", marks=pytest.mark.slow),
+    ],
+)
 def test_what_a_killed_process_left_behind_names_nobody(tmp_path: Path, chosen: Settings, age: str) -> None:
     with script(tmp_path):
         left = {"pid": 999_999, "kind": "daemon", "name": "scrubjay daemon", "since": time.time()}
@@ -183,6 +191,7 @@ def test_a_second_memory_in_the_same_process_is_told_so_at_once(tmp_path: Path) 
     assert time.monotonic() - began < 1
 
 
+@pytest.mark.slow
 def test_restore_beside_a_running_daemon_says_to_stop_it(tmp_path: Path, chosen: Settings) -> None:
     control.start(chosen)
     assert command(tmp_path, "backup", str(tmp_path / "copy.db"))[0] == 0

@@ -1241,7 +1241,7 @@ async def fresh_index(store: Store) -> Index:
     return index
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 async def test_an_index_that_follows_or_is_loaded_from_a_saved_copy_holds_what_the_store_holds(
     seed: int, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

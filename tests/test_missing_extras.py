@@ -28,6 +28,7 @@ def bare(home: Path, script: str, *words: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "words", "extra"),
     [

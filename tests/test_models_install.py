@@ -365,6 +365,7 @@ def test_no_network_is_an_error_with_the_way_around_it(tmp_path: Path, monkeypat
     assert remains(tmp_path / "models") == []
 
 
+@pytest.mark.slow
 @needs_installer
 def test_an_installed_distribution_of_another_version_gives_way_to_the_index(
     tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch

@@ -109,6 +109,7 @@ def test_the_job_of_a_plugin_is_listed_run_and_paused_like_the_daemons_own(home:
     assert {name for name, job in paused.items() if job.get("paused")} == {"sound"}
 
 
+@pytest.mark.slow
 def test_doctor_tells_of_a_plugin_that_does_not_run(home: Settings) -> None:
     control.start(home, policy=DaemonPolicy(start_seconds=90))
 

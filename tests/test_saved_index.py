@@ -158,6 +158,7 @@ def bent_head(content: bytes) -> bytes:
     return content[:-40] + bytes([content[-40] ^ 1]) + content[-39:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [cut, bent, bent_head, lambda _: b"", lambda _: b"hello" * 99, lambda c: c + b"x"])
 async def test_a_damaged_copy_is_as_if_there_were_none(
     harm: Callable[[bytes], bytes], opened: Opener, copy: Path

@@ -410,6 +410,7 @@ async def test_copies_of_the_last_nights_are_kept_and_forgetting_deletes_them(se
     assert all(b"4711" not in copy.read_bytes() for copy in nightly_copies(service.store.path))
 
 
+@pytest.mark.slow
 async def test_damage_is_found_told_by_status_and_no_longer_once_it_is_mended(service: Application) -> None:
     await service.call(PERSON, "add", MemoryDraft(content="the gate is green"))
     assert (await service.scheduler.run("integrity")).error is None

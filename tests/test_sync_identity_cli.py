@@ -237,6 +237,7 @@ def test_an_account_from_sign_up_to_deletion(server: str, home: Callable[[str], 
     assert not list((laptop.path / "data").glob("sync.*"))
 
 
+@pytest.mark.slow
 def test_what_one_account_held_goes_to_another_only_when_that_is_said(server: str, home: Callable[[str], Home]) -> None:
     work, desk = home("work"), home("desk")
     work.run("add", "the merger is called bluebird")
@@ -346,6 +347,7 @@ def test_what_a_thief_changed_is_undone_by_a_command_and_the_recovery_code(
     assert laptop.run("recovery", "void", "--from", str(start), fails=True)["code"] == "invalid"  # nobody types it
 
 
+@pytest.mark.slow
 def test_a_password_is_changed_and_a_second_factor_asked_for(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     code = signed_up(laptop, server, "cat")
@@ -529,6 +531,7 @@ def sync_checks(machine: Home) -> dict[str, tuple[str, str, str]]:
     return {one["name"]: (one["state"], one["found"], one["todo"]) for one in told}
 
 
+@pytest.mark.slow
 def test_doctor_tells_whether_sync_works(tmp_path: Path, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     laptop.run("add", "something to look at")
@@ -590,6 +593,7 @@ def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: C
     assert found["sync recovery"].todo == "scrubjay recovery verify"
 
 
+@pytest.mark.slow
 def test_who_wrote_what_is_told_by_the_names_of_devices(server: str, home: Callable[[str], Home]) -> None:
     laptop, desk = home("laptop"), home("desk")
     code = signed_up(laptop, server, "nan")

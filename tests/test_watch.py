@@ -197,6 +197,7 @@ def test_an_upgraded_daemon_starts_again_by_itself_as_the_new_version(tmp_path: 
             assert client.call("GET", "/v1/stats")["memories"] == 1
 
 
+@pytest.mark.slow
 def test_an_uninstalled_daemon_ends_by_itself_and_says_why(tmp_path: Path, chosen: Settings) -> None:
     site = installed(tmp_path / "site", "0.0.8")
     with serving(chosen, 0.2, site) as running:
@@ -279,6 +280,7 @@ def test_a_daemon_that_ends_so_leaves_its_successor_alone(chosen: Settings) -> N
         assert client.call("GET", "/v1/stats")["memories"] == 1
 
 
+@pytest.mark.slow
 def test_stop_reaches_a_daemon_whose_folder_is_deleted_and_no_other(tmp_path: Path, chosen: Settings) -> None:
     other = settings_of(tmp_path / "other")
     try:

@@ -40,6 +40,7 @@ _FOR_NOW = any_of(
     r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
+    _LEAD + r"(?:no idea|i (?:really |still )?(?:do|did)(?: not|n'?t) (?:know|understand|remember|get))\b",
     r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",
     r"\b(?:aren'?t|isn'?t|don'?t|doesn'?t) (?:we|it|you|they)\W*\?",
     r"^(?:please )?(?:consider|ready to|make sure to (?:understand|read|check))\b|\bfirst,? th[ea]n\b",

@@ -26,7 +26,9 @@ def forgotten_since(kept: Path, restored: Path) -> tuple[Op, ...]:
 
 
 def _erasures(path: Path) -> Sequence[Op]:
-    with translated(path), contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+    # A reader of a file without a log leaves one behind, unless it knows that nobody else writes there.
+    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    with translated(path), contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as file:
         found = file.execute(
             "select device, seq, body from op where type in (?, ?) and body is not null"
             " and device = (select value from meta where key = 'device') order by seq",
