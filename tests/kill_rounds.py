@@ -46,7 +46,14 @@ from scrubjay.transports.client import Client, Running, discover, path_of
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, NotFoundError, ScrubjayError, TooManyError, UnavailableError
+from scrubjay_shared.errors import (
+    ConflictError,
+    NotFoundError,
+    ScrubjayError,
+    TooManyError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import Op
 from scrubjay_shared.wire import Kdf
@@ -539,7 +546,7 @@ class Story:
             extra = self._raised(kind, victim)
             self.proxy.odds, self.proxy.on_stage = {}, None
             machines = [*self.machines, *extra]
-            took, passes = self.settle(machines)
+            took, passes = self.settle(machines, restored=kind is Kind.DISK)
             self._leave_out_the_lost(victim, machines)
             self.check(machines)
             for machine in extra:
@@ -741,8 +748,11 @@ class Story:
             self.reincarnations += 1
         machine.device = device
 
-    def settle(self, machines: list[Machine]) -> tuple[float, int]:
+    def settle(self, machines: list[Machine], *, restored: bool = False) -> tuple[float, int]:
         """Sync all until none has anything to say, twice. Returns seconds and how often each synced.
+
+        A `restored` service may have gone back to before a device was added: it refuses that device until another one
+        has given the account's log back.
 
         Daemons run rounds of their own meanwhile: what one of these sends after another machine was asked is told by no
         answer of this pass. In the pass after that, whoever is asked reads it.
@@ -756,7 +766,13 @@ class Story:
                 self.roll.shuffle(hands)
                 quiet = True
                 for machine, client in hands:
-                    done = self._synced(machine, client)
+                    try:
+                        done = self._synced(machine, client)
+                    except UnauthenticatedError as error:
+                        if not restored:
+                            raise
+                        quiet, last[machine.name] = False, {"refused": error.message}
+                        continue
                     self._met(machine, done)
                     moved = done["ops_sent"] or done["ops_received"] or done["healed"] or done["packed"]
                     quiet = quiet and bool(done["synced"]) and not moved and not done["faults"]

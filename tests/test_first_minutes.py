@@ -234,7 +234,7 @@ def test_the_first_ten_minutes(newcomer: Newcomer, wheels: tuple[Path, Path], ta
     # Restore.
     assert "daemon stop" in newcomer.scrubjay("restore", str(copy), code=5)
     newcomer.scrubjay("daemon", "stop")
-    newcomer.scrubjay("restore", str(copy))
+    newcomer.scrubjay("restore", str(copy), "--with-forgotten")
     newcomer.scrubjay("daemon", "start")
     assert newcomer.json("get", chosen["id"])["memory"]["content"] == chosen["content"]
 
