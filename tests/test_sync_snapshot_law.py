@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -11,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quick_disk import quick_folder
-from scrubjay.store import received
-from scrubjay_shared import snapshot
+from scrubjay.store import MemoryWrite, received
+from scrubjay.store.transaction import Transaction
+from scrubjay_shared import ops, snapshot
+from scrubjay_shared.clock import Millis, ulid
+from scrubjay_shared.ops import Field
 from scrubjay_shared.snapshot import Chunk
 from simulation import engine, inline
 from simulation.machine import Machine
@@ -165,6 +169,47 @@ async def play(folder: Path, rng: Random) -> None:
     finally:
         for one in account.up:
             await one.close()
+
+
+def words(memory_id: str, said: str) -> Callable[[Transaction], None]:
+    """Return a write that gives a memory other words, or makes it."""
+    return lambda tx: tx.memories.write(
+        [MemoryWrite(memory_id=memory_id, fields={Field.CONTENT: said, Field.CREATED_AT: 1})]
+    )
+
+
+@pytest.mark.anyio
+async def test_words_that_were_erased_since_are_not_shown_until_what_replaced_them_comes(tmp_path: Path) -> None:
+    account = Account(tmp_path, Random(0))
+    maker, new = await account.machine("maker"), await account.machine("new")
+    memory_id = ulid(Millis(account.now()), bytes(10))
+    await maker.store.write(words(memory_id, "the old words"))
+    lane = (await said_by(maker))[maker.store.device]
+    ((place, whole),) = [(seq, data) for seq, data in lane.items() if data is not None and b"the old words" in data]
+    written = ops.decode(whole, device=maker.store.device, seq=place)
+    hollow = ops.encode(ops.emptied(written, [Field.CONTENT]))
+    chunks = await snapshot_of(maker, {maker.store.device: lane}, Random(0))
+    for chunk in chunks:
+        await new.store.write(lambda tx, c=chunk: tx.unconfirmed.take(received.ready_chunk(c)))
+    assert "the old words" in str(await new.shown())
+    await maker.store.write(words(memory_id, "the new words"))
+    later = sorted(item for item in (await said_by(maker))[maker.store.device].items() if item[0] not in lane)
+
+    await new.store.write(
+        lambda tx: (
+            tx.unconfirmed.confirm(made := received.ready(maker.store.device, [(place, hollow)]))
+            and bool(tx.ingest.receive_ready(made))
+        )
+    )
+    hidden = str(await new.shown())
+    await new.store.write(lambda tx: tx.ingest.receive(maker.store.device, later))
+    shown = str(await new.shown())
+    for one in account.up:
+        await one.close()
+
+    assert "the old words" not in hidden
+    assert "the old words" not in shown
+    assert "the new words" in shown
 
 
 @pytest.mark.slow

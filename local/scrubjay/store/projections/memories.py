@@ -39,8 +39,8 @@ class Memories:
     def project(self, logs: Mapping[str, Sequence[Op]]) -> int:
         """Make the rows of some memories again, each from its ops, and tell the index.
 
-        Returns how many conflicts opened. A memory whose content has not come yet keeps its claims, grips and counts,
-        which show once it has.
+        Returns how many conflicts opened. A memory whose content has not come yet, or was erased before what replaced
+        it came, keeps its claims, grips and counts, which show once it has.
         """
         states = {memory_id: ops.fold(log) for memory_id, log in logs.items()}
         views = {memory_id: ops.view(state) for memory_id, state in states.items()}
@@ -83,6 +83,7 @@ class Memories:
             [(name, hlc, device, memory_id) for name, (hlc, device), memory_id in claims],
         )
         memories = {memory_id: memory for view in views.values() for memory_id, memory in view.memories.items()}
+        self._hide([memory_id for memory_id in logs if memory_id not in memories])
         renamed = self._names.decide(named | {name for name, _, _ in claims}, memories)
         self.put([replace(memory, name=renamed.pop(memory.id, None)) for memory in memories.values()])
         if renamed:
@@ -155,18 +156,26 @@ class Memories:
         """Take memories out of every projection, and let others have their names."""
         wanted = rows.array(ids)
         inside = set(self._context.queries.members.within(ids)).difference(ids)
-        numbers = self._fetch("select n, id from memory where id in (select value from json_each(?))", (wanted,))
         named = self._names.release(wanted)
+        self._hide(ids)
         for table, column in tables.OF_MEMORY.items():
             self._run_many(f"delete from {table} where {column} = ?", [(memory_id,) for memory_id in ids])
-        self._run_many(UNEMBED, [(memory_id,) for memory_id in ids])
-        self._queue.drop_memories([n for n, _ in numbers])
-        full_text.remove(self._context, [n for n, _ in numbers])
-        self._context.changes.removed += [memory_id for _, memory_id in numbers]
         renamed = self._names.decide(named, {})
         self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
         left = self._load(inside)  # nothing holds them any more
         self._tell(left, [rows.memory_tokens(memory) for memory in left])
+
+    def _hide(self, ids: Sequence[str]) -> None:
+        """Take away what shows of memories, and what was made of their words. What is said about them stays."""
+        found = self._fetch("select n, id from memory where id in (select value from json_each(?))", (rows.array(ids),))
+        if not found:
+            return
+        hidden = [(str(memory_id),) for _, memory_id in found]
+        self._run_many("delete from memory where id = ?", hidden)
+        self._run_many(UNEMBED, hidden)
+        self._queue.drop_memories([n for n, _ in found])
+        full_text.remove(self._context, [n for n, _ in found])
+        self._context.changes.removed += [memory_id for (memory_id,) in hidden]
 
     def cover(self, session_ids: Iterable[str]) -> None:
         """Tell the index of memories whose grips may cover other events, now that those of some sessions changed."""
