@@ -31,6 +31,32 @@ def test_a_memory_goes_through_its_life(shell: Shell) -> None:
     assert shell.json("stats")["memories"] == 0
 
 
+def test_what_a_new_memory_takes_the_place_of_is_said_when_it_is_added(shell: Shell) -> None:
+    old = shell.json("add", "The staging database is PostgreSQL 16 on db-stage-2", "--name", "staging-db")
+
+    said = shell.run("--text", "add", "The staging database is MySQL 9 on db-stage-3")[1]
+
+    assert f"in the place of {old['memory']['id'][:16]} The staging database is PostgreSQL 16" in said
+    command = said.partition("where both hold: scrubjay ")[2].splitlines()[0].split()
+    shell.json(*command)
+    assert shell.json("get", "staging-db")["memory"]["superseded_by"] is None
+    assert shell.json("add", "The coffee machine is on the second floor")["supersedes"] == []
+
+
+def test_what_took_a_memorys_place_before_is_said_when_something_else_does(shell: Shell) -> None:
+    shell.json("add", "The staging database is PostgreSQL 16 on db-stage-2", "--name", "staging-db")
+    mysql = shell.json("add", "The staging database is MySQL 9 on db-stage-3")["memory"]["id"]
+
+    said = shell.run("--text", "supersede", "staging-db", "The staging database is MariaDB 11 on db-stage-4")[1]
+
+    assert f"still holds: {mysql[:16]} The staging database is MySQL 9" in said
+    command = said.partition("where it holds no longer: scrubjay ")[2].splitlines()[0].split()
+    assert shell.json(*command)["still_holds"] is None
+    assert shell.json("recall", "what is the staging database?")["hits"][0]["text"].startswith("The staging database is Ma")
+    again = shell.json("supersede", "staging-db", command[-1])
+    assert again["still_holds"] is None
+
+
 def test_quiet_says_nothing_beside_the_result(shell: Shell) -> None:
     shell.json("add", "The harbour has 140 berths")
 

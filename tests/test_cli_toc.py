@@ -54,6 +54,23 @@ def test_people_walk_from_a_year_to_the_words_that_were_said(shell: Shell) -> No
     assert segment["id"] in grip
 
 
+def test_the_short_id_that_recall_prints_of_an_event_leads_to_its_whole_text_and_forgets_it(shell: Shell) -> None:
+    shell.json("ingest", "--wait", stdin=lines())
+    _, said, _ = shell.run("recall", "sliding window refresh", "--kind", "event", "-n", "1", "--text")
+    short = next(word for word in said.split() if len(word) == 16 and word.startswith("01"))
+
+    shown = shell.json("grip", "expand", short, "--before", "1", "--after", "0")
+    assert shown["excerpt"] == TALK[1][2]
+    assert [event["text"] for event in shown["events"]] == [TALK[0][2], TALK[1][2]]
+    assert shell.json("grip", "expand", shown["id"])["excerpt"] == TALK[1][2]
+    code, error = shell.error("get", short)
+    assert (code, error["message"]) == (3, f"{short} is an event, not a memory")
+    assert error["hint"].startswith(f"scrubjay grip expand {short}")
+
+    assert shown["event_id_start"] in shell.json("forget", short)["events"]
+    assert shell.error("grip", "expand", short)[0] == 3
+
+
 def test_a_period_is_shown_by_either_name_of_its_bounds(shell: Shell) -> None:
     shell.json("ingest", "--wait", stdin=lines())
 

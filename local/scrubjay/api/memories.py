@@ -13,12 +13,14 @@ class Entry:
     """A memory with the names that resolve to it. `created` is false when an equal memory was already there.
 
     `lifted` says that its words had been forgotten for good, and are refused no more since the person added them again.
+    `supersedes` are the memories whose place a new one took when it was added.
     """
 
     memory: Memory
     aliases: tuple[str, ...] = ()
     created: bool = False
     lifted: bool = False
+    supersedes: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +101,14 @@ class SupersedeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersedeResponse:
-    """The memory that ended, and the one that took its place."""
+    """The memory that ended, and the one that took its place.
+
+    `still_holds` is what had taken the old one's place before, where it has not ended and the caller may see it.
+    """
 
     old: Entry
     new: Entry
+    still_holds: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

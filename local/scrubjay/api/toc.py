@@ -78,7 +78,10 @@ class TimelineResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GripRequest:
-    """A passage, of a bullet (`grip:…`) or of a memory (the id of a grip), with so many events before and after."""
+    """A passage, of a bullet (`grip:…`) or of a memory (the id of a grip), with so many events before and after.
+
+    The id of an event, or the beginning of it, stands for the whole event.
+    """
 
     id: str
     before: int = 2

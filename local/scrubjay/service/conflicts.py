@@ -81,7 +81,7 @@ class Conflicts:
             draft = await self._draft(caller, old_id, request.content)
             review = await self._review(caller, draft)
 
-        def work(tx: Transaction) -> tuple[str, bool]:
+        def work(tx: Transaction) -> tuple[str, bool, str | None]:
             old = tx.queries.memories.get(old_id)
             access.check_change(caller, old)
             put_away.check_one(tx, old)
@@ -103,14 +103,22 @@ class Conflicts:
             fields = successions.ending(successor, at, old)
             writes.append(MemoryWrite(memory_id=old_id, fields=fields, settles=True))
             tx.memories.write(writes)
-            return successor, there is None
+            return successor, there is None, old.superseded_by
 
-        successor, created = await self._store.write(work, cause=self._store.new_cause("supersede"))
+        successor, created, before = await self._store.write(work, cause=self._store.new_cause("supersede"))
         if created:
             self._wake("embed")
         return api.SupersedeResponse(
-            old=await self._references.entry(old_id), new=await self._references.entry(successor, created=created)
+            old=await self._references.entry(old_id),
+            new=await self._references.entry(successor, created=created),
+            still_holds=None if before is None or before == successor else await self._holding(before, seen),
         )
+
+    async def _holding(self, memory_id: str, seen: View) -> Memory | None:
+        """Return a memory that holds; None when it has ended, or may not be seen."""
+        found = (await self._store.read(lambda q: q.memories.by_id([memory_id]))).get(memory_id)
+        ended = found is None or found.superseded_by is not None or found.archived_at is not None
+        return None if ended or not seen.shows(found) else found
 
     async def _review(self, caller: Caller, draft: MemoryDraft) -> str | None:
         """Return the review of what takes a memory's place; None for what the person says."""

@@ -53,21 +53,16 @@ class Forgetting:
         """
         ref = intake.valid(request.ref)
         seen = access.view(caller, project=request.project, session_id=request.session_id)
-        event = (await self._store.read(lambda q: q.events.by_id([ref], chars=0))).get(ref)
         found: _Found | None = None
-        if event is not None and not seen.shows_event(event):
-            raise access.not_found(ref)
-        memory_id = ""
-        if event is None:
-            memory_id = await self._references.resolve(ref, seen)
-        if event is None and request.for_good:
+        event_id, memory_id = await self._named(ref, seen)
+        if event_id is None and request.for_good:
             found = await self._store.read(
                 lambda q: _search(q, q.memories.get(memory_id), keep=request.keep_sources, seen=seen)
             )
 
         def work(tx: Transaction) -> api.ForgetResponse:
-            if event:
-                return _forget_events(tx, [ref], for_good=request.for_good)
+            if event_id is not None:
+                return _forget_events(tx, [event_id], for_good=request.for_good)
             access.check_forget(caller, tx.queries.memories.get(memory_id))
             return _forget_memory(tx, memory_id, found, keep=request.keep_sources)
 
@@ -83,6 +78,16 @@ class Forgetting:
         if answer.sources:
             self._wake("embed")
         return answer
+
+    async def _named(self, ref: str, seen: View) -> tuple[str | None, str]:
+        """Return the event, or else the memory, that a caller means: a beginning that fits both is the memory's."""
+        try:
+            return None, await self._references.resolve(ref, seen)
+        except NotFoundError:
+            event_id = await self._references.event(ref, seen)
+            if event_id is None:
+                raise
+            return event_id, ""
 
     async def forgets(self, _: Caller, request: api.ForgetsRequest) -> api.ForgetsResponse:
         """Return what was forgotten last, and what each device of the account says of it."""

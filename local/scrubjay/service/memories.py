@@ -70,6 +70,10 @@ class Memories:
         cleaned = await off_loop(len(request.content), lambda: intake.memory(request, self._policy, source))
         [added] = await self.add_all(caller, [cleaned], cause=self._store.new_cause("add"))
         found = await self._references.entry(added.memory_id, created=added.created, lifted=added.lifted)
+        if added.created:
+            ended = await self._store.read(lambda q: q.memories.superseded_by(added.memory_id))
+            seen = access.view(caller, project=None, session_id=None)
+            found = replace(found, supersedes=tuple(memory for memory in ended if seen.shows(memory)))
         if not added.created and review_state(found.memory.review) is ReviewState.REJECTED:
             raise DeniedError(
                 "the person rejected a memory of these words",

@@ -10,6 +10,7 @@ from scrubjay.api.access import View
 from scrubjay.index.index import Index
 from scrubjay.ingest import intake
 from scrubjay.store import Store
+from scrubjay_shared.errors import NotFoundError
 
 
 class References:
@@ -21,12 +22,29 @@ class References:
 
     async def resolve(self, ref: str, seen: View) -> str:
         """Return the id of the memory that a caller means. Raises NotFoundError for one that it may not see."""
-        memory_id = await self._store.read(lambda q: q.memories.resolve(intake.valid(ref)))
+        ref = intake.valid(ref)
+        try:
+            memory_id = await self._store.read(lambda q: q.memories.resolve(ref))
+        except NotFoundError:
+            if await self.event(ref, seen) is None:
+                raise
+            raise NotFoundError(
+                f"{ref[:60]} is an event, not a memory",
+                hint=f"scrubjay grip expand {ref[:60]} shows it in what was said around it",
+            ) from None
         if seen.is_bounded:
             memory = (await self._store.read(lambda q: q.memories.by_id([memory_id], chars=0))).get(memory_id)
             if memory is None or not seen.shows(memory):
                 raise access.not_found(ref)
         return memory_id
+
+    async def event(self, ref: str, seen: View) -> str | None:
+        """Return the id of the event that a caller means by an id or its beginning; None for one it may not see."""
+        event_id = await self._store.read(lambda q: q.events.resolve(ref))
+        if event_id is None:
+            return None
+        found = (await self._store.read(lambda q: q.events.by_id([event_id], chars=0))).get(event_id)
+        return event_id if found is not None and seen.shows_event(found) else None
 
     def is_known(self, project: str) -> bool:
         """Say whether anything that can be found is stored under this project."""

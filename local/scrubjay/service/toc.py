@@ -103,17 +103,13 @@ class Toc:
         place = periods.parse_grip(ref)
         grip = None
         if place is None:
-            grip = await self._store.read(lambda q: q.grips.by_id(ref))
-            if grip is not None and view.is_bounded:
+            grip = await self._store.read(lambda q: q.grips.by_id(ref)) or await self._whole(ref, view)
+            if grip is not None and grip.memory_id and view.is_bounded:
                 owner = grip.memory_id
                 memory = (await self._store.read(lambda q: q.memories.by_id([owner], chars=0))).get(owner)
                 grip = grip if memory is not None and view.shows(memory) else None
         else:
-            event_id, start, end = place
-            grip = Grip(
-                id=ref, memory_id="", event_id_start=event_id, event_id_end=event_id, span_start=start, span_end=end,
-                excerpt="", source="toc", created_at=Millis(0),
-            )  # fmt: skip
+            grip = _passage(ref, *place)
         answer = None if grip is None else await self._store.read(self._around(grip, request, view))
         if answer is None:
             raise NotFoundError(
@@ -121,6 +117,14 @@ class Toc:
                 hint="scrubjay toc NODE lists passages of a node with their ids",
             )
         return answer
+
+    async def _whole(self, ref: str, view: access.View) -> Grip | None:
+        """Return the passage that is a whole event, which its id or the beginning of it names; None for no event."""
+        event_id = await self._references.event(ref, view)
+        if event_id is None:
+            return None
+        event = (await self._store.read(lambda q: q.events.by_id([event_id], chars=WHOLE_CHARS)))[event_id]
+        return _passage(periods.grip_id(event_id, 0, len(event.text)), event_id, 0, len(event.text))
 
     def _around(
         self, grip: Grip, request: api.GripRequest, view: access.View
@@ -160,6 +164,14 @@ class Toc:
             )
 
         return read
+
+
+def _passage(id_: str, event_id: str, start: int, end: int) -> Grip:
+    """Return a place in an event, which no memory rests on."""
+    return Grip(
+        id=id_, memory_id="", event_id_start=event_id, event_id_end=event_id, span_start=start, span_end=end,
+        excerpt="", source="toc", created_at=Millis(0),
+    )  # fmt: skip
 
 
 def level_of(name: str) -> Level:

@@ -33,6 +33,10 @@ COPIES = 10
 """Copies of the store that `forget` names; who has more has a folder of them to look into."""
 
 
+DOUBT = "may_supersede"
+"""The metadata of a memory that may take the place of earlier ones: `scrubjay conflicts` lists these."""
+
+
 def entry(found: Entry) -> Text:
     """Return a memory with all that is known about it."""
     memory = found.memory
@@ -79,14 +83,31 @@ def changed(what: str, found: Entry) -> Text:
         line.append(f" {one_line(memory.name, 60)}", style="bold")
     line.append(f"  {memory.type.value}: ", style="dim")
     line.append(one_line(memory.content, 100))
+    for old in found.supersedes:
+        line.append_text(_in_place_of(old))
+    if found.supersedes:
+        line.append("\n  where both hold: scrubjay update ")
+        line.append(f"{short(found.supersedes[0].id)} --clear superseded_by --clear valid_to")
+    if found.created and memory.metadata.get(DOUBT):
+        line.append("\nmay contradict an earlier memory: scrubjay conflicts", style="yellow")
     return line
 
 
 def superseded(answer: SupersedeResponse) -> Text:
-    """Return what took a memory's place, and what it was."""
+    """Return what took a memory's place, what it was, and what had taken its place before and still holds."""
     line = changed("added" if answer.new.created else "now holds", answer.new)
-    line.append("\nin the place of ", style="green").append(short(answer.old.memory.id), style="dim")
-    return line.append(f" {one_line(answer.old.memory.content, 100)}")
+    line.append_text(_in_place_of(answer.old.memory))
+    still = answer.still_holds
+    if still is not None:
+        line.append("\nwhich had ended already. What took its place then still holds: ", style="yellow")
+        line.append(short(still.id), style="dim").append(f" {one_line(still.content, 100)}")
+        line.append(f"\n  where it holds no longer: scrubjay supersede {short(still.id)} {short(answer.new.memory.id)}")
+    return line
+
+
+def _in_place_of(old: Memory) -> Text:
+    line = Text("\nin the place of ", style="green").append(short(old.id), style="dim")
+    return line.append(f" {one_line(old.content, 100)}")
 
 
 def entries(found: Sequence[Entry]) -> RenderableType:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scrubjay.store import rows, sqlite
+from scrubjay.store.queries.memories import MIN_PREFIX
 from scrubjay.store.queries.pages import within
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError
 from scrubjay_shared.records import Event, EventType, Session
 
 
@@ -81,6 +83,23 @@ class EventQueries:
             (rows.array(ids),),
         )
         return {row[0]: rows.event_of(row) for row in found}
+
+    def resolve(self, ref: str) -> str | None:
+        """Return the id of the event that `ref` names: an id, or the beginning of one. None when there is none.
+
+        Raises ConflictError when a beginning fits several.
+        """
+        found = self._fetch("select id from event where id = ? and not forgotten", (ref,))
+        if not found and len(ref) >= MIN_PREFIX and ref.isalnum():
+            low = ref.upper()
+            found = self._fetch(
+                "select id from event where id >= ? and id < ? and not forgotten limit 2", (low, low + "[")
+            )
+            if len(found) > 1:
+                raise ConflictError(
+                    f"the ids of several events begin with {ref}", hint="give more characters of the id"
+                )
+        return str(found[0][0]) if found else None
 
     def run(self, start: str, end: str, *, chars: int) -> list[Event]:
         """Return the events of one session from one to another, inclusive, in order, no more than `chars` of a text."""
