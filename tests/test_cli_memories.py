@@ -52,9 +52,25 @@ def test_what_took_a_memorys_place_before_is_said_when_something_else_does(shell
     assert f"still holds: {mysql[:16]} The staging database is MySQL 9" in said
     command = said.partition("where it holds no longer: scrubjay ")[2].splitlines()[0].split()
     assert shell.json(*command)["still_holds"] is None
-    assert shell.json("recall", "what is the staging database?")["hits"][0]["text"].startswith("The staging database is Ma")
+    assert shell.json("recall", "what is the staging database?")["hits"][0]["text"].startswith(
+        "The staging database is Ma"
+    )
     again = shell.json("supersede", "staging-db", command[-1])
     assert again["still_holds"] is None
+
+
+def test_what_happened_is_told_in_words_and_with_what_takes_it_back(shell: Shell) -> None:
+    shell.json("add", "The harbour has 140 berths", "--name", "berths")
+    shell.json("update", "berths", "--topic", "harbour")
+
+    _, history, _ = shell.run("--text", "history")
+    _, why, _ = shell.run("--text", "why", "berths")
+
+    assert "1 change of a memory, 1 name" in history or "1 name, 1 change of a memory" in history
+    assert history.rstrip().endswith("scrubjay undo CAUSE takes it back")
+    told = why.partition("history\n")[2]
+    assert [line.split("  ")[2] for line in told.splitlines()] == ["added", "named", "changed: topic"]
+    assert "#" not in told
 
 
 def test_quiet_says_nothing_beside_the_result(shell: Shell) -> None:

@@ -115,8 +115,10 @@ def test_commands_go_through_a_running_daemon(shell: Shell, monkeypatch: pytest.
     try:
         again = shell.json("daemon", "start")
         added = shell.json("add", "We chose SQLite", "--name", "database")
+        _, _, told = shell.run("--text", "ingest", stdin=EVENTS)
         shell.json("ingest", "--wait", stdin=EVENTS)
 
+        assert "the daemon goes on learning from" in told
         assert (started["already"], again["already"], again["pid"]) == (False, True, started["pid"])
         assert shell.json("daemon", "status")["status"]["pid"] == started["pid"]
         assert shell.json("get", "database")["memory"] == added["memory"]

@@ -78,9 +78,42 @@ def test_a_hit_shows_rank_words_day_type_and_who_said_so(monkeypatch: pytest.Mon
     time.tzset()
 
     assert lines[0].rstrip() == " 1  Maya chose PostgreSQL.�[31m"
-    assert lines[1].strip() == "24 Nov 2025 · decision · 01K9ZJ4S0B7Q3MME · 1.500"
+    assert lines[1].strip() == "24 Nov 2025 · decision · 01K9ZJ4S0B7Q3MME"
     assert lines[2].strip() == "↳ Maya: “we chose PostgreSQL [bold]”  24 Nov 2025 17:00 · 01K9ZJ4S0B7Q3MEV"
     assert [line.split() for line in lines[3:]] == [["dense", "+1.000"], ["lexical", "+0.500"], ["score", "+1.500"]]
+
+
+def test_a_hit_has_numbers_only_where_they_are_asked_for() -> None:
+    sure = hit(confidence=0.02)
+
+    assert "1.500" not in shown(hits.hit(sure, 1))
+    assert "%" not in shown(hits.hit(sure, 1))
+    assert [line.split() for line in shown(hits.hit(sure, 1, why=True)).splitlines()[-2:]] == [
+        ["score", "+1.500"],
+        ["confidence", "2.0%"],
+    ]
+
+
+def test_a_memory_in_the_words_of_its_source_is_not_said_twice() -> None:
+    plain = hit(text="We chose PostgreSQL [bold].")
+
+    assert shown(hits.hit(plain, 1)).count("PostgreSQL") == 1
+    assert "↳ Maya said so" in shown(hits.hit(plain, 1))
+
+
+def test_a_long_hit_says_how_much_more_there_is_and_what_shows_it() -> None:
+    code = hit(kind="event", text="\n".join(f"line {n}" for n in range(40)), id="01K9ZJ4S0B7Q3MEVENTEVENTEV")
+
+    said = shown(hits.hit(code, 1))
+
+    assert "line 9" in said
+    assert "line 10" not in said
+    assert "… 30 more lines: scrubjay grip expand 01K9ZJ4S0B7Q3MEV" in said
+
+
+def test_what_waits_for_review_is_said_in_words() -> None:
+    assert "not reviewed yet" in shown(hits.hit(hit(review="waiting instruction"), 1))
+    assert "accepted" not in shown(hits.hit(hit(review="accepted"), 1))
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "100"])
@@ -109,5 +142,5 @@ def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:
     assert lines[0].rstrip() == " 1  The harbour has 140 berths"
     assert "fact" in lines[1]
     assert added["memory"]["id"][:16] in lines[1]
-    assert lines[-1].split()[0] == "score"
+    assert "score" in {line.split()[0] for line in lines[-2:]}
     assert "1 hit" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay import settings
+from scrubjay.cli import parser
 from scrubjay.cli.commands import docs
 from scrubjay.cli.render import words
 from scrubjay.models import catalog
@@ -59,6 +61,39 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 
 PACKAGES = ("local", "shared", "sync", "cloud", "bench")
 SOURCES = sorted(path for name in PACKAGES for path in ROOT.joinpath(name).rglob("*.py"))
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {
+        name: below
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, below in action.choices.items()
+    }
+
+
+def test_every_command_that_a_document_or_a_hint_names_is_one() -> None:
+    commands = subcommands(parser.tree())
+    text = {page.name: page.read_text(encoding="utf-8") for page in DOCS}
+    spans = [
+        (name, said)
+        for name, page in text.items()
+        for said in re.findall(r"(?:`|^)scrubjay ([a-z][a-z -]*)", page, re.MULTILINE)
+    ]
+    spans += [
+        (path.name, word)
+        for path in SOURCES
+        for word in re.findall(r'hint=f?"scrubjay ([a-z][a-z-]*)(?![a-z-]| those of)', path.read_text(encoding="utf-8"))
+    ]
+    wrong = set()
+    for name, said in spans:
+        command, *rest = said.split()
+        below = subcommands(commands[command]) if command in commands else {}
+        if command not in commands or (below and rest and not rest[0].startswith("-") and rest[0] not in below):
+            wrong.add((name, said))
+
+    assert len(spans) > 400
+    assert wrong == set()
 
 
 def test_every_document_that_the_program_names_is_there() -> None:

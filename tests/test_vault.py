@@ -469,7 +469,7 @@ def test_the_command_line(shell: Shell, tmp_path: Path) -> None:
         (("vault", "remember", "go north", "--working"), "working.md"),
         (("vault", "compact"), "0 entries written"),
         (("vault", "confirm"), "self.md"),
-        (("vault", "stop"), "no vault"),
+        (("vault", "stop"), "zara: stopped; its memories stay"),
     ):
         _, out, _ = shell.run("--text", *words)
         assert part in out, words

@@ -51,10 +51,10 @@ def encode_vector(row: Rows, scale: float) -> bytes:
 def decode_vector(blob: bytes) -> tuple[Rows, float]:
     """Return what `encode_vector` was given. Raises CorruptError for too few bytes, or a negative scale."""
     if len(blob) <= 4:
-        raise CorruptError("a stored vector is cut short", hint="scrubjay models re-embeds what is missing")
+        raise CorruptError("a stored vector is cut short", hint="scrubjay rebuild --vectors makes them again")
     scale = float(np.frombuffer(blob, "<f4", count=1)[0])
     if not (math.isfinite(scale) and scale >= 0):
-        raise CorruptError("a stored vector has no valid scale", hint="scrubjay models re-embeds what is missing")
+        raise CorruptError("a stored vector has no valid scale", hint="scrubjay rebuild --vectors makes them again")
     return np.frombuffer(blob, np.int8, offset=4), scale
 
 
@@ -66,11 +66,11 @@ def decode_vectors(blobs: Sequence[bytes]) -> tuple[Rows, Floats]:
     if not blobs:
         return np.zeros((0, 0), np.int8), np.zeros(0, np.float32)
     if min(map(len, blobs)) <= 4 or len(set(map(len, blobs))) > 1:
-        raise CorruptError("a stored vector is cut short", hint="scrubjay models re-embeds what is missing")
+        raise CorruptError("a stored vector is cut short", hint="scrubjay rebuild --vectors makes them again")
     table = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1)
     scales = np.ascontiguousarray(table[:, :4]).view("<f4")[:, 0].astype(np.float32)
     if not (np.isfinite(scales) & (scales >= 0)).all():
-        raise CorruptError("a stored vector has no valid scale", hint="scrubjay models re-embeds what is missing")
+        raise CorruptError("a stored vector has no valid scale", hint="scrubjay rebuild --vectors makes them again")
     return table[:, 4:], scales
 
 

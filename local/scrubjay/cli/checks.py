@@ -90,6 +90,12 @@ def folders(chosen: Settings) -> Iterator[Check]:
             yield ok(name, str(folder))
 
 
+def settings_file(chosen: Settings) -> Iterator[Check]:
+    """Say where the settings are read from; one that cannot be read has ended the command before."""
+    there = chosen.config_path.exists()
+    yield ok("settings", f"{chosen.config_path}" + ("" if there else ", not there: the defaults hold"))
+
+
 def open_to_others(path: Path) -> int:
     """Return the mode when group or others may do anything with the path, else 0. Windows has no such modes."""
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -319,6 +325,7 @@ def extensions(chosen: Settings) -> Iterator[Check]:
 
 CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     folders,
+    settings_file,
     disk,
     sqlite,
     store,

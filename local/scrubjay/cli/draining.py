@@ -26,8 +26,12 @@ SETTLE_MS = 3_600_000
 
 
 def finish(store: Transport, out: Output, *, wait: bool) -> None:
-    """Wait until all is learned, when asked to, or when no daemon would do it after us."""
+    """Wait until all is learned, when asked to, or when no daemon would do it after us; else say that it goes on."""
     if not wait and store.through == "daemon":
+        waiting: api.SettleResponse = store.call("settle", api.SettleRequest(timeout_ms=0))
+        if waiting.to_learn and not out.json:
+            events = render.words.counted(waiting.to_learn, "event")
+            out.remark(f"the daemon goes on learning from {events}; scrubjay stats shows how far it is")
         return
     left = settled(store, out)
     if left.to_learn or left.to_embed:

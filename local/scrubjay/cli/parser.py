@@ -20,7 +20,9 @@ EPILOG = """\
 first steps:
   scrubjay demo                          see it work, on a throwaway store
   scrubjay init                          make the folders, fetch the models
+  scrubjay daemon start                  learn in the background, answer in milliseconds
   scrubjay import ~/.claude/projects     learn from the transcripts that are already there
+  scrubjay setup                         let your agents remember from now on
   scrubjay recall "why did we drop X?"   ask
 
 scrubjay COMMAND --help shows what a command takes. To read more: scrubjay docs.

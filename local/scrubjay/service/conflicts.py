@@ -117,8 +117,9 @@ class Conflicts:
     async def _holding(self, memory_id: str, seen: View) -> Memory | None:
         """Return a memory that holds; None when it has ended, or may not be seen."""
         found = (await self._store.read(lambda q: q.memories.by_id([memory_id]))).get(memory_id)
-        ended = found is None or found.superseded_by is not None or found.archived_at is not None
-        return None if ended or not seen.shows(found) else found
+        if found is None or found.superseded_by is not None or found.archived_at is not None:
+            return None
+        return found if seen.shows(found) else None
 
     async def _review(self, caller: Caller, draft: MemoryDraft) -> str | None:
         """Return the review of what takes a memory's place; None for what the person says."""

@@ -109,8 +109,18 @@ def run(line: Namespace) -> int:
     console.print(_step(5, "The daemon has stopped", "" if line.keep else "nothing is left behind"))
     console.print()
     console.print(Text("Now with your own:", style="bold"))
-    console.print(_under(Text("scrubjay init\nscrubjay import ~/.claude/projects\nscrubjay recall “…”")))
+    console.print(_under(Text("\n".join(NEXT))))
     return 0
+
+
+NEXT = (
+    "scrubjay init",
+    "scrubjay daemon start",
+    "scrubjay import ~/.claude/projects",
+    "scrubjay setup",
+    'scrubjay recall "why did we drop X?"',
+)
+"""What to do after the demo, as it can be typed."""
 
 
 def settings_in(folder: Path, line: Namespace) -> Settings:

@@ -29,6 +29,7 @@ PAGES = {
     "cli": "every command, its options and its records",
     "mcp": "the memory as tools of an agent, and how to connect one",
     "writer": "the language model that jobs may ask: off by default, where prompts go, what it may cost",
+    "vault": "an agent's memory as plain files that anybody edits",
     "sync": "the same memory on other machines, and what a server can see",
     "sync-cli": "every command of sync",
     "self-hosting": "running the server",

@@ -18,7 +18,10 @@ def configure(parser: Parser) -> None:
     subcommands = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", parser_class=Parser, required=True)
     expand = add_subcommand(subcommands, "expand", "show a passage, and what was said before and after it")
     expand.add_argument(
-        "id", type=text, metavar="GRIP", help="the passage: grip:… of a bullet, the id of a memory's grip, or an event's id"
+        "id",
+        type=text,
+        metavar="GRIP",
+        help="the passage: grip:… of a bullet, a memory's grip, or an event",
     )
     expand.add_argument("--before", type=whole, default=2, metavar="N", help="events before it (2)")
     expand.add_argument("--after", type=whole, default=2, metavar="N", help="events after it (2)")

@@ -62,7 +62,10 @@ def run(line: Namespace) -> None:
         answer = store.call(operation, made(line, agent))
         if name not in {"status", "stop", "recall"}:
             invocation.embedded(store)
-    out.answer(answer, lambda: render.vaults.shown(answer))
+    if name == "stop":
+        out.answer(answer, lambda: f"{agent}: stopped; its memories stay, and the files stay as they are")
+    else:
+        out.answer(answer, lambda: render.vaults.shown(answer))
 
 
 def _only(store: Any) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from scrubjay.api import Cause, HistoryResponse, UndoResponse
 from scrubjay.cli import times
+from scrubjay.cli.render.layout import dim
 from scrubjay.cli.render.words import clean, counted, one_line, short
 
 SHOWN = 20
@@ -18,8 +21,8 @@ def history(answer: HistoryResponse, *, one: bool) -> RenderableType:
     if one:
         lines = [Text(f"{times.moment(cause.ts)}  {written_by(cause.id, cause.label)}") for cause in answer.causes]
         for change in answer.changes:
-            line = Text("  ").append(short(change.id), style="dim").append(f"  {change.change.replace('_', ' ')}")
-            lines.append(line.append(f" ({', '.join(change.fields)})" if change.fields else ""))
+            line = Text("  ").append(short(change.id), style="dim")
+            lines.append(line.append(f"  {did(change.change, change.fields)}"))
         return Group(*lines)
     if not answer.causes:
         return Text("no cause is noted; changes made by versions that noted none are in scrubjay why ID")
@@ -27,7 +30,7 @@ def history(answer: HistoryResponse, *, one: bool) -> RenderableType:
     for cause in answer.causes:  # no table: what `undo` takes must stand whole, however narrow the terminal
         line = Text(f"{times.moment(cause.ts)}  ").append(named(cause.id, cause.label), style="bold")
         lines.append(line.append(f"  {_summary(cause)}", style="dim"))
-    return Group(*lines)
+    return Group(*lines, dim("scrubjay history CAUSE shows all of one, scrubjay undo CAUSE takes it back"))
 
 
 def shortened(cause: str) -> str:
@@ -47,8 +50,46 @@ def written_by(cause: str, label: str) -> str:
     return f"by {named(cause, label)}"
 
 
+_DID = {
+    "write": "changed",
+    "name": "named",
+    "unname": "name taken away",
+    "redact": "words blanked",
+    "forget": "forgotten",
+}
+"""What happened to one memory, in words."""
+
+
+def did(change: str, fields: Sequence[str]) -> str:
+    """Return what a change did to a memory: that it was added, or which fields got new values.
+
+    >>> did("write", ["superseded_by", "valid_to"])
+    'changed: superseded_by, valid_to'
+    """
+    if change == "write" and {"content", "created_at"} <= {*fields}:
+        return "added"
+    word = _DID.get(change, change.replace("_", " "))
+    return f"{word}: {', '.join(fields)}" if fields else word
+
+
+_CHANGES: dict[str, tuple[str, str]] = {
+    "write": ("change of a memory", "changes of memories"),
+    "source": ("source", "sources"),
+    "event": ("event", "events"),
+    "name": ("name", "names"),
+    "unname": ("name taken away", "names taken away"),
+    "forget": ("thing forgotten", "things forgotten"),
+    "redact": ("event with words blanked", "events with words blanked"),
+    "recalled": ("count of recalls", "counts of recalls"),
+}
+"""What kinds of changes are called, for one and for several."""
+
+
 def _summary(cause: Cause) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in cause.changes.items())
+    return ", ".join(
+        counted(count, *_CHANGES.get(what, (what.replace("_", " "), what.replace("_", " "))))
+        for what, count in cause.changes.items()
+    )
 
 
 def undone(answer: UndoResponse, *, dry_run: bool) -> RenderableType:

@@ -18,26 +18,54 @@ from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, spaced
 from scrubjay.cli.render.words import clean, counted, one_line, short
 
+LINES = 10
+"""Lines of a hit that are shown: code and lists are longer, and four other hits want to be seen."""
+
+REVIEWS = {"waiting": "not reviewed yet", "disputed": "disputed", "rejected": "rejected"}
+"""What the state of a memory's review is called beside it; what was accepted needs no word."""
+
+MODES = {"hybrid": "", "lexical": "by words alone", "keyword": "mode keyword", "weighted": "mode weighted"}
+"""What is said of how an answer was found; nothing of the usual way."""
+
 WORDS = 240
 """Characters of a source line: two or three lines of a terminal; `why` shows all of it."""
 
 
+def _spoken(said: Quote, words: str) -> Text:
+    line = Text().append(one_line(said.speaker, 40), style="cyan").append(words)
+    return line.append(f"  {times.moment(said.ts)} · {short(said.event_id)}", style="dim")
+
+
+def _source(said: Quote, text: str) -> Text:
+    """Return a line of evidence under a memory; one in the memory's own words is not said twice."""
+    own, theirs = (" ".join(each.split()).rstrip(".!").casefold() for each in (text, said.text))
+    return _spoken(said, " said so") if own == theirs else quote(said)
+
+
+def _shortened(found: Hit) -> str:
+    """Return the words of a hit, and where they go on."""
+    lines = clean(found.text).splitlines()
+    if len(lines) <= LINES:
+        return "\n".join(lines) + ("…" if found.truncated else "")
+    whole = f"scrubjay {'get' if found.kind == 'memory' else 'grip expand'} {short(found.id)}"
+    return "\n".join([*lines[:LINES], f"… {len(lines) - LINES} more lines: {whole}"])
+
+
 def quote(said: Quote, limit: int = WORDS) -> Text:
     """Return a line of evidence: who, what, when, which event."""
-    line = Text()
-    line.append(f"{one_line(said.speaker, 40)}: ", style="cyan")
-    line.append(f"“{one_line(said.text, limit)}”")
-    line.append(f"  {times.moment(said.ts)} · {short(said.event_id)}", style="dim")
-    return line
+    return _spoken(said, f": “{one_line(said.text, limit)}”")
 
 
 def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> RenderableType:
-    """Return one answer: what it says, when and what it is, and who said so. `note` stands beside it."""
+    """Return one answer: what it says, when and what it is, and who said so. `note` stands beside it.
+
+    With `why` its score follows, by parts, and its confidence: numbers that compare hits, and no mark for an answer.
+    """
     speaker = found.sources[0].speaker if found.kind == "event" and found.sources else ""
     head = Text(f"{rank:>2}  ", style="bold green")
     if speaker:
         head.append(f"{one_line(speaker, 40)}: ", style="cyan")
-    head.append(clean(found.text) + ("…" if found.truncated else ""), style="bold" if found.kind == "memory" else "")
+    head.append(_shortened(found), style="bold" if found.kind == "memory" else "")
     parts: list[RenderableType] = [_hanging(head)]
     about = dim(
         times.day(found.ts),
@@ -47,19 +75,17 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         f"in archive {short(found.archive)}" if found.archive else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",
-        "" if found.review is None else one_line(found.review.partition(" ")[0], 20),
+        "" if found.review is None else REVIEWS.get(found.review.partition(" ")[0], ""),
         short(found.id),
-        f"{found.score:.3f}",
-        "" if found.confidence is None else f"{found.confidence:.0%} sure",
     )
     if note:
         about.append(f"  {note}", style="not dim green")
     parts.append(Padding(about, (0, 0, 0, 4)))
     said = [line for line in found.sources if not (found.kind == "event" and line.event_id == found.id)]
-    parts.extend(Padding(Text("↳ ", style="dim").append_text(quote(line)), (0, 0, 0, 4)) for line in said)
+    parts.extend(Padding(Text("↳ ", style="dim").append_text(_source(line, found.text)), (0, 0, 0, 4)) for line in said)
     parts.extend(Padding(Text("· ").append_text(quote(line)), (0, 0, 0, 4), style="dim") for line in found.neighbours)
     if why and found.parts:
-        parts.append(Padding(score(found.parts, found.score), (0, 0, 0, 4)))
+        parts.append(Padding(score(found.parts, found.score, found.confidence), (0, 0, 0, 4)))
     return Group(*parts)
 
 
@@ -72,14 +98,16 @@ def _hanging(text: Text) -> RenderableType:
     return grid
 
 
-def score(parts: Mapping[str, float], total: float) -> RenderableType:
-    """Return the parts of a score, and what they add up to."""
+def score(parts: Mapping[str, float], total: float, confidence: float | None = None) -> RenderableType:
+    """Return the parts of a score, what they add up to, and how likely a hit of that score answers."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(justify="right")
     for name, value in sorted(parts.items(), key=lambda part: -abs(part[1])):
         table.add_row(Text(clean(name)), f"{value:+.3f}")
     table.add_row("score", Text(f"{total:+.3f}", style="bold"))
+    if confidence is not None:
+        table.add_row("confidence", f"{confidence:.1%}")
     return table
 
 
@@ -95,9 +123,9 @@ def recall(answer: RecallResponse, *, why: bool = False, unknown: bool = False) 
 
 def recalled(answer: RecallResponse) -> str:
     """Return what is to be said about an answer, beside it."""
-    parts = [counted(len(answer.hits), "hit"), answer.mode, f"{answer.elapsed_ms:.0f} ms"]
-    if answer.confidence is not None:
-        parts.append(f"{answer.confidence:.0%} sure that it is answered")
+    parts = [counted(len(answer.hits), "hit"), f"{answer.elapsed_ms:.0f} ms", MODES.get(answer.mode, answer.mode)]
+    if answer.confidence is not None and answer.known:
+        parts.append(f"known here with a chance of {answer.confidence:.0%}")
     if answer.left_out:
         parts.append(f"{answer.left_out} more did not fit")
-    return " · ".join([*parts, *answer.notes])
+    return " · ".join(part for part in [*parts, *answer.notes] if part)

@@ -20,7 +20,7 @@ from scrubjay.api import (
     WhyResponse,
 )
 from scrubjay.cli import times
-from scrubjay.cli.render.history import written_by
+from scrubjay.cli.render.history import did, written_by
 from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay_shared.clock import Millis
@@ -154,11 +154,12 @@ def why(answer: WhyResponse) -> RenderableType:
         ended = Text(f"  {one_line(old.content, 300)}")
         parts.append(ended.append(f"  {_held(old) or times.day(old.created_at)} · {short(old.id)}", style="dim"))
     parts.append(Text("\nhistory", style="bold"))
+    several = len({change.device for change in answer.history}) > 1
     for change in answer.history:
-        fields = f" ({', '.join(change.fields)})" if change.fields else ""
-        line = f"  {times.moment(change.ts)}  {change.change.replace('_', ' ')}{clean(fields)}"
+        line = f"  {times.moment(change.ts)}  {clean(did(change.change, change.fields))}"
         wrote = "" if change.cause is None else f"  {written_by(change.cause, change.label)}"
-        parts.append(Text(line + wrote).append(f"  {short(change.device)} #{change.seq}", style="dim"))
+        where = f"  on device {short(change.device)}" if several else ""
+        parts.append(Text(line + wrote).append(where, style="dim"))
     return Group(*parts)
 
 

@@ -18,7 +18,7 @@ REASONS = {
     "credential": "asks for a secret to be shown or sent",
     "hidden": "holds characters that show nothing, or look like others",
     "markup": "holds the marks of a prompt or of recalled data",
-    "instruction": "tells an agent what to do, and is not your word",
+    "instruction": "tells an agent what to do, and you did not type it here yourself",
     "fetch": "sends an agent to an address",
     "user_scope": "an agent says it of you, for all projects",
     "contradicts": "contradicts what you said",

@@ -166,7 +166,8 @@ def initialised(report: InitReport) -> Text:
     after = (
         ("scrubjay daemon start", "learn in the background, answer in milliseconds"),
         ("scrubjay import ~/.claude/projects", "learn from what was said already"),
-        ('scrubjay recall "…"', "ask"),
+        ("scrubjay setup", "let your agents remember from now on"),
+        ('scrubjay recall "why did we drop X?"', "ask"),
     )
     lines = [Text.assemble((f"{command:<36}", "bold"), (what, "dim")) for command, what in after]
     return Text("\n").join([done, Text(), Text("next", style="dim"), *lines])
