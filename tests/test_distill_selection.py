@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from scrubjay.distill import Observation, distill, selector
 from scrubjay.distill.features import FEATURES, features
 from scrubjay.distill.forest import Forest, parse
-from scrubjay.distill.prose import sentences
+from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.wording import sentence_case
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
@@ -187,3 +188,21 @@ def test_the_selector_that_is_given_decides() -> None:
 
 def test_a_wish_that_only_leads_in_to_a_list_is_not_kept() -> None:
     assert learned("i want to add some more dynamics into the scoring:\n\n- 10 pins more on a good day") == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("We decided to go through the migrations one by one.", MemoryType.DECISION),
+        ("We'll keep the tariffs in one table.", MemoryType.DECISION),
+        ("Let's use a table driven test for the tariffs.", MemoryType.PREFERENCE),
+        ("I prefer short functions, also in the tests of the tariffs.", MemoryType.PREFERENCE),
+    ],
+)
+def test_a_decision_that_is_named_stands_and_a_wish_for_how_to_work_is_a_preference(
+    said: str, kind: MemoryType
+) -> None:
+    def chooses(text: str, sentences: Sequence[Span], *, by_person: bool) -> list[float]:  # noqa: ARG001
+        return [0.9 for _ in sentences]
+
+    assert [one.type for one in distill([turn(said)], selector=chooses).observations] == [kind]

@@ -17,7 +17,8 @@ _STATE = any_of(
     _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$|\bstill\b",
     _LEAD + r"(?:there|here|here's|when i)\b",
     r"\b(?:is|are|does|do|did|was|were)(?: not|n'?t)\b.{0,60}\bany ?more\b",
-    r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect)",
+    r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect|"
+    r"get \w+ed\b)",
     r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",
     _LEAD + r"(?:none|nothing|only (?:the|one|some)) .*\b(?:is|are|was|were|work\w*|show\w*|happen\w*)\b",
     r"\b(?:is|are) not (?:\w+ly )?\w+(?:ed|able|ible)\b",
@@ -35,7 +36,7 @@ _ASKS_FOR = any_of(
 )
 _FOR_NOW = any_of(
     r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b",
-    r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| please\b)",
+    r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| (?:please|and|but)\b)",
     _LEAD + r"now,? (?:let'?s|lets|please|run|remove|fix|do|go|try|check|commit|continue|proceed|add|make)\b",
     r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",

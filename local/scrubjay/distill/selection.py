@@ -123,11 +123,14 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
 def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:
     """Return what a pattern read under the kind that its cues say, where the pattern's own is often wrong at work.
 
-    What holds for the person everywhere stays what it is: "I am not a native speaker" is not a wish.
+    What holds for the person everywhere stays what it is: "I am not a native speaker" is not a wish. A decision stays
+    one where it is named ("we decided …"); "let's do it step by step" is how somebody wants to be worked with.
     """
-    if thought.personal or thought.type not in {MemoryType.FACT, MemoryType.GOAL}:
+    if thought.personal or thought.type in {MemoryType.PREFERENCE, MemoryType.INSIGHT}:
         return thought
-    return replace(thought, type=kind_of(text[thought.start : thought.end], by_person=not context.role_agent))
+    kind = kind_of(text[thought.start : thought.end], by_person=not context.role_agent)
+    is_decided = thought.type is MemoryType.DECISION and kind is not MemoryType.PREFERENCE
+    return thought if is_decided else replace(thought, type=kind)
 
 
 def _place(found: list[Span], start: int) -> int:
