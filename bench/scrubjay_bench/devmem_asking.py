@@ -30,6 +30,7 @@ from scrubjay_bench.devmem_scores import ASKED_FOR, Asked, Learned, Matches, Val
 from scrubjay_bench.devmem_writers import Answers, LabelWriter
 from scrubjay_bench.figures import load, machine
 from scrubjay_bench.progress import steps
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.records import EventDraft, MemoryDraft, MemoryType
 
@@ -166,6 +167,7 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
     writer = run.writer_for(project)
     learns = run.memories is not Memories.LABELLED
     observed: Observed | None = None
+    clock = _Clock(project.asked)
     with daemons.scratch(run.scratch) as folder:
         service = await Application.open(
             Path(folder) / STORE,
@@ -174,7 +176,7 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
             reranker=run.reranker,
             writer=writer,
             caps=run.caps,
-            now=lambda: project.asked,
+            now=lambda: clock.at,
             entropy=random.Random(seed).randbytes,
         )
         try:
@@ -183,7 +185,7 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
             turn_of = await _said(service, project, learn=learns)
             given: dict[str, str] = {}
             if run.memories is Memories.LABELLED:
-                given = await _added(service, project)
+                given = await _added(service, project, clock)
             await _settled(service, project.name)
             learned: tuple[Learned, ...] = ()
             if learns:
@@ -252,10 +254,18 @@ async def _said(service: Application, project: Project, *, learn: bool) -> dict[
     return turn_of
 
 
-async def _added(service: Application, project: Project) -> dict[str, str]:
-    """Add the labelled memories. Returns the label of each memory."""
+@dataclass(slots=True)
+class _Clock:
+    """What the daemon takes for now."""
+
+    at: Millis
+
+
+async def _added(service: Application, project: Project, clock: _Clock) -> dict[str, str]:
+    """Add the labelled memories, each a millisecond after the one before. Returns the label of each memory."""
     given: dict[str, str] = {}
     for label in project.labels:
+        clock.at = Millis(clock.at + 1)
         # A how-to is added as a fact, as before it was a type of its own: earlier figures stay comparable.
         type_ = MemoryType.FACT if label.type == "howto" else MemoryType(label.type)
         entry = await service.call(PERSON, "add", MemoryDraft(content=label.text, type=type_))

@@ -18,6 +18,7 @@ from scrubjay.policy.recalling import (
     weighted,
 )
 from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, TracePolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.succeeding import SucceedingPolicy
 from scrubjay.policy.surfacing import SurfacingPolicy
 from scrubjay.policy.trusting import AuditPolicy, FeedbackPolicy, ReviewMode, ReviewPolicy
 from scrubjay.policy.vault import VaultPolicy
@@ -48,6 +49,7 @@ __all__ = [
     "ReviewMode",
     "ReviewPolicy",
     "RoutingPolicy",
+    "SucceedingPolicy",
     "SupersessionPolicy",
     "SupportPolicy",
     "SurfacingPolicy",
@@ -68,6 +70,7 @@ class MemoryPolicy:
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     distill: DistillPolicy = field(default_factory=DistillPolicy)
     supersession: SupersessionPolicy = field(default_factory=SupersessionPolicy)
+    succeeding: SucceedingPolicy = field(default_factory=SucceedingPolicy)
     compaction: CompactionPolicy = field(default_factory=CompactionPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)

@@ -22,6 +22,7 @@ from scrubjay.api.caller import Caller
 from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.succeeding import successors
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
 from scrubjay.models.runtime import Models
@@ -30,11 +31,13 @@ from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
 from scrubjay.retrieval.doubts import told_before
 from scrubjay.retrieval.folding import Told, folded
+from scrubjay.retrieval.pairs import pairs
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
+from scrubjay.retrieval.recency import asks_now
 from scrubjay.retrieval.reranking import read_by_model, reranked
 from scrubjay.service.index_maintainer import IndexMaintainer
-from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages, read_put_away
+from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages, read_put_away, read_texts
 from scrubjay.service.recall_request import Plan, planned
 from scrubjay.service.references import References
 from scrubjay.store import Store
@@ -117,7 +120,8 @@ class Recall:
         ids = [hit.id for hit in ranking.hits if hit.kind == MEMORY.name]
         at = now if request.as_of is None else request.as_of
         questioned, put_away = await self._store.read(partial(_said_of, ids=ids, at=at, as_of=request.as_of))
-        ranking = replace(ranking, hits=folded(told_before(ranking.hits, questioned), put_away, limit=plan.limit))
+        later = await self._succeeding(ranking, plan) | questioned
+        ranking = replace(ranking, hits=folded(told_before(ranking.hits, later), put_away, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
         kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
@@ -229,6 +233,19 @@ class Recall:
         if logits is None:
             return ranking, note
         return reranked(ranking, logits, policy, limit=len(ranking.hits), read=judged.read), note
+
+    async def _succeeding(self, ranking: Ranking, plan: Plan) -> dict[str, str]:
+        """Return which later hits may have taken the place of earlier ones, in work with agents: ids by ids."""
+        if not ranking.work or not ranking.apart:
+            return {}
+        policy, hits = self._policy().succeeding, ranking.hits[: self._policy().succeeding.among]
+        texts = await self._store.read(partial(read_texts, ranked=hits, chars=policy.chars))
+        index, now = self._maintainer.index, asks_now(plan.query.text)
+
+        def decide() -> dict[str, str]:
+            return successors(hits, pairs(index, texts, policy), texts, policy, asks_now=now)
+
+        return await asyncio.to_thread(decide)
 
     async def _packed(self, ranking: Ranking, plan: Plan) -> tuple[tuple[api.Hit, ...], int, int]:
         """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""

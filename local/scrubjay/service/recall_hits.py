@@ -66,6 +66,13 @@ def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
     }
 
 
+def read_texts(queries: Queries, ranked: Sequence[Ranked], chars: int) -> dict[str, str]:
+    """Return the first characters of ranked hits' texts; what was forgotten since is absent."""
+    memories = queries.memories.by_id([hit.id for hit in ranked if hit.kind == MEMORY.name], chars=chars)
+    events = queries.events.by_id([hit.id for hit in ranked if hit.kind == EVENT.name], chars=chars)
+    return {id_: memory.content for id_, memory in memories.items()} | {id_: one.text for id_, one in events.items()}
+
+
 def read_put_away(queries: Queries, ids: Sequence[str], as_of: Millis | None) -> dict[str, Told | None]:
     """Return by what those of some memories are told that were put away by a time, None for now; None: by nothing."""
     memories = queries.memories.by_id(ids, chars=0)
