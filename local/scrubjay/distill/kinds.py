@@ -38,7 +38,11 @@ _WILL = any_of(
 )
 """Somebody says how it is to be, and not how it is."""
 
-_FINDS = any_of(CUES["found_out"], CUES["i_report"], CUES["root"])
+_FINDS = any_of(
+    r"(?<!not )(?<!n't )(?<!be )\bfound\b|\b(?:turns out|discovered|confirmed|verified|actually|it seems)\b",
+    CUES["i_report"],
+    CUES["root"],
+)
 _WISHES = re.compile(
     r"\b(?:should|must|needs?|want|let'?s|lets|please|make sure|shall|will|would|could|can|instead|no longer|i'd|"
     r"i like you)\b"
@@ -49,7 +53,8 @@ _TELLS = any_of(
     r"^(?:\W|\b(?:so|and|but|e\.g\.|well|ok|okay)\b)*(?:the|each|every|all|on each|our|its|it's|it|that's|this|"
     r"in (?:the|our|this)|for the time being|up to now) [^,:]{0,50}?\b(?:is|are|was|were|has|have|consists?|leads?|"
     r"'re)\b(?! to\b)",
-    r"^(?:\W|\b(?:so|and|but|well|ok|okay)\b)*(?:we're|we are|we were|there's|there (?:is|are|was|were))\b"
+    r"^(?:\W|\b(?:so|and|but|well|ok|okay)\b)*(?:we're|we are|we were|we have(?! to\b)|there's|there "
+    r"(?:is|are|was|were))\b"
     r"(?! (?:now |only |just |not )*(?:going|dropping|moving|switching|using|keeping|removing|changing|replacing|"
     r"sticking|deleting|starting|building)\b)",
     r"^(?:\W|\b(?:so|and|but|ok|okay|well|also|hmm)\b)*(?:i|you) (?:\w+ly |just |already )?(?:applied|tried|tested|"
@@ -60,16 +65,25 @@ _TELLS = any_of(
 
 _AHEAD = any_of(
     r"\b(?:milestone|in the future|eventually|going to start|(?:the|my|our) (?:goal|aim)|(?:goal|aim) is)\b",
-    r"\bwe(?:'re| are) (?:now )?at phase\b",
+    r"\bwe(?:'re| are) (?:now )?at phase\b|\bin the long run\b|\blong[- ]term\b|\b(?:by|until) (?:the )?(?:spring|"
+    r"summer|autumn|winter|end of (?:the |this )?(?:year|quarter|month))\b|\bthis (?:quarter|year)\b|"
+    r"\btrying to get (?:to|from)\b|\b(?:planning|hoping|aiming) to\b|\bthe idea is to\b",
+    r"\b(?:we|i) want to (?:launch|release|ship|reach|grow|publish|open[- ]source)\b",
     r"^(?:\W|ok(?:ay)?|so|and|now|but|alright)*(?:let'?s|lets) start (?:with|\w+ing)\b|\bphase \d+ will\b",
     r"^(?:\W|ok(?:ay)?|so|and|now|but|alright)*i(?:'d| would)? (?:want|like)(?: to)? (?:build|create|establish|"
     r"develop|replace|introduce|have a (?:tool|page|site|app))\b",
 )
 _WAY_OF_WORK = any_of(
-    r"\b(?:discuss|ask (?:me|questions?|any|first)|suggest\w*|propos\w+|step by step|1 by 1|one by one|line by line|"
-    r"incremental\w*|before (?:you|we|implement\w*|start\w*|chang\w*|proceed\w*))\b",
+    r"\b(?:discuss|ask (?:me|questions?|any|first|before)|without asking|unsure|suggest\w*|propos\w+|"
+    r"step by step|1 by 1|one by one|line by line|incremental\w*|"
+    r"before (?:you|we|implement\w*|start\w*|chang\w*|proceed\w*))\b",
     r"\b(?:plan|analy[sz]e|research|review|test)\b.*\b(?:first|before|in advance)\b|\bno code\b|\bwe are planning\b",
-    r"\bwait for (?:me|my)\b|\b(?:small|tiny) (?:steps|commits|changes)\b|\bexplain\b|\b(?:any|your) questions\b",
+    r"\bwait for (?:me|my)\b|\b(?:small|tiny) (?:steps|commits|changes)\b|\bexplain\b|\b(?:any|your) questions\b|"
+    r"\bone \w+ at a time\b|\bwhat i (?:ask|asked|said|say|told)\b|"
+    r"\b(?:before|after) (?:every|each) (?:change|commit|step|task)\b",
+    r"\b(?:your |the |all )?(?:answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies))\b.*\b(?:short|brief|"
+    r"long\w*|concise|terse|in (?:english|german|french|spanish|chinese|japanese))\b|"
+    r"\bkeep (?:it|them|things|the diff|changes) (?:short|small|simple|minimal)\b|\bi (?:don'?t|do not) want you to\b",
     r"\b(?:tell|show|let|give) me\b|^(?:\W|so|but|and)*why (?:do|does|are|is|would|did|should)\b",
     r"\b(?:tdd|(?:table|data|test)[- ]driven|unit tests?|test cases?|tautolog\w*|coverage|commit messages?|"
     r"git commit for|code reviews?|prose)\b",
@@ -77,9 +91,12 @@ _WAY_OF_WORK = any_of(
 """How somebody wants to be worked with: in which steps, asked and shown what, how tested, reviewed and committed."""
 
 _QUALITY = any_of(
-    r"\b(?:wherever|where (?:possible|needed|feasible)|as (?:much|little|few) as possible)\b",
-    r"\b(?:minim\w+|redundan\w+|duplicat\w+|hard[- ]?cod\w*|over-?engineer\w*|dry|kiss|yagni|docstrings?|"
+    r"\b(?:wherever|where (?:possible|needed|feasible)|as \w+ as possible|everywhere)\b|\bconventional commits?\b",
+    r"\b(?:minim\w+|redundan\w+|duplicat\w+|hard[- ]?cod\w*|over-?engineer\w*|(?<!-)dry(?!-)|kiss|yagni|docstrings?|"
     r"type hints?|clever)\b|\b(?:bad|best|good|common) practice\b|\b(?:the|our|any) code\b",
+    r"\b(?:functions?|methods?|classes|variables?|(?:variable|function|file|class) names?|names|log messages|"
+    r"comments)\b (?:should|must|are always|have to)\b|\b(?:magic numbers?|early returns?|abbreviations?|inline \w+s|"
+    r"default exports?|strict typing|(?:british|american) (?:english|spelling))\b",
     r"\b(?:make sure|ensure)\b|\b(?:must|should|may|shall)(?: not|n'?t)\b.{0,30}\b(?:chang\w+|overwrit\w*|touch\w*|"
     r"break\w*|rely|depend)\b|^(?:\W|and|so|but)*no \w+ing\b",
     r"^(?:\W|ok(?:ay)?|so|and|but|please)*(?:you )?(?:don'?t|do not|never|always|avoid|stop)\b(?!.*\bwe\b)|"
@@ -88,11 +105,13 @@ _QUALITY = any_of(
 """What somebody wants of all code, or never."""
 
 _TASTE = any_of(
-    r"\b(?:colou?rs?|bold|fonts?|wider|narrower|emoticons?|emojis?|gradients?|spacing|palette)\b",
+    r"\b(?:colou?rs?|bold|fonts?|wider|narrower|emoticons?|emojis?|gradients?|spacing|palette|rounded|rounder|lighter|"
+    r"darker|crowded|cluttered)\b",
     r"\b(?:ugly|intuitive|readable|modern|consistent\w*|distracting|annoying|nicer|cleaner|easier|concise|compressed|"
     r"grammatical|tidy|user[- ]friendly)\b",
     r"\bi (?:also |really |still )*(?:prefer|like|hate|(?:don'?t|dont|do not) (?:like|want|care))\b(?! you to\b)",
-    r"\bi also (?:want|would like)\b",
+    r"\bi also (?:want|would like)\b|\bcan(?:'?t|not) stand\b|\b(?:we|i) avoid\b|\btry to keep\b|"
+    r"\bstick to (?:the|our|my) (?:style|conventions?|rules?|layout)\b",
     r"\bbetter (?:if|not|to|that)\b|\bit(?:'s| is| would be) better\b|\bprefer\w*\b|\brather than\b",
 )
 """What somebody finds good, and how things are to look."""
