@@ -158,3 +158,22 @@ def test_completion_knows_every_command_and_the_subcommands_of_sync(shell: Shell
     assert (code, err) == (0, "")
     assert all(name in out for name in (*COMMANDS, *extensions.names()))
     assert all(subcommand in out for subcommand in ("inspect", "approve", "revoke"))
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["list", "--limt", "3"], "did you mean: --limit"),
+        (["recall", "x", "--explain"], "did you mean: --why"),
+        (["recall", "x", "--sience=yesterday"], "did you mean: --since"),
+        (["jobs", "history", "--limti", "3"], "did you mean: --limit"),
+        (["recall", "x", "--zebra"], "scrubjay recall --help shows what it takes"),
+        (["undo"], "CAUSE is a run or request: its id, or the beginning of it (scrubjay history)"),
+        (["daemon"], "one of: start, stop, restart, status, logs, run"),
+    ],
+)
+def test_a_wrong_line_is_answered_with_what_was_probably_meant(words: list[str], hint: str) -> None:
+    with pytest.raises(errors.InvalidError) as caught:
+        parser.parse(words)
+
+    assert caught.value.hint == hint

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -522,6 +523,39 @@ def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell:
     assert 0 <= stored - int(told[2]) <= 1  # the file under way may have been stored before its answer came
     report = shell.json("import", str(folder))
     assert (report["memories"], report["duplicates"]) == (400 - stored, stored)
+
+
+def test_what_is_wrong_with_every_file_alike_is_one_error_with_what_to_do(shell: Shell, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.md").write_text("# A note\n\nWords.\n", encoding="utf-8")
+
+    code, _, err = shell.run("import", str(tmp_path), "--format", "zebra")
+    error = json.loads(err)
+
+    assert code == 2
+    assert error["message"] == "'zebra' is not an import format"
+    assert "markdown" in error["hint"]
+
+
+@pytest.mark.slow
+def test_an_import_that_the_disk_ends_says_how_far_it_came(shell: Shell, tmp_path: Path) -> None:
+    shell.json("stats")  # the store is made while there is room
+    room = (shell.home / "data" / "memory.db").stat().st_size + 100_000
+    for number in range(12):
+        words = "\n\n".join(f"Line {n} of note {number} on the harbour and its berths." for n in range(400))
+        (tmp_path / f"{number:02}.md").write_text(f"# Note {number}\n\n{words}\n", encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "scrubjay.cli", "import", str(tmp_path), "--text"],
+        capture_output=True,
+        env=environment(shell.home),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        check=False,
+    )
+
+    assert ended.returncode == 6, ended
+    told = b" ".join(ended.stderr.split())
+    assert re.search(rb"stopped after \d+ of 12 files: 0 events and \d+ memor(y|ies) stored", told), told
+    assert b"the same command again goes on" in told
 
 
 def test_why_says_from_which_file_a_note_was_imported_and_when(

@@ -58,12 +58,50 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(columns, 120) - 2, **options)
 
 
+SAME = {"--explain": "--why", "--top": "--limit", "--count": "--limit", "--max": "--limit", "--tag": "--topic"}
+"""Options that people type who know another command or program. Only a hint is made of it."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises our errors."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidError, where argparse would print the usage and end the process."""
-        raise invalid(message, hint=f"{self.prog} --help shows what it takes")
+        about, _, words = message.partition(": ")
+        hint = ""
+        if about == "unrecognized arguments" and words.startswith("-"):
+            hint = self._likely(words.split()[0].partition("=")[0])
+        elif about == "the following arguments are required":
+            hint = self._wanted(words.partition(", ")[0])
+        raise invalid(message, hint=hint or f"{self.prog} --help shows what it takes")
+
+    def options(self) -> list[str]:
+        """Return the long options of this parser and of those below it."""
+        names: list[str] = []
+        for action in self._actions:
+            names += [name for name in action.option_strings if name.startswith("--")]
+            below = action.choices.values() if isinstance(action.choices, dict) else ()
+            names += [name for parser in below for name in parser.options()]
+        return names
+
+    def _likely(self, typed: str) -> str:
+        """Return a hint for an option that the command does not take: the one that was probably meant, or ""."""
+        from difflib import get_close_matches  # noqa: PLC0415  # a typing error is not the time to count milliseconds
+
+        options = self.options()
+        meant = SAME.get(typed, "")
+        close = [meant] if meant in options else get_close_matches(typed, options, n=1, cutoff=0.7)
+        return f"did you mean: {close[0]}" if close else ""
+
+    def _wanted(self, name: str) -> str:
+        """Return what an argument that is missing stands for; "" where nothing is said of it."""
+        for action in self._actions:
+            if name not in {action.metavar, action.dest, *action.option_strings}:
+                continue
+            if isinstance(action.choices, dict):
+                return f"one of: {', '.join(action.choices)}"
+            return f"{name} is {action.help}" if action.help else ""
+        return ""
 
 
 def invalid(message: str, *, hint: str) -> Exception:

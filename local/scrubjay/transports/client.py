@@ -40,7 +40,7 @@ from scrubjay_shared.errors import (
 STOP_NAME = "stopped"
 START_HINT = "scrubjay daemon start"
 LATE = "the daemon did not answer in time"
-LATE_HINT = f"scrubjay daemon status says how it is, {START_HINT} starts it"
+LATE_HINT = "scrubjay daemon status says how it is; scrubjay daemon restart ends it and starts another"
 NO_ANSWER = "the daemon closed the connection without an answer"
 AGENT_TOKEN_NAME = "agent_token"  # noqa: S105  # a file's name: who sends it is an agent, not the person
 

@@ -82,9 +82,9 @@ def run(line: Namespace) -> int:
             if not line.dry_run:
                 finish(store, out, wait=line.wait)
                 loaded = always_loaded(store) if line.restore else None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ScrubjayError) as error:
             bar.stop()
-            out.remark(_stopped(totals, len(failed), len(to_read), dry_run=line.dry_run))
+            _say_stopped(out, error, _stopped(totals, len(failed), len(to_read), dry_run=line.dry_run))
             raise
     report = ImportReport(
         files=totals.files,
@@ -102,10 +102,20 @@ def run(line: Namespace) -> int:
         always_loaded=loaded,
         cause=totals.cause,
     )
-    if len(failed) == len(to_read) == 1:
+    if len(failed) == len(to_read) and _alike(failed):
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
     out.answer(report, lambda: render.transfer.imported(report))
     return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _say_stopped(out: Output, error: BaseException, words: str) -> None:
+    if isinstance(error, KeyboardInterrupt) or not out.json:  # to a program the error alone is said
+        out.remark(words)
+
+
+def _alike(failed: Sequence[Failed]) -> bool:
+    """Tell whether the same is wrong with every file: then it is one error."""
+    return len({(each.code, each.message) for each in failed}) == 1
 
 
 def _nothing_found(given: Iterable[str], totals: Totals) -> NotFoundError:
