@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from typing import Any
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from cli_shell import Shell
 from scrubjay import api
-from scrubjay.cli.render import hits, words
+from scrubjay.cli.render import hits, state, words
 from scrubjay_shared.clock import Millis
 
 
@@ -129,6 +130,21 @@ def test_text_in_a_pipe_is_not_padded_and_never_loses_a_name(
     assert name in "".join(line.strip() for line in listed.splitlines())
     assert [line for line in (listed + recalled).splitlines() if line != line.rstrip()] == []
     assert {word for word in ("exclusion", "constraints,", "PostgreSQL") if word not in recalled.split()} == set()
+
+
+@pytest.mark.parametrize(("columns", "runs"), [(60, False), (100, True)])
+def test_jobs_are_shown_whole_words_in_any_window(columns: int, *, runs: bool) -> None:
+    job = api.Job(
+        name="consolidate", running=False, runs=12, failures=0, last_start=Millis(1_764_000_000_000), last_ms=15_980,
+        last_error=None, next_run=None, pending=209, paused=False, waiting="the night",
+    )  # fmt: skip
+    console = Console(width=columns, record=True, file=io.StringIO(), color_system=None)
+    console.print(state.jobs([job]))
+    said = console.export_text()
+
+    assert "…" not in said
+    assert "waits: the night" in said
+    assert ("15,980 ms" in said) == runs
 
 
 def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:

@@ -61,7 +61,7 @@ PRINTS: dict[tuple[str, str], tuple[type[Any], ...]] = {
     ("sync", "accounts"): (AccountsReport,),
     ("sync", "projects"): (AccountsReport,),
     ("sync", "scopes"): (ScopesResponse, ScopeDeletedResponse),
-    ("devices", "list"): (DevicesResponse,),
+    ("devices", ""): (DevicesResponse,),
     ("devices", "approve"): (ApproveResponse, AnswerResponse),
     ("devices", "revoke"): (DevicesResponse,),
     ("devices", "rename"): (DevicesResponse,),

@@ -49,7 +49,7 @@ ADDS = "This adds another machine, which gets every key of the account: machine"
 
 def configure(parser: Parser) -> None:
     """Add the arguments of `scrubjay devices`."""
-    add = subcommands(parser, "subcommand")
+    add = subcommands(parser, "subcommand", default="list")
     add("list", "list the devices of the account, and the machines that ask to be added")
     approve = add("approve", "add the machine whose six words you type; it then asks for three that are shown here")
     approve.add_argument("ref", nargs="?", default="", type=text, metavar="ID", help="which, when several ask")

@@ -20,7 +20,7 @@ from scrubjay_sync.api.rounds import SnapshotResponse, SyncRequest, SyncResponse
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.rendering import fault_lines, identity_line, renamed_lines
 from scrubjay_sync.policy import SYNC
-from scrubjay_sync.transport import Transport, connect
+from scrubjay_sync.transport import DaemonTransport, Transport, connect
 
 POLL_S = 0.3
 """Between two looks at how far a round is."""
@@ -70,9 +70,13 @@ def _run(command: Command, transport: Transport, operation: str, request: Any) -
 
 
 def first_round(command: Command, transport: Transport) -> None:
-    """Sync once. The login stands, whatever becomes of it."""
+    """Sync once, and say who does it from now on. The login stands, whatever becomes of it."""
     try:
         run_round(command, transport)
+        if not isinstance(transport, DaemonTransport) and not command.out.json:
+            command.out.remark(
+                "no daemon runs here: scrubjay daemon start keeps this machine in step, scrubjay sync does one round"
+            )
     except (UnavailableError, CorruptError) as error:
         command.out.remark(f"you are logged in; the first sync failed: {error.message}\nscrubjay sync tries again")
 

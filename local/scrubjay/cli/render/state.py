@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -94,19 +95,42 @@ def status(found: StatusResponse) -> RenderableType:
     return Group(head, jobs(found.jobs)) if found.jobs else head
 
 
+JOBS_WIDTH = 80
+"""Columns from which the runs of jobs are counted beside what they do now: in fewer every word would be cut."""
+
+
 def jobs(found: Sequence[Job]) -> RenderableType:
     """Return how the background jobs are."""
-    table = table_of("job", "state", "runs", "failed", "last", "took", "pending")
-    for job in found:
-        last = times.moment(job.last_start) if job.last_start is not None else "never"
-        took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
-        resting = "paused" if job.paused else one_line(job.last_error, 60) if job.last_error else "idle"
-        resting = f"waits: {job.waiting}" if job.waiting and not job.paused else resting
-        state = "running" if job.running else resting
-        table.add_row(job.name, state, f"{job.runs:,}", f"{job.failures:,}", last, took, f"{job.pending:,}")
+    table = _Jobs(found)
     told = [Text(f"{job.name} counted: {_counts(job)}", style="dim") for job in found if job.counts]
     told += [Text(job_cost(job), style="dim") for job in found if job.cost is not None]
     return Group(table, *told) if told else table
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """The jobs as a table; in a narrow window without how often they ran, and for how long."""
+
+    found: Sequence[Job]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        wide = options.max_width >= JOBS_WIDTH
+        table = table_of(*("job", "state", "last", "pending"), *(("runs", "failed", "took") if wide else ()))
+        for job in self.found:
+            last = times.moment(job.last_start) if job.last_start is not None else "never"
+            took = f"{job.last_ms:,} ms" if job.last_ms is not None else ""
+            more = (f"{job.runs:,}", f"{job.failures:,}", took) if wide else ()
+            table.add_row(job.name, _job_state(job), last, f"{job.pending:,}", *more)
+        yield table
+
+
+def _job_state(job: Job) -> str:
+    if job.running:
+        return "running"
+    if job.waiting and not job.paused:
+        return f"waits: {job.waiting}"
+    return "paused" if job.paused else one_line(job.last_error, 60) if job.last_error else "idle"
 
 
 def job_cost(job: Job) -> str:
