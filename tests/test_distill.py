@@ -180,6 +180,11 @@ def test_a_tag_that_is_never_closed_hides_nothing_after_its_line() -> None:
             ["a line that an editor wrapped at some seventy-two columns goes on\nhere.", "Then more."],
         ),
         ("wait... what? no!", ["wait...", "what?", "no!"]),
+        ("A skill goes from 0.0 ... 9.5 a player. Fine.", ["A skill goes from 0.0 ... 9.5 a player.", "Fine."]),
+        ("Any agent (even ours! why not) may read it. Good.", ["Any agent (even ours! why not) may read it.", "Good."]),
+        ("(It was late. We left.) Then it rained.", ["(It was late.", "We left.)", "Then it rained."]),
+        ("Nice :( but fine. Ok :) bye.", ["Nice :( but fine.", "Ok :)", "bye."]),
+        ("An end (without one. It goes on.", ["An end (without one.", "It goes on."]),
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:

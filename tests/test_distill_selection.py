@@ -17,7 +17,9 @@ from scrubjay.distill import Observation, distill, selector
 from scrubjay.distill.features import FEATURES, features
 from scrubjay.distill.forest import Forest, parse
 from scrubjay.distill.prose import Span, sentences
-from scrubjay.distill.wording import sentence_case
+from scrubjay.distill.selector import Selector
+from scrubjay.distill.wording import sentence_case, whole
+from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Trust
@@ -206,3 +208,54 @@ def test_a_decision_that_is_named_stands_and_a_wish_for_how_to_work_is_a_prefere
         return [0.9 for _ in sentences]
 
     assert [one.type for one in distill([turn(said)], selector=chooses).observations] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("The queue lives in Redis, the jobs in Postgres)", "The queue lives in Redis, the jobs in Postgres"),
+        ("The tag is `v2` (without a prefix), so:", "The tag is `v2` (without a prefix)"),
+        ("It is stored in /etc/crow (see above).", "It is stored in /etc/crow (see above)."),
+        ("We keep ids, names and\n  dates in the header", "We keep ids, names and dates in the header"),
+        ("Rows have a date\nColumns have a name", "Rows have a date; Columns have a name"),
+        ("Put it in the repo then", "Put it in the repo then"),
+        ("Keep f(x) and g(x)!", "Keep f(x) and g(x)!"),
+    ],
+)
+def test_a_sentence_stands_without_what_hung_on_to_it(said: str, kept: str) -> None:
+    assert whole(said) == kept
+    assert whole(kept) == kept
+
+
+@given(st.text("ab (),.:;\n-", max_size=40))
+def test_standing_alone_takes_words_from_nobody(said: str) -> None:
+    kept = whole(said)
+
+    assert "\n" not in kept
+    assert [letter for letter in kept if letter.isalnum()] == [letter for letter in said if letter.isalnum()]
+
+
+def likely(chance: float) -> Selector:
+    def same(text: str, found: Sequence[Span], *, by_person: bool) -> list[float]:  # noqa: ARG001
+        return [chance for _ in found]
+
+    return same
+
+
+def test_what_looks_like_a_finding_by_its_form_alone_is_no_surer_than_the_selector_asks_for() -> None:
+    said = "The root cause was the retry in `worker.py`, which sent the mail twice."
+
+    [doubted] = distill([turn(said, by_person=False)], selector=likely(0.0)).observations
+    [shared] = distill([turn(said, by_person=False)], selector=likely(0.95)).observations
+
+    assert doubted.type is shared.type is MemoryType.INSIGHT
+    assert doubted.confidence == DEFAULT.distill.min_chance_of_agent
+    assert shared.confidence > 0.9
+
+
+def test_a_marked_finding_of_a_review_is_nobodys_word() -> None:
+    marked = "- (7) ⚠️ We should always write the migration before the model that needs it."
+    plain = "- We should always write the migration before the model that needs it."
+
+    assert [one.content for one in learned(marked)] == []
+    assert len(learned(plain)) == 1

@@ -104,6 +104,7 @@ NUMBERED = "I see three.\n1. **Weekly chunks** without compression\n2. **Daily c
         ("I suggest we move the queue to Postgres. Shall I go ahead?", "yes, do it", "The user agreed: move the queue to Postgres."),
         ("Should we drop Python 3.10 in the next release?", "yep", "The user agreed: drop Python 3.10 in the next release."),
         ("I'd recommend using NATS for the events.", "ok, but keep Kafka for billing", "The user agreed: using NATS for the events, but keep Kafka for billing."),
+        ("1) Keep SQLite for now\n2) Move to Postgres", "1", "The user chose option 1: Keep SQLite for now."),
         ("Should we use uv or poetry for the service?", "uv", 'The user chose uv, asked "Should we use uv or poetry for the service?".'),
     ],
 )  # fmt: skip
@@ -129,6 +130,8 @@ def test_an_answer_decides_what_was_proposed(proposal: str, reply: str, content:
         ("Done. All 12 tests pass.", "great"),
         (OPTIONS, "C"),
         (OPTIONS, "neither"),
+        ("1. Delete the test, it can't run here.\n2. Keep it and mark it slow.", "1"),
+        ("A) Push through the parser now\nB) Stop here", "A"),
         ("", "yes"),
         ("Should we use uv or poetry?", "pip"),
     ],

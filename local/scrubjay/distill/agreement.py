@@ -71,9 +71,10 @@ FIRST_SENTENCE = re.compile(r"[^\n]*?(?:[.!?;](?=\s|$)|\n|$)")
 ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
 PLAIN = re.compile(r"\*\*|__|`(?=\s|$)")
 STEP = re.compile(
-    r"(?i)\b(?:the tests?|(?:this|that|the) (?:file|change|fix|edit)|these changes|a (?:commit|pr)|now|next step|"
-    r"ahead)\b"
+    r"(?i)\b(?:the tests?|(?:this|that|the) (?:file|change|fix|edit)|these changes|a (?:commit|pr)|(?<!for )now|"
+    r"next step|ahead)\b"
 )
+"""What is over when it is done. "For now" bounds a decision and is none of these."""
 ALL_OR_NONE = re.compile(r"(?i)(?:yes|no|both|either|neither|all|none|any|it|this|that|or)\b.{0,20}")
 MARGIN_WORDS = 4
 """A reply of so few words may be one of the two things asked about."""
@@ -114,7 +115,7 @@ def _option(shown: str, choice: re.Match[str]) -> tuple[str, int] | None:
     if chosen is None:
         return None
     clause = _clause(shown, chosen.end())
-    if len(clause.split()) < 2 or clause.endswith("?"):
+    if len(clause.split()) < 2 or clause.endswith("?") or STEP.search(clause):
         return None
     added = f" ({rest})" if rest and rest.lower() not in clause.lower() else ""
     return f"chose option {chosen['label'].upper()}: {clause}{added}", chosen.start("label")

@@ -6,6 +6,8 @@ others may be knowledge, and are kept where the selector is surer than it is ask
 
 from __future__ import annotations
 
+import re
+
 from scrubjay.distill.features import CUES
 from scrubjay.distill.lexicon import any_of
 
@@ -61,6 +63,9 @@ _DOUBTFUL = any_of(
     r"\bjust (?:do|try|run|fix|show|give)\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
 )
+_VERDICT = re.compile(r"(?:\(?\d{1,3}\)?[.:]? ?)?[✓✔✗✘⚠✅❌❗🔴🟠🟡🟢]")
+"""How an item begins in a list of findings that a review wrote, and somebody pasted: with a mark of how bad it is."""
+
 _ASSERTS = any_of(
     *(CUES[name] for name in ("is", "demands", "imperative", "we", "i_want", "please", "not", "instead", "durable")),
     r"\b(?:i|i'm|i've|you|do|does|did|can|will|would|could|use|make|add|remove|change|show|keep|rename|put|get|only|"
@@ -70,8 +75,8 @@ _ASSERTS = any_of(
 
 
 def is_passing(low: str) -> bool:
-    """Say whether a sentence of a person, in lower case, is over soon."""
-    return bool(_FOR_NOW.search(low)) or (
+    """Say whether a sentence of a person, in lower case, is over soon, or a finding of a review and not theirs."""
+    return bool(_VERDICT.match(low) or _FOR_NOW.search(low)) or (
         bool(_COMPLAINS.search(low) or _STATE.search(low)) and not _ASKS_FOR.search(low)
     )
 

@@ -26,6 +26,13 @@ ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Mt|Jr|Sr|vs|e\.g|i\.e|etc|cf|approx|No|Inc|Ltd|Co|Fig|ca|dept|est|"
     r"[A-HJ-Z])|\b[A-Za-z]\.[A-Za-z])\.$"
 )
+RANGE = re.compile(r"(?s)(?:.?\d|\d )\s?(?:\.{2,3}|…) ?[+-]?\d")
+"""From one number to another: "0.0 ... 10.0" ends no sentence."""
+
+ASIDE_CHARS = 120
+"""Characters of parentheses in which a stop ends no sentence. What is longer are sentences of their own."""
+
+SMILEY_EYES = ":;"
 LETTERS = re.compile(r"[^\W\d_]")
 PROSE_SHARE = 0.6
 """Letters per visible character below which a line is not prose: English has about 0.95, shell output about 0.5."""
@@ -129,11 +136,22 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
         upto = stop.end()
         if text[stop.start() : upto] == "." and ABBREVIATION.search(text, max(begin, upto - 12), upto):
             continue
+        if RANGE.match(text, max(begin, stop.start() - 2), min(end, upto + 4)) or _is_aside(text, begin, upto, end):
+            continue
         if (sentence := _trimmed(text, begin, upto)) is not None:
             yield sentence
         begin = upto
     if (sentence := _trimmed(text, begin, end)) is not None:
         yield sentence
+
+
+def _is_aside(text: str, begin: int, at: int, end: int) -> bool:
+    """Say whether a stop before `at` stands in parentheses that its sentence, from `begin`, opened and will close."""
+    opened = text.rfind("(", max(begin + 1, at - ASIDE_CHARS), at)
+    if opened < 0 or text[opened - 1] in SMILEY_EYES or text.rfind(")", opened, at) >= 0:
+        return False
+    closed = text.find(")", at, min(end, opened + ASIDE_CHARS))
+    return closed >= 0 and text[closed - 1] not in SMILEY_EYES
 
 
 def _trimmed(text: str, start: int, end: int) -> Span | None:

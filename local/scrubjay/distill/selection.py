@@ -23,7 +23,7 @@ from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.thought import SpeechContext, Thought
-from scrubjay.distill.wording import dated, sentence_case, validity
+from scrubjay.distill.wording import dated, sentence_case, validity, whole
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
@@ -78,7 +78,8 @@ def choices(
         thought = by_sentence.get(n)
         refused = _refused(text, one, chance, context, policy)
         if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
-            kept = [_renamed(thought if refused else _weighed(thought, chance), text, context)]
+            weighed = _doubted(thought, context, policy) if refused else _weighed(thought, chance)
+            kept = [_renamed(weighed, text, context)]
             why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
         elif not refused:
             kept = list(_as_said(text, one, chance, context, policy))
@@ -144,10 +145,20 @@ def _weighed(thought: Thought, chance: float) -> Thought:
     return replace(thought, confidence=round(sure, 3))
 
 
+def _doubted(thought: Thought, context: SpeechContext, policy: DistillPolicy) -> Thought:
+    """Return what a pattern read and the selector refuses: an agent's is no surer than the selector asks for.
+
+    "The fix was …" is a finding by its form alone, and most of these are steps of one afternoon's work.
+    """
+    if not context.role_agent:
+        return thought
+    return replace(thought, confidence=min(thought.confidence, policy.min_chance_of_agent))
+
+
 def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> Iterator[Thought]:
     """Yield a sentence in its own words, without fillers and emphasis, its relative dates made absolute."""
     start = past_fillers(text, one.start, one.end, context.people)
-    said = _BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)).strip(" -\u2014:;,\u00b7\u2022>")
+    said = whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)))
     if len(said.split()) < policy.min_words or not is_english(text[one.start : one.end]):
         return
     dates = () if context.anchor is None else find_dates(said, context.anchor, context.utc_offset)

@@ -28,6 +28,32 @@ def worded(text: str, dates: tuple[DateMention, ...], speaker: Speaker) -> str:
     return named(dated(text, dates), speaker)
 
 
+_LOOSE_ENDS = " -\u2014:;,\u00b7\u2022>"
+_LED_ON = re.compile(r"(?i),\s*(?:so|and|but|or|because|since|then)$")
+_LINE_BREAK = re.compile(r"(?P<end>\S)\s*\n\s*(?=(?P<next>\S))")
+
+
+def whole(said: str) -> str:
+    """Return somebody's sentence on one line, without what hangs on to what stood before or after it.
+
+    That is punctuation, the conjunction that leads on to a list, and the end of parentheses that it did not open. A
+    line that begins anew is set off.
+
+    >>> whole("The tag is `v1` (the prefix is cut off), so:")
+    'The tag is `v1` (the prefix is cut off)'
+    """
+    said = _LED_ON.sub("", _LINE_BREAK.sub(_joined, said.strip()).strip(_LOOSE_ENDS)).strip(_LOOSE_ENDS)
+    bare = said.rstrip(".!")
+    if bare.endswith(")") and said.count(")") > said.count("("):
+        return bare[:-1].rstrip(_LOOSE_ENDS) + said[len(bare) :]
+    return said
+
+
+def _joined(lines: re.Match[str]) -> str:
+    goes_on = lines["next"].islower() or not (lines["end"].isalnum() or lines["end"] in "\"')]")
+    return lines["end"] + (" " if goes_on else "; ")
+
+
 def is_grammatical(text: str, speaker: Speaker) -> bool:
     """Say whether a text about the speaker in the third person reads as English: persons and verbs agree, none is left.
 
