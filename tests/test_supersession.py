@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.lifecycle.supersession import Verdict, verdict_of
+from scrubjay.lifecycle.supersession import NewStatement, Verdict, successions, verdict_of
 from scrubjay.policy import SupersessionPolicy
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Scope, Trust
 
 POLICY = SupersessionPolicy()
 
@@ -117,3 +119,24 @@ def test_a_later_statement_may_replace(old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new"), APART)
 def test_statements_that_stand_beside_each_other(old: str, new: str) -> None:
     assert verdict_of(old, new, POLICY) is None
+
+
+def _statement(id_: str, content: str, at: int) -> NewStatement:
+    return NewStatement(
+        id=id_, content=content, scope=Scope.USER, resource_id=None, trust=Trust.USER, created_at=Millis(at)
+    )
+
+
+def test_by_signs_alone_only_the_most_alike_statement_becomes_doubtful() -> None:
+    earlier = [
+        _statement("far", "Every winter the ferry timetable omits some departures from the old pier.", 1),
+        _statement("near", "A ferry timetable for winter has its departures in red letters.", 2),
+        _statement("port", "The ferry dock is at pier 4.", 3),
+    ]
+    later = _statement("new", "These days the ferry timetable lists winter departures in bold letters.", 9)
+    assert [verdict_of(one.content, later.content, POLICY) for one in earlier[:2]] == [(Verdict.UNSURE, "change")] * 2
+
+    assert [each.old for each in successions(later, earlier, POLICY)] == ["near"]
+    assert [each.old for each in successions(later, earlier[:1], POLICY)] == ["far"]
+    sure = _statement("new", "The ferry dock is at pier 7 now.", 9)
+    assert [each.old for each in successions(sure, earlier, POLICY)] == ["port"]

@@ -101,8 +101,13 @@ def successions(
     candidates: Iterable[Statement],
     policy: SupersessionPolicy,
 ) -> list[Succession]:
-    """Return what `new` replaces among some memories, and what may replace it: one that was said later is the newer."""
+    """Return what `new` replaces among some memories, and what may replace it: one that was said later is the newer.
+
+    By signs alone a statement makes only the one doubtful that is most like it: of others about the same thing it
+    says nothing.
+    """
     found: list[Succession] = []
+    doubtful: dict[str, list[tuple[float, Succession]]] = {}
     for candidate in candidates:
         if candidate.id == new.id or not _same_place(new, candidate):
             continue
@@ -116,8 +121,20 @@ def successions(
         elif old.created_at == later.created_at:
             verdict, why = Verdict.UNSURE, "same time"
         at = max(later.created_at, later.valid_from or later.created_at)
-        found.append(Succession(old=old.id, new=later.id, at=at, verdict=verdict, why=why))
+        each = Succession(old=old.id, new=later.id, at=at, verdict=verdict, why=why)
+        if why in _SIGNS:
+            doubtful.setdefault(later.id, []).append((_likeness(old.content, later.content), each))
+        else:
+            found.append(each)
+    for doubts in doubtful.values():
+        most = max(like for like, _ in doubts)
+        found += [each for like, each in doubts if like == most]
     return found
+
+
+def _likeness(old: str, new: str) -> float:
+    before, after = read(old).stems, read(new).stems
+    return len(before & after) / len(before | after) if before | after else 0.0
 
 
 def stated(new: Statement, old: Statement) -> Succession | None:
@@ -138,6 +155,9 @@ def stated(new: Statement, old: Statement) -> Succession | None:
 
 TRUST = "trust"
 """The evidence of a verdict that would be sure, but for who said it."""
+CHANGE = "change"
+"""The evidence of a verdict by signs alone: a change is told of, and words are shared."""
+_SIGNS = frozenset({CHANGE})
 
 
 def contradicting(found: Iterable[Succession]) -> frozenset[str]:
@@ -363,7 +383,7 @@ def _about_the_same(before: Reading, after: Reading, policy: SupersessionPolicy)
     same_opening = bool(_first(before)) and _first(before) == _first(after)
     enough = policy.tying_stems if same_opening else policy.shared_stems
     near = shared >= enough and shared >= policy.shared_share * smaller
-    return (Verdict.UNSURE, "change") if near else None
+    return (Verdict.UNSURE, CHANGE) if near else None
 
 
 def _first(reading: Reading) -> frozenset[str]:
