@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from scrubjay.distill.features import FEATURES
 from scrubjay.distill.forest import Forest
 from scrubjay_bench import devmem, fit_held_out
+from scrubjay_bench.devmem_scores import SAME_TYPE
 
 OURS = Path(__file__).parents[1] / "bench" / "devmem"
 
@@ -56,3 +58,23 @@ def test_the_table_has_a_line_for_each_row(held: list[fit_held_out.Held]) -> Non
     assert len(lines) == 2 + len(found)
     assert lines[0].count("|") == lines[1].count("|") == lines[-1].count("|")
     assert lines[-1].startswith(f"| 0.5 | all | {found[-1]['memories']} | ")
+
+
+def test_each_learned_label_is_counted_once_by_its_kind_and_by_what_it_is_called(
+    held: list[fit_held_out.Held],
+) -> None:
+    lines = fit_held_out.kinds(held, 0.25).splitlines()
+    cells = {line.split("|")[1].strip(): [int(cell) for cell in line.split("|")[2:-1]] for line in lines[2:]}
+    row: dict[str, Any] = next(row for row in fit_held_out.rows(held, (0.25,)) if row["project"] == "all")
+
+    assert tuple(cells) == fit_held_out.KINDS
+    covered = sum(row["labels"][one] * row["coverage"][one] for one in row["labels"])
+    assert covered > 0
+    assert sum(map(sum, cells.values())) == pytest.approx(covered, abs=0.01)
+    right = sum(
+        cells[label][n]
+        for label in cells
+        for n, kind in enumerate(fit_held_out.KINDS)
+        if label == kind or (label, kind) in SAME_TYPE
+    )
+    assert right == pytest.approx(covered * row["type_right"], abs=0.01)

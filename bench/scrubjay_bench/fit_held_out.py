@@ -6,6 +6,7 @@ each person's sessions are distilled with a forest of the other people's, whose 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -22,6 +23,8 @@ from scrubjay_shared.records import Event, content_hash
 
 FLOORS = (0.1, 0.15, 0.2, 0.3)
 """Of `DistillPolicy.min_chance`."""
+
+KINDS = ("decision", "preference", "goal", "fact", "insight", "howto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,24 @@ def table(found: Sequence[Mapping[str, object]]) -> str:
     return "\n".join(lines)
 
 
+def kinds(held: Sequence[Held], floor: float = DEFAULT.distill.min_chance) -> str:
+    """Return a table in markdown of what kind the learned labels are, by row, and what they are called, by column."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for one in held:
+        learned = _learned_of(one, floor)
+        best = devmem_scores.matched(learned, one.project.labels).best
+        counted.update((label.type, learned[best[label.id]].type) for label in one.project.labels if label.id in best)
+    lines = [f"| label | {' | '.join(KINDS)} |", f"|---|{'--:|' * len(KINDS)}"]
+    lines += [f"| {kind} | {' | '.join(str(counted[kind, other]) for other in KINDS)} |" for kind in KINDS]
+    return "\n".join(lines)
+
+
 def _values(held: Held, floor: float) -> Values:
+    learned = _learned_of(held, floor)
+    return devmem_scores.learning(held.project, learned, devmem_scores.matched(learned, held.project.labels))
+
+
+def _learned_of(held: Held, floor: float) -> list[Learned]:
     def selector(text: str, sentences: Sequence[Span], *, by_person: bool) -> list[float]:
         if not sentences:
             return []
@@ -64,8 +84,7 @@ def _values(held: Held, floor: float) -> Values:
     for _, session in groupby(_events(held.project), key=lambda event: event.session_id):
         for one in distill(list(session), policy=policy, selector=selector).observations:
             made.setdefault(content_hash(one.content), one)
-    learned = [_learned(one) for one in made.values()]
-    return devmem_scores.learning(held.project, learned, devmem_scores.matched(learned, held.project.labels))
+    return [_learned(one) for one in made.values()]
 
 
 def _events(project: Project) -> Iterator[Event]:

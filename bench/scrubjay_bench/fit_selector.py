@@ -112,6 +112,7 @@ def held_out(folder: Path) -> None:
         for project in devmem.load(folder).projects
     ]
     print(fit_held_out.table(list(fit_held_out.rows(held))))
+    print(f"\n{fit_held_out.kinds(held)}")
 
 
 def run(folder: Path, weights: Path) -> None:

@@ -198,7 +198,8 @@ def _sessions(plan: Plan) -> tuple[float, ...]:
     )
     rows = devmem_asking.rows(list(devmem_asking.measured(run)), run.memories)
     (row,) = [row for row in rows if row["project"] == devmem_asking.ALL]
-    return (row["precision"] or 0.0, row["coverage"]["2-3"], row["recall"][str(FIRST)], row["first_right"])
+    learned = (row["precision"] or 0.0, row["coverage"]["2-3"], row["type_right"] or 0.0)
+    return (*learned, row["recall"][str(FIRST)], row["first_right"])
 
 
 _CHECKS = (
@@ -210,7 +211,7 @@ _CHECKS = (
     Check(names=("sample_missed",), measure=_questions, tries=1),
     Check(names=("chats_recall_5", "chats_ndcg_5"), measure=_chats, tries=1),
     Check(
-        names=("devmem_precision", "devmem_coverage", "devmem_recall_5", "devmem_first_right"),
+        names=("devmem_precision", "devmem_coverage", "devmem_type", "devmem_recall_5", "devmem_first_right"),
         measure=_sessions,
         tries=1,
     ),
