@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from scrubjay.lifecycle.succeeding import chance, successors
 from scrubjay.policy import SucceedingPolicy
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.pairs import Pair, pairs
+from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventType, Role, Trust
 from service_calls import NOW, Opener, ingest, said
@@ -165,3 +167,39 @@ async def test_of_what_was_said_in_work_with_an_agent_the_later_is_answered_firs
             then = api.RecallRequest(query=question, as_of=Millis(NOW + len(CASES)))
             assert (await service.call(PERSON, "recall", then)).hits[0].text == old
     assert any(before_was_later), "at least one stood behind the earlier one by likeness"
+
+
+async def recalled_turns(service: Application, question: str, **more: Any) -> dict[str, tuple[int, str | None]]:
+    """Return the events that answer a question, by their words: place among the hits, and what questions them."""
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query=question, **more))
+    return {hit.text: (at, hit.questioned_by) for at, hit in enumerate(answer.hits) if hit.kind == "event"}
+
+
+@pytest.mark.anyio
+async def test_a_turn_all_of_whose_words_were_replaced_is_marked_and_told_after_what_holds(opened: Opener) -> None:
+    old, both = (
+        "The harbour gauge listens on port 8080.",
+        "The tide gauge listens on port 7000. We ring the bell at noon.",
+    )
+    question, tide = "Does the harbour gauge listen on port 8080?", "Does the tide gauge listen on port 7000?"
+    async with opened() as service:
+        turns = [old, both, "The harbour gauge listens on port 9090.", "The tide gauge listens on port 7001."]
+        for at, text in enumerate(turns):
+            await ingest(service, said(text, f"s{at}", ts=Millis(NOW + at)))
+            await service.call(PERSON, "settle", api.SettleRequest())
+        page = await service.call(PERSON, "list", api.ListRequest())
+        by_words = {entry.memory.content: entry.memory for entry in page.entries}
+        assert by_words[old].superseded_by == by_words[turns[2]].id, "or nothing here is tried"
+        answer = await service.call(PERSON, "recall", api.RecallRequest(query=question))
+        now, then = (
+            await recalled_turns(service, question),
+            await recalled_turns(service, question, as_of=Millis(NOW + 2)),
+        )
+        partly = await recalled_turns(service, tide)
+
+    places = {hit.id: at for at, hit in enumerate(answer.hits)}
+    place, later = now[old]
+    assert later == by_words[turns[2]].id
+    assert places[later] < place
+    assert then[old][1] is None, "it held then"
+    assert partly[both][1] is None, "the bell is still rung at noon"

@@ -71,7 +71,8 @@ class Hit:
     passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
     `archive` is the archive that a memory was put away into: old detail, found by its own words.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
-    place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time.
+    place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time. Of an
+    event `questioned_by` is the memory that holds since all that was learned from it was replaced.
     `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.
     """
 

@@ -19,7 +19,7 @@ from functools import partial
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
-from scrubjay.index.documents import EVENT, MEMORY
+from scrubjay.index.documents import EVENT, FOREVER, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.succeeding import successors
@@ -117,9 +117,8 @@ class Recall:
             ranking, note = await self._reranked(plan, judged)
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
-        ids = [hit.id for hit in ranking.hits if hit.kind == MEMORY.name]
         at = now if request.as_of is None else request.as_of
-        questioned, put_away = await self._store.read(partial(_said_of, ids=ids, at=at, as_of=request.as_of))
+        questioned, put_away = await self._store.read(partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of))
         later = await self._succeeding(ranking, plan) | questioned
         ranking = replace(ranking, hits=folded(told_before(ranking.hits, later), put_away, limit=plan.limit))
         lap = time.perf_counter()
@@ -289,12 +288,15 @@ def _read(
 
 
 def _said_of(
-    queries: Queries, ids: Sequence[str], at: Millis, as_of: Millis | None
+    queries: Queries, hits: Sequence[Ranked], at: Millis, as_of: Millis | None
 ) -> tuple[dict[str, str], dict[str, Told | None]]:
-    """Return what questions some memories at a time, and by what those are told that were put away."""
+    """Return what questions some hits at a time, and by what those memories are told that were put away."""
+    ids = [hit.id for hit in hits if hit.kind == MEMORY.name]
+    turns = [hit.id for hit in hits if hit.kind == EVENT.name]
+    questioned = queries.conflicts.replaced_turns(turns, FOREVER if as_of is None else as_of) if turns else {}
     if not ids:
-        return {}, {}
-    return queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
+        return questioned, {}
+    return questioned | queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
 
 
 def _lap(began: float) -> float:

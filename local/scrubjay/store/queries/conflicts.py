@@ -69,6 +69,44 @@ class ConflictQueries:
         )
         return {str(old): str(new) for old, new in found}
 
+    def replaced_turns(self, ids: Sequence[str], before: int) -> dict[str, str]:
+        """Return, of some events of which all that was learned had ended before a time, the memory that holds since.
+
+        That is what took the place of the last of it, or of that again. A turn of which nothing was learned, or
+        something holds still or was put away into another memory, is absent.
+        """
+        read = self._fetch(
+            "select e.value, m.superseded_by, m.archived_at is null and m.valid_to < ?2, m.valid_to"
+            " from json_each(?1) e"
+            " join grip g on g.event_id_start = e.value or g.event_id_end = e.value"
+            " join memory m on m.id = g.memory_id order by m.valid_to",
+            (rows.array(ids), before),
+        )
+        holding = {str(event) for event, successor, ended, _ in read if successor is None or not ended}
+        found: dict[str, str] = {}
+        for event, successor, _, _ in read:
+            if event not in holding and (current := self._current(str(successor), before)) is not None:
+                found[str(event)] = current
+        return found
+
+    def _current(self, memory_id: str, before: int) -> str | None:
+        """Return what had taken the place of a memory in the end before a time, itself if nothing; None: none holds."""
+        passed: set[str] = set()
+        while memory_id not in passed:
+            passed.add(memory_id)
+            found = self._fetch(
+                "select superseded_by, coalesce(valid_to < ?2, 0), archived_at is not null from memory"
+                " where id = ?1 and created_at < ?2",
+                (memory_id, before),
+            )
+            if not found or (found[0][1] and found[0][0] is None):
+                return None
+            successor, ended, put_away = found[0]
+            if successor is None or not (ended or put_away):
+                return memory_id
+            memory_id = str(successor)
+        return None
+
     def doubts(self, key: str) -> list[tuple[str, str]]:
         """Return (new, old) of the memories whose metadata say under `key` that they may take the place of others.
 
