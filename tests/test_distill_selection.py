@@ -22,7 +22,7 @@ from scrubjay.distill.wording import sentence_case, whole
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
-from scrubjay_shared.records import Event, EventType, MemoryType, Role, Trust
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
 
 NOON = Millis(1_780_000_000_000)
 
@@ -259,3 +259,21 @@ def test_a_marked_finding_of_a_review_is_nobodys_word() -> None:
 
     assert [one.content for one in learned(marked)] == []
     assert len(learned(plain)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "scope"),
+    [
+        ("I want to filter the bookings by year and by season.", Scope.PROJECT),
+        ("I would like to print all bookings of a day on one page.", Scope.PROJECT),
+        ("I want to learn Rust this year.", Scope.USER),
+        ("I want to have tests in all of my projects.", Scope.USER),
+    ],
+)
+def test_what_somebody_wants_at_work_is_wanted_of_the_project_unless_it_is_of_themselves(
+    said: str, scope: Scope
+) -> None:
+    def chooses(text: str, sentences: Sequence[Span], *, by_person: bool) -> list[float]:  # noqa: ARG001
+        return [0.9 for _ in sentences]
+
+    assert [one.scope for one in distill([turn(said)], selector=chooses).observations] == [scope]

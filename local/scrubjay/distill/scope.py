@@ -35,7 +35,7 @@ IDENTITY = re.compile(
 THING_OF_THE_PROJECT = re.compile(
     r"`|(?<=\w)[/_.](?=\w)|\b(?:the|this|that|these|those|our) (?!keyboard|terminal|shell|command line|mouse|"
     r"internet|dark|"
-    r"morning|evening|weekends?|details?|same)\w|\b(?:main|master|staging|prod|production|release|branch(?:es)?|"
+    r"morning|evening|weekends?|week|month|quarter|year|spring|summer|autumn|winter|details?|same)\w|\b(?:main|master|staging|prod|production|release|branch(?:es)?|"
     r"pipeline|"
     r"migrations?|deploys?|endpoint|schema|services?/|tests?/)\b"
 )

@@ -21,6 +21,7 @@ from scrubjay.distill.language import is_english
 from scrubjay.distill.passing import is_doubtful, is_passing
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.scope import EVERYWHERE
 from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.thought import SpeechContext, Thought
 from scrubjay.distill.wording import dated, sentence_case, validity, whole
@@ -29,6 +30,11 @@ from scrubjay_shared.records import MemoryType
 
 OF_WILL = frozenset((MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.GOAL))
 _OF_ONESELF = re.compile(r"(?i)\b(?:i|i'm|i've|me|my)\b")
+_OF_ONES_LIFE = re.compile(
+    r"(?i)\b(?:learn|become|study|get (?:better|good|fluent)|improve my|my (?:career|job|life|skills|health)|speak)\b"
+)
+"""A goal that somebody has for themselves; what else they want at work, they want of the project."""
+
 _BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
 _VERIFIED = re.compile(
     r"(?i)\b(?:root cause (?:was|is)\b|(?:the )?(?:fix|culprit|cause|reason) was\b|turn(?:s|ed) out\b|caused by\b)"
@@ -125,11 +131,16 @@ def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:
     """Return what a pattern read under the kind that its cues say, where the pattern's own is often wrong at work.
 
     What holds for the person everywhere stays what it is: "I am not a native speaker" is not a wish. A decision stays
-    one where it is named ("we decided …"); "let's do it step by step" is how somebody wants to be worked with.
+    one where it is named ("we decided …"); "let's do it step by step" is how somebody wants to be worked with. "I want
+    to filter by year" is wanted of the project; "I want to learn Rust" is the person's.
     """
+    said = text[thought.start : thought.end]
+    own = _OF_ONES_LIFE.search(said) or EVERYWHERE.search(said.lower())
+    if thought.personal and thought.type is MemoryType.GOAL and not own:
+        thought = replace(thought, personal=False)
     if thought.personal or thought.type in {MemoryType.PREFERENCE, MemoryType.INSIGHT}:
         return thought
-    kind = kind_of(text[thought.start : thought.end], by_person=not context.role_agent)
+    kind = kind_of(said, by_person=not context.role_agent)
     is_decided = thought.type is MemoryType.DECISION and kind is not MemoryType.PREFERENCE
     return thought if is_decided else replace(thought, type=kind)
 
