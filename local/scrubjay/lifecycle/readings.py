@@ -195,6 +195,7 @@ _BOUND_FIRST = re.compile(
 _BOUND_LAST = re.compile(rf"(?<=\w),? {_BOUND}\b.*$", re.IGNORECASE | re.DOTALL)
 _BEGINS_BOUND = re.compile(rf"^{_BOUND}\b", re.IGNORECASE)
 _CODE = re.compile(r"`([^`\n]{1,80})`")
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
 _MIXED = re.compile(r"[a-z]-?\d|\d-?[a-z]", re.IGNORECASE)
 _LISTS = re.compile(r"\w,? (?:and|or|as well as|with) \w", re.IGNORECASE)
 _PAST = _words("took was were had went ran got made did came saw said found cost")
@@ -276,6 +277,13 @@ def read(text: str) -> Reading:
         bounded=BOUNDED.search(text) is not None,
         lists=_LISTS.search(text) is not None,
     )
+
+
+@lru_cache(maxsize=512)
+def ended(text: str) -> frozenset[str]:
+    """Return the stems of what a text of several sentences says has ended; quicker than to read all that it says."""
+    sentences = _SENTENCES.split(text)
+    return frozenset[str]().union(*(ending.gone for one in sentences for ending in _endings(one)))
 
 
 def _unbounded(text: str) -> str:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from scrubjay.lifecycle.readings import read
+from scrubjay.lifecycle.readings import ended, telling
 from scrubjay.policy import SucceedingPolicy
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.pairs import Pair
@@ -21,21 +21,23 @@ _READ = 600
 """Characters of a text in which it says what it ends."""
 
 
-def chance(pair: Pair, old: str, new: str, policy: SucceedingPolicy) -> float:
-    """Return how likely the later of two texts takes the place of the earlier one, in [0, 1]."""
-    before, after = read(old[:_READ]), read(new[:_READ])
-    gone = frozenset[str]().union(*(ending.gone for ending in after.endings))
-    ended = len(gone & before.stems) / len(gone) if gone else 0.0
+def chance(pair: Pair, old: str, new: str, policy: SucceedingPolicy, least: float = 0.0) -> float:
+    """Return how likely the later of two texts takes the place of the earlier one, in [0, 1].
+
+    Where it cannot reach `least`, whatever the texts say has ended, it is 0: reading that takes most of the time.
+    """
     numbers = set(_NUMBER.findall(old)), set(_NUMBER.findall(new))
     another = all(numbers) and numbers[0].isdisjoint(numbers[1])
-    evidence = (
-        policy.bias
-        + policy.contained * pair.contained
-        + policy.nearest * pair.nearest
-        + policy.ended * ended
-        + policy.number * another
-    )
-    return 1 / (1 + math.exp(-evidence))
+    evidence = policy.bias + policy.contained * pair.contained + policy.nearest * pair.nearest + policy.number * another
+    if _logistic(evidence + policy.ended) < least:
+        return 0.0
+    gone = ended(new[:_READ])
+    share = len(gone & telling(old[:_READ])) / len(gone) if gone else 0.0
+    return _logistic(evidence + policy.ended * share)
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
 
 
 def successors(
@@ -52,8 +54,13 @@ def successors(
     after: dict[str, list[tuple[float, int, str]]] = {}
     for pair in pairs:
         old, new = pair.old, pair.new
-        if old in sure and new in sure and place[old] < place[new] and sure[new] >= policy.likely * sure[old]:
-            likely = chance(pair, texts[old], texts[new], policy)
+        if (
+            old in sure
+            and new in sure
+            and place[old] < min(place[new], policy.olds)
+            and sure[new] >= policy.likely * sure[old]
+        ):
+            likely = chance(pair, texts[old], texts[new], policy, least)
             if likely >= least:
                 after.setdefault(old, []).append((likely, -place[new], new))
     found: dict[str, str] = {}

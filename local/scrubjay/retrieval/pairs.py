@@ -42,10 +42,12 @@ def pairs(index: Index, texts: Mapping[str, str], policy: SucceedingPolicy) -> l
 
     What is not embedded, or is gone from the index by now, is in no pair.
     """
+    words = {id_: frozenset(analyse(text)) for id_, text in texts.items()}
     with index.lock:
-        said = _said(index, texts)
+        said = _said(index, words)
         total = sum(len(table.rows) for table in index.tables.values())
         weights = {word: _weight(index, word, total) for word in frozenset[str]().union(*(one.words for one in said))}
+    whole = {one.id: sum(weights[word] for word in one.words) for one in said}
     found: list[Pair] = []
     for new in said:
         earlier = [one for one in said if one.at < new.at]
@@ -55,23 +57,22 @@ def pairs(index: Index, texts: Mapping[str, str], policy: SucceedingPolicy) -> l
         alike = scoring.cosines(rows, scales, new.vector, new.scale)
         nearest = int(alike.argmax())
         found += [
-            Pair(old=old.id, new=new.id, contained=_contained(old.words, new.words, weights), nearest=at == nearest)
+            Pair(old=old.id, new=new.id, contained=_contained(old, new, weights, whole), nearest=at == nearest)
             for at, old in enumerate(earlier)
             if alike[at] >= policy.cosine
         ]
     return found
 
 
-def _said(index: Index, texts: Mapping[str, str]) -> list[_Said]:
+def _said(index: Index, words: Mapping[str, frozenset[str]]) -> list[_Said]:
     found = []
     for kind, time in ((MEMORY.name, "created"), (EVENT.name, "ts")):
         table = index.tables[kind]
-        for id_, text in texts.items():
+        for id_, own in words.items():
             row = table.rows.get(id_)
             if row is not None and table["embedded"][row]:
                 vector = table.vectors(np.array([row], np.intp))[0].copy()
-                words = frozenset(analyse(text))
-                found.append(_Said(id_, int(table[time][row]), vector, float(table["scale"][row]), words))
+                found.append(_Said(id_, int(table[time][row]), vector, float(table["scale"][row]), own))
     return found
 
 
@@ -81,6 +82,6 @@ def _weight(index: Index, word: str, total: int) -> float:
     return scoring.bm25_idf(total, held)
 
 
-def _contained(one: frozenset[str], other: frozenset[str], weights: Mapping[str, float]) -> float:
-    shorter = min(sum(weights[word] for word in words) for words in (one, other))
-    return sum(weights[word] for word in one & other) / shorter if shorter else 0.0
+def _contained(one: _Said, other: _Said, weights: Mapping[str, float], whole: Mapping[str, float]) -> float:
+    shorter = min(whole[one.id], whole[other.id])
+    return sum(weights[word] for word in one.words & other.words) / shorter if shorter else 0.0
