@@ -169,7 +169,7 @@ def test_more_likeness_or_words_never_make_an_answer_less_sure(
     less, more = (
         relevance.of_answer(
             [hit(str(n), cosine=near, matched=words) for n, (near, words) in enumerate(each)],
-            RELEVANCE,
+            POLICY,
             cosine_baseline=BASELINE,
         )
         for each in (drawn, better)
@@ -182,14 +182,14 @@ def test_an_answer_is_at_least_as_sure_as_its_best_hit() -> None:
     far = [hit(str(n), cosine=0.4, confidence=0.01) for n in range(9)]
     best = memory("m", cosine=0.9, confidence=0.7)
 
-    assert relevance.of_answer(far, RELEVANCE, cosine_baseline=BASELINE) < RELEVANCE.floor
-    assert relevance.of_answer([*far, best], RELEVANCE, cosine_baseline=BASELINE) >= 0.7
+    assert relevance.of_answer(far, POLICY, cosine_baseline=BASELINE) < RELEVANCE.floor
+    assert relevance.of_answer([*far, best], POLICY, cosine_baseline=BASELINE) >= 0.7
 
 
 def test_no_hits_answer_nothing_and_words_alone_can() -> None:
-    assert relevance.of_answer([], RELEVANCE, cosine_baseline=BASELINE) == 0
+    assert relevance.of_answer([], POLICY, cosine_baseline=BASELINE) == 0
     alone = [
-        relevance.of_answer([hit("e", matched=matched)], RELEVANCE, cosine_baseline=BASELINE)
+        relevance.of_answer([hit("e", matched=matched)], POLICY, cosine_baseline=BASELINE)
         for matched in (0.0, 0.5, 1.0)
     ]
     assert alone == sorted(set(alone))
@@ -209,10 +209,22 @@ def test_no_hits_answer_nothing_and_words_alone_can() -> None:
 def test_a_model_reads_turns_where_people_talk_and_only_memories_where_an_agent_works(
     turns: list[TurnKind], read: tuple[int, ...]
 ) -> None:
-    hits = [memory("m1", 3.0), memory("m2", 2.9), memory("m3", 0.9), *(hit(f"e{n}", 2.0) for n in range(3))]
+    sure = {"confidence": POLICY.rerank_likely}
+    read_from = [memory("m1", 3.0, **sure), memory("m2", 2.9, **sure), memory("m3", 0.9, **sure)]
+    hits = [*read_from, *(hit(f"e{n}", 2.0) for n in range(3))]
     known = {f"e{n}": Known(turn=turn) for n, turn in enumerate(turns)}
 
     assert read_by_model(hits, known, POLICY) == read
+
+
+def test_a_model_reads_no_memory_of_work_that_hardly_answers() -> None:
+    likely = POLICY.rerank_likely
+    hits = [memory("m1", 3.0, confidence=2 * likely), memory("m2", 2.9, confidence=0.9 * likely)]
+    hits += [memory("m3", 2.8, confidence=likely), hit("e", 2.0)]
+    known = {"e": Known(turn=TurnKind.FINDING)}
+
+    assert read_by_model(hits, known, POLICY) == (0, 2)
+    assert read_by_model(hits[:2] + hits[3:], known, POLICY) == ()
 
 
 def test_no_model_reads_a_single_hit_or_what_trails_beyond_its_reach() -> None:

@@ -96,6 +96,9 @@ class RecallPolicy:
     rerank_hits: int = 10  # how many hits it reads: 12 were no better on LoCoMo and our chats, and cost a fifth more
     rerank_memories: int = 3  # of work with an agent: the first is then right in .40 of questions, not .35; as with 10
     rerank_near: float = 1.0  # and of those, how far below the first: of what trails more, nothing ever became first
+    # And how likely each is at least: poorer ones are fragments, which the model orders worse than they were. Of
+    # questions about work 1 in 12 is then read for where memories are distilled, 4 in 10 where they are a person's.
+    rerank_likely: float = 0.1
     rerank_reach: float = (
         4.0  # where people talk: a lead that is not taken back; logits of ten hits are 13 apart at most
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from scrubjay.index.arrays import Mask
 from scrubjay.index.documents import EVENT, MEMORY
 from scrubjay.index.index import Index
 from scrubjay.policy import AgentWorkPolicy
@@ -34,9 +35,32 @@ def weighed(index: Index, candidates: Candidates, signals: Signals, policy: Agen
     for name in _PARTS:
         if name in events.parts:
             events.parts[name] = events.parts[name] * np.float32(getattr(policy, name))
+    events.parts["step"] = np.where(_goes_on(index, events), np.float32(-policy.step), np.float32(0))
     if signals.vector is not None:
         _look_around(index, candidates, signals, policy)
     return True
+
+
+def nearest(candidates: Candidates, policy: AgentWorkPolicy) -> float | None:
+    """Return the mean cosine of what is nearest to the question, of all kinds together; None without vectors.
+
+    Of a small store those are fewer: it holds little of any one matter.
+    """
+    found = [each.cosine[each.table["embedded"][each.rows]] for each in candidates.values() if each.cosine is not None]
+    cosines = np.concatenate(found) if found else np.zeros(0, np.float32)
+    if not len(cosines):
+        return None
+    most = min(max(len(cosines) // policy.near_share, policy.near_least), policy.near_most)
+    return float(np.sort(cosines)[-most:].mean())
+
+
+def _goes_on(index: Index, events: CandidateSet) -> Mask:
+    """Return which of the events considered are an agent's turn after which it, or its tool, goes on."""
+    *said, printed = (index.names.types.find(kind.value) for kind in _AGENTS)
+    types, (following,) = events.table["type"], steps(events, "next", events.rows, 1)
+    there = following >= 0
+    there[there] = np.isin(types[following[there]], [*said, printed])
+    return there & np.isin(types[events.rows], said)
 
 
 def _is_work(index: Index, events: CandidateSet, policy: AgentWorkPolicy) -> bool:

@@ -5,7 +5,8 @@ made non-increasing along each order, so that no order within a kind changes: su
 ones behind the turn that says more, by what they are worth and not by a number of places. What only repeats a hit above
 it, the turn that a memory was read from or the other way about, is left out:
 where a memory may well be what answers it stands in place of its turn, which it quotes. In work with agents, where one
-turn is often read several times, what another turn tells comes before a further memory of the same one.
+turn is often read several times, what another turn tells comes before a further memory of the same one, and the first
+hits hold memories: a sentence costs little to read, and where it answers no turn needs to be read at all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay.index.documents import EVENT
-from scrubjay.policy import RecallPolicy, RelevancePolicy
+from scrubjay.policy import AgentWorkPolicy, RecallPolicy, RelevancePolicy
 from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.turns import TurnKind
@@ -80,7 +81,21 @@ def spread_out(hits: Sequence[Hit], repeats: float) -> tuple[Hit, ...]:
     return tuple(found)
 
 
-def merged(hits: Sequence[Hit], policy: RelevancePolicy, *, limit: int) -> tuple[Hit, ...]:
+def of_work(hits: Sequence[Hit], policy: AgentWorkPolicy) -> tuple[Hit, ...]:
+    """Return judged hits of work with agents as one order: each kind the likeliest first, memories among the first."""
+    events = sorted((hit for hit in hits if hit.kind == EVENT.name), key=lambda hit: -(hit.confidence or 0.0))
+    others = spread_out([hit for hit in hits if hit.kind != EVENT.name], policy.repeats)
+    found = list(merged([*others, *events], policy, limit=len(hits)))
+    standing = [hit for hit in found if hit.kind != EVENT.name and not hit.superseded]
+    first = policy.first - min(policy.first_memories, len(standing))
+    for last, hit in enumerate(standing[: policy.first_memories], start=first):
+        at = found.index(hit)
+        if at > last and (hit.confidence or 0.0) >= policy.passing * (found[last].confidence or 0.0):
+            found.insert(last, found.pop(at))
+    return falling(found)
+
+
+def merged(hits: Sequence[Hit], policy: RelevancePolicy | AgentWorkPolicy, *, limit: int) -> tuple[Hit, ...]:
     """Return the best `limit` of judged hits, which are in order within each kind, as one order; repetitions left out.
 
     Scores fall along it: where a hit stands above one that scores more, that one has lost the difference as its part
@@ -113,7 +128,7 @@ def merged(hits: Sequence[Hit], policy: RelevancePolicy, *, limit: int) -> tuple
     return falling(found)
 
 
-def _known_instead(hit: Hit, read_from: Mapping[str, Hit], policy: RelevancePolicy) -> Hit:
+def _known_instead(hit: Hit, read_from: Mapping[str, Hit], policy: RelevancePolicy | AgentWorkPolicy) -> Hit:
     """Return the best memory that was read from a turn in place of the turn, where it may well be what answers."""
     memory = read_from.get(hit.id)
     if memory is None or memory.matched < policy.instead_matched * hit.matched:

@@ -34,7 +34,8 @@ class Ranking:
 
     `apart` says that the hits are the best of each kind, kind after kind, and not yet one order. `weights` are what the
     question's tokens weigh here, by their rarity; empty where no words took part. `work` says that the
-    events are mostly an agent's and a tool's, and were weighed as such.
+    events are mostly an agent's and a tool's, and were weighed as such; then `near` is the mean cosine of what is
+    nearest.
     """
 
     hits: tuple[Hit, ...]
@@ -42,6 +43,7 @@ class Ranking:
     notes: tuple[str, ...] = ()
     apart: bool = False
     work: bool = False
+    near: float | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -124,7 +126,8 @@ def rank(
         )
         tokens = dict.fromkeys(query.tokens)
         weights = dict.fromkeys(tokens, 1.0) if words is None else _weights(tokens, words)
-        return Ranking(hits=hits, mode=mode, notes=notes, apart=apart, work=work, weights=weights)
+        near = agent_work.nearest(candidates, policy.agent_work) if work else None
+        return Ranking(hits=hits, mode=mode, notes=notes, apart=apart, work=work, near=near, weights=weights)
 
 
 def _weights(tokens: Iterable[str], words: Words) -> dict[str, float]:

@@ -61,22 +61,29 @@ def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy | Age
     return _logistic(policy.event_bias + policy.event_score * hit.score + turn + length)
 
 
-def of_answer(hits: Sequence[Hit], policy: RelevancePolicy, *, cosine_baseline: tuple[float, float]) -> float:
+def of_answer(
+    hits: Sequence[Hit], policy: RecallPolicy, *, cosine_baseline: tuple[float, float], near: float | None = None
+) -> float:
     """Return how likely some judged hits answer at all: whether what is asked is known.
 
     What is talked of in a store has much that is near: the mean likeness of the nearest `policy.answer_hits` tells
     known from unknown better than the nearest alone, which may be chance. Without vectors the share of the question's
     words in the hit that holds most of them has to do. A store of few documents may hold the answer once, so an answer
-    is at least as sure as its best hit. No hits answer nothing.
+    is at least as sure as its best hit. No hits answer nothing. Of work with agents, `near` is the mean cosine of what
+    is nearest in all that was looked at, and is gone by: a matter that is worked on comes up more often than ten times.
     """
     if not hits:
         return 0.0
-    near = sorted((_deviations(hit, cosine_baseline) for hit in hits if hit.cosine is not None), reverse=True)
-    nearest = near[: policy.answer_hits]
-    if nearest:
-        known = _logistic(policy.answer_bias + policy.answer_cosine * sum(nearest) / len(nearest))
+    usual, (mean, deviation) = policy.relevance, cosine_baseline
+    found = sorted((_deviations(hit, cosine_baseline) for hit in hits if hit.cosine is not None), reverse=True)
+    nearest = found[: usual.answer_hits]
+    if near is not None:
+        work = policy.agent_work
+        known = _logistic(work.answer_bias + work.answer_cosine * (near - mean) / deviation)
+    elif nearest:
+        known = _logistic(usual.answer_bias + usual.answer_cosine * sum(nearest) / len(nearest))
     else:
-        known = _logistic(policy.words_bias + policy.words_matched * max(hit.matched for hit in hits))
+        known = _logistic(usual.words_bias + usual.words_matched * max(hit.matched for hit in hits))
     return max(known, *(hit.confidence or 0.0 for hit in hits))
 
 

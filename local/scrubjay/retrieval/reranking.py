@@ -21,15 +21,20 @@ def read_by_model(hits: Sequence[Hit], known: Mapping[str, Known], policy: Recal
 
     Where people talk those are the first `rerank_hits`, unless the first leads by more than a model ever takes back.
     Of work with an agent, which is where at least half of the events are an agent's or a tool's, they are the first
-    `rerank_memories` memories as far as they are near the first: turns there are long, which costs ten times the time,
-    and reading them changed nothing.
+    `rerank_memories` memories as far as they are likely and near the first: turns there are long, which costs ten times
+    the time, and reading them changed nothing.
     """
     turns = [known[hit.id].turn for hit in hits if hit.kind == EVENT.name and hit.id in known]
     first = range(min(len(hits), policy.rerank_hits))
     lead = [_own(hit) for hit in hits[:2]]
     if turns and 2 * sum(turn in _WORK for turn in turns) >= len(turns):
         memories = [at for at in first if hits[at].kind != EVENT.name][: policy.rerank_memories]
-        read = [at for at in memories if _own(hits[memories[0]]) - _own(hits[at]) <= policy.rerank_near]
+        read = [
+            at
+            for at in memories
+            if (hits[at].confidence or 0.0) >= policy.rerank_likely
+            and _own(hits[memories[0]]) - _own(hits[at]) <= policy.rerank_near
+        ]
     else:
         read = list(first) if len(lead) > 1 and lead[0] - lead[1] <= policy.rerank_reach else []
     return tuple(read) if len(read) > 1 else ()

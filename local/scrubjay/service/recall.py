@@ -211,14 +211,15 @@ class Recall:
         known = await self._store.read(partial(read_known, ranked=ranking.hits))
         hits = fusion.weighed(ranking.hits, known, policy)
         hits = fusion.judged(hits, known, policy, cosine_baseline=query.cosine_baseline, work=ranking.work)
-        confidence = relevance.of_answer(hits, policy.relevance, cosine_baseline=query.cosine_baseline)
+        confidence = relevance.of_answer(hits, policy, cosine_baseline=query.cosine_baseline, near=ranking.near)
         read: tuple[int, ...] = ()
         if ranking.apart:
-            events = [hit for hit in hits if hit.kind == EVENT.name]
-            others = [hit for hit in hits if hit.kind != EVENT.name]
             if ranking.work:
-                others = list(fusion.spread_out(others, policy.agent_work.repeats))
-            hits = fusion.merged([*others, *events], policy.relevance, limit=len(hits))
+                hits = fusion.of_work(hits, policy.agent_work)
+            else:
+                events = [hit for hit in hits if hit.kind == EVENT.name]
+                others = [hit for hit in hits if hit.kind != EVENT.name]
+                hits = fusion.merged([*others, *events], policy.relevance, limit=len(hits))
         if gathered.reranker is not None:
             read = read_by_model(hits, known, policy)
         return _Judged(replace(ranking, hits=hits), confidence=confidence, read=read)
