@@ -11,6 +11,9 @@ MODELS := .models/bge-small-en-v1.5/model.onnx .models/ms-marco-MiniLM-L-12-v2/m
 POOLER := $(if $(and $(shell command -v apt-get),$(shell command -v cc)),.pgbouncer/pgbouncer)
 export SCRUBJAY_MODELS_DIR := $(CURDIR)/.models
 export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
+# Bytecode is kept in the checkout, whatever the environment says: hundreds of tests start a Python of their own, and
+# each would compile all of scrubjay and its libraries anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-sync test test-slow pgbouncer agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
 
