@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from scrubjay.policy import DEFAULT
 from scrubjay.redaction import blocks, pipeline
 from scrubjay.store import Store, check, checksums, damage, tables
 from scrubjay.store.preparation import Preparation
-from scrubjay.store.received import ready
+from scrubjay.store.received import EVENT_VALUES, TIME, ready
 from scrubjay_bench import bootstrap, clouds, daemons
 from scrubjay_bench.figures import Rounds
 from scrubjay_io.sqlite import driver
@@ -35,7 +36,7 @@ from sync_devices import Device, World, world_at
 pytestmark = pytest.mark.anyio
 
 NOW = Millis(1_800_000_000_000)
-DEVICE = "0b" * 16
+DEVICE, OTHER = "0b" * 16, "0c" * 16
 
 
 def event_op(
@@ -190,10 +191,10 @@ async def test_a_process_that_is_killed_is_done_without() -> None:
 
 async def test_ops_made_ready_are_stored_as_those_that_were_not(tmp_path: Path) -> None:
     found = []
-    for name in ("plain", "ready", "twice"):
+    for name, number in (("plain", 0), ("ready", 0), ("numbered", 1), ("numbered otherwise", 7), ("twice", 1)):
         made = await Store.open(tmp_path / name / "memory.db", now=lambda: NOW, entropy=lambda n: b"e" * n)
-        run = ready(DEVICE, mixed_run())
-        if name != "ready":
+        run = ready(DEVICE, mixed_run(), number)
+        if name in {"plain", "twice"}:
             await made.write(lambda tx: tx.ingest.receive(DEVICE, mixed_run()))
         if name != "plain":
             received = await made.write(lambda tx, run=run: tx.ingest.receive_ready(run))
@@ -204,23 +205,71 @@ async def test_ops_made_ready_are_stored_as_those_that_were_not(tmp_path: Path) 
                     *(q.fetch(shown) for shown in tables.SHOWN),
                     q.fetch("select device, seq, op_id, hlc, type, entity, body, cause, crc from op order by 1, 2"),
                     q.fetch("select device, seq, entity, op, why from parked order by 1, 2"),
+                    q.fetch("select * from event order by n"),
+                    q.fetch("select * from unlearned order by n"),
                 ]
             )
         )
         assert sorted(one.seq for one in await made.read(lambda q: q.ops.between(DEVICE, 1, 8))) == list(range(1, 9))
         await made.close()
+        assert not list(damage.find(made.path, lambda *_: None))
 
-    assert found[0] == found[1] == found[2]
+    assert all(one == found[0] for one in found)
 
 
-async def test_one_event_that_cannot_be_stored_keeps_no_other_of_its_run_out(store: Store) -> None:
-    run = ready(DEVICE, [event_op(seq) for seq in range(1, 301)])
-    seq, op_id, hlc, data, cause, row, tokens = run.events[7]
-    run.events[7] = (seq, op_id, hlc, data, cause, (*row[:5], None, *row[6:]), tokens)  # no time: the table refuses it
+@pytest.mark.parametrize("number", [0, 1])
+async def test_one_event_that_cannot_be_stored_keeps_no_other_of_its_run_out(store: Store, number: int) -> None:
+    run = ready(DEVICE, [event_op(seq) for seq in range(1, 301)], number)
+    run.rows[7 * EVENT_VALUES + TIME] = None  # the table refuses it
 
     received = await store.write(lambda tx: tx.ingest.receive_ready(run))
 
     assert (received.applied, received.quarantined) == (299, 1)
+    assert not list(damage.find(store.path, lambda *_: None))
+
+
+async def test_what_a_run_was_made_ready_for_counts_only_while_it_holds(tmp_path: Path) -> None:
+    """What is here, forgotten, partly erased or numbered by another meanwhile is taken in as if nothing were ready."""
+    op = partial(event_op, body={9: "proj"})
+    entity = [ulid(Millis(NOW + seq), seq.to_bytes(10, "big")) for seq in range(9)]
+    forget = ops.encode_wire(
+        (int(OpType.FORGET), ops.VERSION, uuid7(NOW, b"f" * 10), 2, {ops.ENTITY: ulid_bytes(entity[3])})
+    )
+    found = []
+    for number in (0, 1):
+        made = await Store.open(tmp_path / str(number) / "memory.db", now=lambda: NOW, entropy=lambda n: b"e" * n)
+        runs = [
+            ready(DEVICE, [op(1), op(2)], number),
+            ready(OTHER, [op(1, "a jay hides an acorn twice"), op(4), (9, forget)], 3 * number),  # its twin
+            ready(DEVICE, [op(3), op(5), op(6)], 4 * number),  # forgotten
+            ready(DEVICE, [op(7)], number),  # its number is taken
+            ready(DEVICE, [op(8)], 8 * number),
+        ]
+        for run in runs:
+            await made.write(lambda tx, run=run: tx.ingest.receive_ready(run))
+        found.append(await made.read(lambda q: [q.fetch(shown) for shown in tables.SHOWN]))
+        assert not await made.read(lambda q, gone=entity[3]: q.events.by_id([gone]))
+        await made.close()
+        assert not list(damage.find(made.path, lambda *_: None))
+
+    assert found[0] == found[1]
+
+
+async def test_a_child_numbers_events_as_they_will_arrive() -> None:
+    preparation = Preparation()
+    try:
+        preparation.follow(40)
+        first = await preparation.ready(DEVICE, [event_op(1), event_op(2)])
+        assert first == ready(DEVICE, [event_op(1), event_op(2)], 41)
+        second = await preparation.ready(DEVICE, [event_op(3)])
+        assert second.numbered == 43  # behind the one that is not stored yet
+        preparation.settled(first)
+        preparation.follow(50)  # somebody else wrote meanwhile
+        assert (await preparation.ready(DEVICE, [event_op(4)])).numbered == 52
+        preparation.follow(None)
+        assert (await preparation.ready(DEVICE, [event_op(5)])).numbered == 0
+    finally:
+        await preparation.close()
 
 
 # --- a first reading that is interrupted ------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ async def begun_with(account: Account, chunks: list[Chunk], seen: Said, lanes: S
         above = sorted((seq, data) for seq, data in run.items() if seq > max(seen.get(device, {}), default=0))
         await new.store.write(lambda tx, d=device, r=above: tx.ingest.receive(d, r))
     for chunk in chunks:
-        await new.store.write(lambda tx, c=chunk: tx.unconfirmed.take(received.ready_chunk(c)))
+        number = await new.store.read(lambda q: q.events.last()) + rng.choice((0, 1, 1, 1))
+        await new.store.write(lambda tx, c=chunk, n=number: tx.unconfirmed.take(received.ready_chunk(c, n)))
     if rng.random() < 0.5:
         await account.write(new, 2)
     left = {

@@ -30,7 +30,9 @@ class Changes:
 
     def follow(self, later: Changes) -> None:
         """Add what a later write of the same group changed: of an owner that both touched, the later word counts."""
-        touched = {doc.id for doc in later.events} | {doc.id for doc in later.memories} | set(later.removed)
+        touched = set(later.removed)
+        if self.events or self.memories or self.removed or self.vectors:
+            touched |= {doc.id for doc in later.events} | {doc.id for doc in later.memories}
         if touched:
             self.events = [doc for doc in self.events if doc.id not in touched]
             self.memories = [doc for doc in self.memories if doc.id not in touched]

@@ -86,9 +86,13 @@ class OpIngest:
     def receive_ready(self, run: Ready) -> Received:
         """Take in ops as `receive` does, that were made ready before."""
         known = self.known(run.device, run.seqs)
-        new = self._store_ready(run.without(known))
-        erased = self._forget_again(set(run.seqs) - known, run.device) or new.erased
-        return replace(new, duplicates=len(known), erased=erased)
+        return replace(self.receive_new(run.without(known)), duplicates=len(known))
+
+    def receive_new(self, run: Ready) -> Received:
+        """Take in ops as `receive_ready` does, none of which is held."""
+        new = self._store_ready(run)
+        erased = self._forget_again([seq for seq, _ in run.others], run.device) or new.erased
+        return replace(new, erased=erased)
 
     def _forget_again(self, seqs: Iterable[int], device: str) -> bool:
         """Forget memories that came with the words of forgotten ones. Returns whether any did.
@@ -169,7 +173,7 @@ class OpIngest:
         for (device,) in self._fetch("select distinct device from parked"):
             parked = self._fetch("select seq, op from parked where device = ? order by seq", (device,))
             run = ready(device, parked)
-            again = [*(one[0] for one in run.events), *(seq for seq, _ in run.others)]
+            again = [*run.places, *(seq for seq, _ in run.others)]
             self._run_many("delete from parked where device = ? and seq = ?", [(device, seq) for seq in again])
             taken, opened, words = self._take_in(run)
             tried, applied, conflicts, erased = tried + len(again), applied + taken, conflicts + opened, erased or words
@@ -241,7 +245,7 @@ class OpIngest:
 
         Returns how many were applied, how many conflicts opened, and whether words went.
         """
-        count = len(run.events) + len(run.others)
+        count = run.count
         if not count:
             return 0, 0, False
         held, self._context.changes = self._context.changes, Changes()
@@ -271,7 +275,7 @@ class OpIngest:
         What was forgotten, now or ever, gets no body and no rows: a tombstone does not care which came first. Of events
         no records are made, only rows: nearly all that a new device reads is events.
         """
-        device, events = run.device, run.events
+        device = run.device
         others = [(ops.decode(data, device=device, seq=seq), data) for seq, data in run.others]
         of: dict[int, list[Op]] = {}
         for op, _ in others:
@@ -289,7 +293,7 @@ class OpIngest:
         def erased_before(op: Op) -> bool:
             return op.type != OpType.FORGET and (entities[op.seq] in gone or grips.get(op.seq) in gone)
 
-        if events and self._context.queries.tombstones.any_words():
+        if run.ops and self._context.queries.tombstones.any_words():
             self._sweep_from_here()
         self._log.add(
             [
@@ -302,14 +306,16 @@ class OpIngest:
                 for op, data in others
             ]
         )
-        self._count_received(device, len(events) + len(others))
+        self._count_received(device, run.count)
         erased = self._projections.erasure.tombstone(forgets) if forgets else False
         if any(ops.words_of(op) is not None for op in forgets):
             self._context.set_meta(UNSWEPT, json.dumps([0, 0]))  # what is here may hold the same words
-        many = ("event", "op", "unlearned") if len(events) >= _MANY else ()
+        many = ("event", "op", "unlearned") if len(run.places) >= _MANY else ()
         with checksums.brought_along(self._context.connection, many):
-            for at in range(0, len(events), _AT_ONCE):
-                self._receive_events(device, events[at : at + _AT_ONCE])
+            if run.ops and not self._receive_as_ready(run):
+                events = run.events
+                for at in range(0, len(events), _AT_ONCE):
+                    self._receive_events(device, events[at : at + _AT_ONCE])
         redacted = {entities[op.seq] for op in of.get(OpType.BLANK, [])} - gone
         erased = (self._projections.events.redact(redacted) if redacted else False) or erased
         if erased:
@@ -322,7 +328,7 @@ class OpIngest:
         )
         conflicts = self._project([op for op, _ in others if entities[op.seq] in touched], entities, list(touched))
         most = clock.latest(Millis(self._context.now + clock.MAX_LEAD_MS))
-        stamps = [*(one[2] for one in events), *(int(op.hlc) for op, _ in others)]
+        stamps = [*run.stamps, *(int(op.hlc) for op, _ in others)]
         near = max([stamp for stamp in stamps if stamp <= most], default=0)
         head = self._context.head
         head.hlc = clock.receive(head.hlc, Hlc(near), self._context.now)
@@ -353,9 +359,31 @@ class OpIngest:
             self._superseded.follow(logs, [op for op in received if entities[op.seq] in logs])
         return conflicts
 
+    def _receive_as_ready(self, run: Ready) -> bool:
+        """Add the events of a run as its rows were made ready; returns False, and adds none, where these do not hold.
+
+        They do when none of its events is held, forgotten or erased, and nobody else took its arrival numbers.
+        """
+        ids, queries = run.ids, self._context.queries
+        if not run.numbered or run.numbered != queries.events.last() + 1 or len(set(ids)) < len(ids):
+            return False
+        if queries.ops.forgotten(ids) or self._projections.events.redactions(ids) or queries.events.held(ids):
+            return False
+        if run.said:
+            self._log.add([self._logged(run.device, event, event.data) for event in run.events])
+        else:
+            self._log.add_ready(run.device, run.ops)
+        self._projections.events.add_ready(run)
+        return True
+
+    def _logged(self, device: str, event: ReadyEvent, data: bytes | None) -> tuple[Any, ...]:
+        """Return the row of an op that appends an event."""
+        number = self._log.cause_number(event.cause)
+        return device, event.seq, event.op_id, event.hlc, _EVENT, event.id, data, number, 0
+
     def _receive_events(self, device: str, received: Sequence[ReadyEvent]) -> None:
         """Add events to the log, and the rows of those that are new. The ops that redact or forget them are there."""
-        ids = [event[5][0] for event in received]
+        ids = [event.id for event in received]
         gone, redactions = self._context.queries.ops.forgotten(ids), self._projections.events.redactions(ids)
         known = self._context.queries.events.held(ids)
         logged: list[tuple[Any, ...]] = []
@@ -363,8 +391,8 @@ class OpIngest:
         twins: list[tuple[int, sqlite.Row]] = []
         words: dict[int, tuple[str, str]] = {}
         for event in received:
-            seq, op_id, hlc, kept, cause, row, found_by = event
-            made, event_id = row, row[0]
+            seq, event_id, kept, row = event.seq, event.id, event.data, event.row
+            made = row
             spans = redactions.get(event_id)
             if event_id in gone:
                 made, kept = (*row[:9], "", "{}", *row[11:]), None
@@ -372,15 +400,14 @@ class OpIngest:
                 made = (*row[:9], ops.blanked(row[9], spans), *row[10:])
                 if kept is not None:
                     kept = ops.encode(ops.with_blanks(ops.decode(kept, device=device, seq=seq), spans))
-            number = self._log.cause_number(cause)
-            logged.append((device, seq, op_id, hlc, _EVENT, event_id, kept, number, 0))
+            logged.append(self._logged(device, event, kept))
             if event_id in known:
                 twins.append((seq, made))
             else:
                 known.add(event_id)
                 fresh.append((seq, made, event_id in gone, int(made is not row)))
                 if made is row:
-                    words[seq] = found_by
+                    words[seq] = event.found_by
         self._log.add(logged)
         if fresh:
             self._projections.events.add(fresh, learn=False, words=words)
@@ -407,6 +434,6 @@ def _failed(run: Ready, error: Exception) -> Refused:
     """Return the one op of a run as one that could not be applied."""
     why = f"it cannot be applied: {type(error).__name__}"
     for event in run.events:
-        return event[0], event[5][0], data_of(event), why
+        return event.seq, event.id, data_of(event), why
     seq, data = run.others[0]
     return seq, ops.entity_of(ops.decode(data, device=run.device, seq=seq)), data, why

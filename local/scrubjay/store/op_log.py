@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scrubjay.store import checksums
+from scrubjay.store import checksums, row_inserts
 from scrubjay.store.causes import Causes
+from scrubjay.store.received import OP_VALUES
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, field_stamp, millis_of, tick, uuid7
@@ -99,6 +100,12 @@ class OpLog:
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             checksums.all_summed(logged),
         )
+
+    def add_ready(self, device: str, logged: Sequence[Any]) -> None:
+        """Add ops of a device that append events, whose rows say all of them: the values of `Ready.ops`."""
+        into = "op (device, seq, op_id, hlc, entity, crc, type, body, cause, hollow)"
+        row = f"(?1, ?, ?, ?, ?, ?, {_EVENT}, null, null, 0)"
+        row_inserts.insert(self._context.connection, into, row, logged, width=OP_VALUES, shared=(device,))
 
     def _cause_here(self) -> int | None:
         """Return the number of the cause that is written for."""

@@ -27,35 +27,52 @@ log = logging.getLogger(__name__)
 _LENGTH = 4
 _END_S = 5.0  # for the child to see that its input ended: it takes a millisecond
 _answers = msgspec.msgpack.Decoder(Ready)
-_Request = tuple[str, list[tuple[int, bytes | None]], bytes]
-"""A device and ops of it, or the payload of a chunk of a snapshot."""
+_Request = tuple[str, list[tuple[int, bytes | None]], bytes, int]
+"""A device and ops of it, or the payload of a chunk of a snapshot; and the arrival number of the first event, or 0."""
 
 
 class Preparation:
-    """Makes runs of ops ready, one after the other, in a child that the first run starts. Close it when done."""
+    """Makes runs of ops ready, one after the other, in a child that the first run starts. Close it when done.
+
+    Once told where the store's events end (`follow`), it numbers those of the runs as they will arrive. That holds
+    while runs are stored in their order, and each is told (`settled`, then `follow`). Where somebody else has written
+    events meanwhile, the store numbers again.
+    """
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._last: int | None = None
+        self._waiting = 0
+        """Events that were made ready and are not stored yet."""
+
+    def follow(self, last: int | None) -> None:
+        """Give events of runs numbers after the last that the store now has; None: no more, they are there already."""
+        self._last = last
+
+    def settled(self, run: Ready) -> None:
+        """Take note that a run is stored, or will not be."""
+        self._waiting -= len(run.ids)
 
     async def ready(self, device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
         """Do what `received.ready` does. Where the child cannot be had, a thread of this process does it."""
-        answer = await self._answer(device, run)
-        return await asyncio.to_thread(ready, device, run) if answer is None else answer
+        return await self._answer(device, run)
 
     async def ready_chunk(self, payload: bytes) -> Ready:
         """Do what `received.ready_chunk` does of the chunk of a payload that was read before, likewise."""
-        answer = await self._answer("", [], payload)
-        return await asyncio.to_thread(_of_chunk, payload) if answer is None else answer
+        return await self._answer("", [], payload)
 
-    async def _answer(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes = b"") -> Ready | None:
+    async def _answer(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes = b"") -> Ready:
         async with self._one_at_a_time:
+            number = 0 if self._last is None else self._last + self._waiting + 1
             try:
-                return await asyncio.to_thread(self._asked, device, run, payload)
+                made = await asyncio.to_thread(self._asked, device, run, payload, number)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 log.warning("ops are prepared in this process, because another failed error=%s", type(error).__name__)
                 await self.close()
-        return None
+                made = await asyncio.to_thread(_made, device, run, payload, number)
+            self._waiting += len(made.ids)
+            return made
 
     async def start(self) -> None:
         """Start the child now, for the first run not to wait for it."""
@@ -79,11 +96,11 @@ class Preparation:
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
         return self._child
 
-    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes) -> Ready:
+    def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes, number: int) -> Ready:
         child = self._started()
         assert child.stdin is not None  # noqa: S101 - they are pipes
         assert child.stdout is not None  # noqa: S101
-        _send(child.stdin, msgspec.msgpack.encode((device, run, payload)))
+        _send(child.stdin, msgspec.msgpack.encode((device, run, payload, number)))
         answer = _received(child.stdout)
         with uncollected():  # some ten thousand tuples, none of them in a circle: half of the time was looking for one
             return _answers.decode(answer)
@@ -126,15 +143,14 @@ def main() -> None:
     requests = msgspec.msgpack.Decoder(_Request)
     while True:
         try:
-            device, run, payload = requests.decode(_received(sys.stdin.buffer))
+            asked = requests.decode(_received(sys.stdin.buffer))
         except EOFError:
             return
-        made = _of_chunk(payload) if payload else ready(device, run)
-        _send(sys.stdout.buffer, msgspec.msgpack.encode(made))
+        _send(sys.stdout.buffer, msgspec.msgpack.encode(_made(*asked)))
 
 
-def _of_chunk(payload: bytes) -> Ready:
-    return ready_chunk(snapshot.decode_chunk(payload))
+def _made(device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes, number: int) -> Ready:
+    return ready_chunk(snapshot.decode_chunk(payload), number) if payload else ready(device, run, number)
 
 
 if __name__ == "__main__":

@@ -7,23 +7,45 @@ there already, forgotten or erased is for `op_ingest` to say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from scrubjay.ingest import receipt
-from scrubjay.store import rows
+from scrubjay.store import checksums, rows
+from scrubjay.store.session_counts import SessionCount, session_counts
 from scrubjay_shared import ops
 from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.snapshot import Chunk
 
-ReadyEvent = tuple[int, bytes, int, bytes | None, str | None, tuple[Any, ...], tuple[str, str]]
-"""An op that appends an event: (seq, op id, stamp, its bytes where the row does not say them, cause, row, found by).
 
-The row has the values of `rows.EVENT_COLUMNS`; the last are its speaker and its tokens.
-"""
+class ReadyEvent(NamedTuple):
+    """An op that appends an event: its place, id and stamp, its cause, the event's row as `rows.EVENT_COLUMNS`.
+
+    `data` are the op's bytes where the row does not say them, `found_by` are its speaker and its tokens.
+    """
+
+    seq: int
+    op_id: bytes
+    hlc: int
+    data: bytes | None
+    cause: str | None
+    row: tuple[Any, ...]
+    found_by: tuple[str, str]
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return str(self.row[0])
+
+
+EVENT_VALUES, _ID, SESSION, AGENT, PROJECT, TIME, TYPE, _AFTER_ROW = 15, 1, 3, 2, 4, 5, 7, 13
+"""How many values an event's row has in `Ready.rows`, and which of them is what; its op's place is after those."""
+
+OP_VALUES, _ENTITY = 5, 3
+"""The same of an op's row in `Ready.ops`."""
 
 Refused = tuple[int, str | None, bytes, str]
 """An op that this version cannot apply: (seq, what it is about as far as that can be read, its bytes, why)."""
@@ -32,32 +54,81 @@ _EVENT = int(OpType.EVENT)
 
 
 class Ready(msgspec.Struct, array_like=True, frozen=True):
-    """A run of ops of one device, ready to be stored. `others` are ops of other types than events: (seq, bytes)."""
+    """A run of ops of one device, ready to be stored. `others` are ops of other types than events: (seq, bytes).
+
+    Events stand in it as the values of their rows, one row after the other, as they are bound: some hundred thousand
+    tuples would be made, sent and looked at by the collector for nothing. Of table `event` that is the arrival number,
+    the columns of `rows.EVENT_COLUMNS` without the device, the place of the op, and the check sum of a row of which
+    nothing was erased. Of table `op`: place, id, stamp, event, and the check sum of an op of neither bytes nor cause.
+    Numbers and sums hold only in a run that is `numbered`.
+    """
 
     device: str
-    events: list[ReadyEvent]
+    rows: list[Any]
+    ops: list[Any]
+    said: dict[int, tuple[bytes | None, str | None]]
+    """By place, of the ops that append events: the bytes that the row does not say, and the cause, where there are."""
+    speakers: list[str]
+    tokens: list[str]
+    """What recall finds each event by."""
     others: list[tuple[int, bytes]]
     refused: list[Refused]
     erased: list[int]
     """Ops that were erased before they were sent."""
+    numbered: int = 0
+    """The arrival number of the first of its events; 0 where they have none."""
+    sessions: list[SessionCount] = []
+    """What the events add to their sessions, where they are numbered."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its events."""
+        return self.rows[_ID::EVENT_VALUES]
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the ops that append events."""
+        return self.ops[::OP_VALUES]
+
+    @property
+    def stamps(self) -> list[int]:
+        """The stamps of the ops that append events."""
+        return self.ops[2::OP_VALUES]
 
     @property
     def seqs(self) -> list[int]:
         """The places of all of them."""
         return [
-            *(one[0] for one in self.events),
+            *self.places,
             *(one[0] for one in self.others),
             *(one[0] for one in self.refused),
             *self.erased,
         ]
 
+    @property
+    def count(self) -> int:
+        """How many of them can be applied."""
+        return len(self.ops) // OP_VALUES + len(self.others)
+
+    @property
+    def events(self) -> list[ReadyEvent]:
+        """The ops that append events, one by one."""
+        width, found = OP_VALUES, []
+        for at, found_by in enumerate(zip(self.speakers, self.tokens, strict=True)):
+            seq, op_id, hlc, event_id, _ = self.ops[at * width : at * width + width]
+            first = at * EVENT_VALUES + _ID + 1
+            row = (event_id, self.device, *self.rows[first : first + _AFTER_ROW - _ID - 1])
+            found.append(ReadyEvent(seq, op_id, hlc, *self.said.get(seq, (None, None)), row, found_by))
+        return found
+
     def without(self, seqs: set[int]) -> Ready:
         """Return the run without the ops at some places."""
         if not seqs:
             return self
-        return Ready(
-            device=self.device,
-            events=[one for one in self.events if one[0] not in seqs],
+        left = set(self.places) - seqs
+        return run_of(
+            self.device,
+            [one for one in self.events if one.seq in left] if left else [],
             others=[one for one in self.others if one[0] not in seqs],
             refused=[one for one in self.refused if one[0] not in seqs],
             erased=[seq for seq in self.erased if seq not in seqs],
@@ -66,40 +137,80 @@ class Ready(msgspec.Struct, array_like=True, frozen=True):
     def each(self) -> Iterator[Ready]:
         """Yield each op that can be applied as a run of its own."""
         for event in self.events:
-            yield Ready(device=self.device, events=[event], others=[], refused=[], erased=[])
+            yield run_of(self.device, [event])
         for other in self.others:
-            yield Ready(device=self.device, events=[], others=[other], refused=[], erased=[])
+            yield run_of(self.device, [], others=[other])
 
 
-def ready(device: str, run: Sequence[tuple[int, bytes | None]]) -> Ready:
-    """Return a run of ops ready to be stored: (seq, encoded op, or None for an erased one), of any place once."""
-    made = Ready(device=device, events=[], others=[], refused=[], erased=[seq for seq, data in run if data is None])
+def run_of(
+    device: str,
+    events: Sequence[ReadyEvent],
+    *,
+    others: Sequence[tuple[int, bytes]] = (),
+    refused: Sequence[Refused] = (),
+    erased: Sequence[int] = (),
+    number: int = 0,
+) -> Ready:
+    """Return a run of these ops. Events are numbered from `number` on, unless that is 0."""
+    values: list[Any] = []
+    logged: list[Any] = []
+    row_sum = op_sum = 0
+    for n, (seq, op_id, hlc, _, _, row, _) in enumerate(events, number):
+        if number:
+            row_sum = checksums.checksum(n, *row, 0, seq, 0)
+            op_sum = checksums.checksum(device, seq, op_id, hlc, _EVENT, row[0], None, None, 0)
+        values += (n, row[0], *row[2:], seq, row_sum)
+        logged += (seq, op_id, hlc, row[0], op_sum)
+    return Ready(
+        device=device,
+        rows=values,
+        ops=logged,
+        said={one.seq: (one.data, one.cause) for one in events if one.data is not None or one.cause is not None},
+        speakers=[one.found_by[0] for one in events],
+        tokens=[one.found_by[1] for one in events],
+        others=list(others),
+        refused=list(refused),
+        erased=list(erased),
+        numbered=number,
+        sessions=session_counts([(one.seq, one.row) for one in events]) if number else [],
+    )
+
+
+def ready(device: str, run: Sequence[tuple[int, bytes | None]], number: int = 0) -> Ready:
+    """Return a run of ops ready to be stored: (seq, encoded op, or None for an erased one), of any place once.
+
+    Their events are numbered from `number` on, unless that is 0.
+    """
     sent = [(seq, data, _wire(device, seq, data)) for seq, data in run if data is not None]
     harmless = receipt.harmless_words([wire for _, _, wire in sent])
+    events: list[ReadyEvent] = []
+    others: list[tuple[int, bytes]] = []
+    refused: list[Refused] = []
     for (seq, data, came), is_harmless in zip(sent, harmless, strict=True):
         if came is None:
-            made.refused.append((seq, None, receipt.unread(data), "it cannot be read"))
+            refused.append((seq, None, receipt.unread(data), "it cannot be read"))
             continue
         wire = receipt.received(came, harmless=is_harmless)
         kept = data if wire is came else ops.encode_wire(wire)
         if why := ops.wire_problem(wire):
-            made.refused.append((seq, _about(wire), kept, why))
+            refused.append((seq, _about(wire), kept, why))
         elif wire[0] == _EVENT:
-            made.events.append(_event(device, seq, kept, wire))
+            events.append(_event(device, seq, kept, wire))
         else:
-            made.others.append((seq, kept))
-    return made
+            others.append((seq, kept))
+    erased = [seq for seq, data in run if data is None]
+    return run_of(device, events, others=others, refused=refused, erased=erased, number=number)
 
 
-def ready_chunk(chunk: Chunk) -> Ready:
+def ready_chunk(chunk: Chunk, number: int = 0) -> Ready:
     """Return the ops of a chunk of a snapshot ready to be stored; those that this version cannot apply are left out.
 
     Its events are rows of a store that took their secrets out, and are not screened again here: their ops are, when the
-    lanes are read that they came from (`unconfirmed`).
+    lanes are read that they came from (`unconfirmed`). They are numbered from `number` on, unless that is 0.
     """
     device = chunk.device.hex()
-    made = ready(device, chunk.others)
-    made.refused.clear()
+    said = ready(device, chunk.others)
+    events = said.events
     for one in chunk.events:
         body = one.body
         caused = ops.caused(body, one.cause)
@@ -110,8 +221,9 @@ def ready_chunk(chunk: Chunk) -> Ready:
         row = rows.received_row(device, ulid_text(one.entity), body)
         # Where a device once wrote more trust than the role allows, its lane has bytes that the row does not say.
         data = None if row[12] == one.trust else ops.encode_event_body(caused, one.op_id, one.hlc)
-        made.events.append((one.seq, one.op_id, one.hlc, data, one.cause, row, rows.received_words(row, one.metadata)))
-    return made
+        found_by = rows.received_words(row, one.metadata)
+        events.append(ReadyEvent(one.seq, one.op_id, one.hlc, data, one.cause, row, found_by))
+    return run_of(device, events, others=said.others, number=number)
 
 
 def _event(device: str, seq: int, data: bytes, wire: ops.Wire) -> ReadyEvent:
@@ -119,13 +231,14 @@ def _event(device: str, seq: int, data: bytes, wire: ops.Wire) -> ReadyEvent:
     row = rows.received_row(device, ulid_text(body[ops.ENTITY]), body)
     repeatable = ops.is_repeatable(wire, data, rows.unjson(row[10]) if 12 in body else None)
     found_by = rows.received_words(row, body.get(12))
-    return seq, op_id, hlc, None if repeatable else data, ops.cause_in(body), row, found_by
+    return ReadyEvent(seq, op_id, hlc, None if repeatable else data, ops.cause_in(body), row, found_by)
 
 
 def data_of(event: ReadyEvent) -> bytes:
     """Return the bytes of the op that appends an event."""
-    _, op_id, hlc, data, cause, row, _ = event
-    return ops.encode_event_body(ops.caused(rows.event_body(row), cause), op_id, hlc) if data is None else data
+    if event.data is not None:
+        return event.data
+    return ops.encode_event_body(ops.caused(rows.event_body(event.row), event.cause), event.op_id, event.hlc)
 
 
 def _wire(device: str, seq: int, data: bytes) -> ops.Wire | None:

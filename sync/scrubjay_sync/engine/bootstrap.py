@@ -77,7 +77,7 @@ async def _backfill(context: Context, tally: Tally) -> None:
         return
     reading = _Backwards(context, tally, lanes)
     try:
-        await _begin_with_snapshot(context, reading, tally)
+        reading.is_new = not await _begin_with_snapshot(context, reading, tally)
         while waiting:
             for lane_id in list(waiting):
                 context.check_disk()
@@ -111,11 +111,14 @@ def _put_cut(lane: Lane, tx: Transaction) -> None:
     tx.replication.put_lane(lane, cut_back=True)
 
 
-async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tally) -> None:
-    """Take in a snapshot, if there is one, after what its maker had not seen: what was forgotten since is read then."""
+async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tally) -> bool:
+    """Take in a snapshot, if there is one, after what its maker had not seen: what was forgotten since is read then.
+
+    Returns whether it is taken in.
+    """
     manifest = await snapshots.offered(context, tally)
     if manifest is None:
-        return
+        return False
     lanes = reading.lanes
     above = snapshots.above(context, manifest, lanes)
     for lane_id, seen in above.items():
@@ -125,8 +128,9 @@ async def _begin_with_snapshot(context: Context, reading: _Backwards, tally: Tal
             tally.pages += 1
     await reading.written()
     if any(lane_id in tally.held for lane_id in above):
-        return  # what was forgotten since may stand in what that lane did not say
+        return False  # what was forgotten since may stand in what that lane did not say
     await snapshots.load(context, manifest, lanes, reading.preparation, tally)
+    return True
 
 
 class _Read(NamedTuple):
@@ -139,7 +143,10 @@ class _Read(NamedTuple):
 
 
 class _Backwards:
-    """Lanes that are read backwards. `lanes` says where each is read to, with the pages that are not written yet."""
+    """Lanes that are read backwards. `lanes` says where each is read to, with the pages that are not written yet.
+
+    `is_new` says that what they hold did not come by a snapshot before.
+    """
 
     def __init__(self, context: Context, tally: Tally, lanes: dict[LaneId, Lane]) -> None:
         self._context = context
@@ -147,6 +154,7 @@ class _Backwards:
         self.lanes = lanes
         self._reach: dict[LaneId, int] = {}
         self.preparation = Preparation()
+        self.is_new = False
         self._is_first = True
         self._waiting: _Read | None = None
         self._writing: tuple[_Read, asyncio.Task[None]] | None = None
@@ -176,11 +184,21 @@ class _Backwards:
         await self._finished()
         self._waiting = None
         if page.lane_id in self._tally.held:
+            if ready is not None:
+                self.preparation.settled(ready)
             return
-        writing = apply.apply_objects(
-            self._context, [(page.lane, page.found)], self._tally, cursor=None, down=True, ready=ready
-        )
-        self._writing = page, asyncio.create_task(writing, name="bootstrap-write")
+        self._writing = page, asyncio.create_task(self._write(page, ready), name="bootstrap-write")
+
+    async def _write(self, page: _Read, ready: Ready | None) -> None:
+        try:
+            await apply.apply_objects(
+                self._context, [(page.lane, page.found)], self._tally, cursor=None, down=True, ready=ready
+            )
+        finally:
+            if ready is not None:
+                self.preparation.settled(ready)
+        if self.is_new:  # else what is read is here, and gets no numbers
+            self.preparation.follow(await self._context.store.read(lambda q: q.events.last()))
 
     async def _finished(self) -> None:
         if self._writing is None:

@@ -140,6 +140,7 @@ async def _load(
     total, done = sum(one.ops for one in chunks), 0
     coming: deque[asyncio.Task[Ready]] = deque()
     left = deque(chunks)
+    preparation.follow(await context.store.read(lambda q: q.events.last()))
     try:
         while left or coming:
             while left and len(coming) <= SYNC.snapshot_ahead:
@@ -147,14 +148,18 @@ async def _load(
             context.check_disk()
             ready = await coming.popleft()
 
-            def work(tx: Transaction, ready: Ready = ready) -> int:
-                return tx.unconfirmed.take(ready).applied
+            def work(tx: Transaction, ready: Ready = ready) -> tuple[int, int]:
+                return tx.unconfirmed.take(ready).applied, tx.queries.events.last()
 
-            tally.ops_received += await context.store.write(work)
+            applied, last = await context.store.write(work)
+            preparation.settled(ready)
+            preparation.follow(last)
+            tally.ops_received += applied
             done += len(ready.seqs)
             context.on_progress(Progress(step="snapshot", done=min(done, total), total=total))
         tally.pages += 1
     finally:
+        preparation.follow(None)  # what the lanes say next is here
         for task in coming:
             task.cancel()
         await asyncio.gather(*coming, return_exceptions=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
+from typing import Any
 
 from scrubjay.index.documents import EventDoc
-from scrubjay.store import checksums, rows, sqlite
-from scrubjay.store.contents import SessionPlace
+from scrubjay.store import checksums, received, row_inserts, rows, sqlite
 from scrubjay.store.embed_queue import EmbedQueue
 from scrubjay.store.projections.contents import Contents
 from scrubjay.store.projections.memories import Memories
 from scrubjay.store.projections.sessions import Sessions
+from scrubjay.store.received import Ready
+from scrubjay.store.session_counts import SessionCount, session_counts
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
@@ -20,6 +23,11 @@ from scrubjay_shared.records import Event
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
 _COLUMNS = f"n, {rows.EVENT_COLUMNS}, erased, seq, forgotten, crc"
 _INSERT = f"insert into event ({_COLUMNS}) values ({rows.placeholders(_COLUMNS)})"
+_INSERT_READY = (
+    f"event (device, n, {rows.EVENT_COLUMNS.replace(' device,', '')}, seq, crc, erased, forgotten)",
+    f"(?1, {', '.join('?' * 15)}, 0, 0)",
+)
+"""Where `Ready.rows` go, of the device that is bound first."""
 
 
 class Events:
@@ -58,21 +66,42 @@ class Events:
             _INSERT,
             checksums.all_summed([(n, *row, erased, seq, int(gone)) for n, (seq, row, gone, erased) in numbered]),
         )
-        if numbered:
-            self._queue.add_events(numbered[0][0], numbered[-1][0])
-        if not learn:
-            self._run_many(
-                "insert into unlearned (n, crc) values (?, ?)", checksums.all_summed([(n,) for n, _ in numbered])
-            )
         live = [(n, seq, row) for n, (seq, row, gone, _) in numbered if not gone]
         self._tell(((seq, row) for _, seq, row in live), words)
-        self._sessions.extend(live, learn=learn)
-        first: dict[str, tuple[int, int, str]] = {}
-        for _, seq, row in live:
-            place = (row[5], seq, row[0])
-            first[row[3]] = min(first.get(row[3], place), place)
-        self._contents.mark((session_id, SessionPlace(*place).text) for session_id, place in first.items())
-        self._memories.cover({row[3] for _, _, row in live})
+        last_learned = {row[3]: n for n, _, row in live} if learn else {}
+        counts = session_counts((seq, row) for _, seq, row in live)
+        self._follow([n for n, _ in numbered], counts, learn=learn, last_learned=last_learned)
+
+    def add_ready(self, run: Ready) -> None:
+        """Add the events of a run as they were made ready, none of them here, forgotten or erased, numbers and all."""
+        width = received.EVENT_VALUES
+        row_inserts.insert(self._context.connection, *_INSERT_READY, run.rows, width=width, shared=(run.device,))
+
+        def column(place: int) -> list[Any]:
+            return run.rows[place::width]
+
+        times = column(received.TIME)
+        docs = map(
+            EventDoc,
+            *(run.ids, column(received.SESSION), column(received.AGENT), times),
+            [(ts << 20) + (seq & 0xFFFFF) for ts, seq in zip(times, run.places, strict=True)],
+            *(run.speakers, column(received.TYPE), run.tokens, column(received.PROJECT)),
+        )
+        self._context.changes.events += [doc for doc in docs if doc.tokens]
+        self._follow(column(0), run.sessions, learn=False, last_learned={})
+
+    def _follow(
+        self, numbers: Sequence[int], counts: Sequence[SessionCount], *, learn: bool, last_learned: Mapping[str, int]
+    ) -> None:
+        """Do what follows from new rows, of some arrival numbers in order, beside what the index is told."""
+        if numbers:
+            self._queue.add_events(numbers[0], numbers[-1])
+        if not learn:
+            unlearned = list(chain.from_iterable(checksums.all_summed(zip(numbers))))
+            row_inserts.insert(self._context.connection, "unlearned (n, crc)", "(?, ?)", unlearned, width=2)
+        self._sessions.extend(counts, last_learned)
+        self._contents.mark((count.id, count.first_at) for count in counts)
+        self._memories.cover({count.id for count in counts})
 
     def _tell(
         self, numbered: Iterable[tuple[int, sqlite.Row]], words: Mapping[int, tuple[str, str]] = _NONE

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
-from scrubjay.store import rows, sqlite
+from scrubjay.store import rows
+from scrubjay.store.session_counts import TITLE_CHARS, SessionCount
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared.records import EventType
 
-TITLE_CHARS = 80
-"""How much of the first words of a session serves as its title."""
-
-_CLOSES, _TITLES = EventType.SESSION_END.value, EventType.USER_MESSAGE.value
+_FIRST_AT = SessionCount._fields.index("first_at")
 
 
 class Sessions:
@@ -23,11 +21,11 @@ class Sessions:
         self._run = context.run
         self._run_many = context.run_many
 
-    def extend(self, numbered: Sequence[tuple[int, int, sqlite.Row]], *, learn: bool) -> None:
-        """Count new events into their sessions: what `project` would say, without reading the old ones."""
-        found: dict[str, list[tuple[int, int, sqlite.Row]]] = {}
-        for numbers in numbered:
-            found.setdefault(numbers[2][3], []).append(numbers)
+    def extend(self, counts: Iterable[SessionCount], last_learned: Mapping[str, int]) -> None:
+        """Count new events into their sessions: what `project` would say, without reading the old ones.
+
+        `last_learned` is the arrival number of the last of them that is to be distilled here, by session.
+        """
         columns = "id, agent, project, start, last, closed, title, title_at, events, last_n"
         self._run_many(
             f"insert into session ({columns}) values ({rows.placeholders(columns)})"
@@ -39,24 +37,7 @@ class Sessions:
             " excluded.title, title),"
             " title_at = iif(excluded.title <> '' and (title = '' or excluded.title_at < title_at),"
             " excluded.title_at, title_at), events = events + excluded.events, last_n = max(last_n, excluded.last_n)",
-            [
-                (
-                    session_id,
-                    min([row[2] for _, _, row in run]),
-                    min([row[4] for _, _, row in run if row[4] is not None], default=None),
-                    min([row[5] for _, _, row in run]),
-                    max([row[5] for _, _, row in run]),
-                    max([row[5] for _, _, row in run if row[7] == _CLOSES], default=None),
-                    *min(
-                        [(row[9][:TITLE_CHARS], _at(seq, row)) for _, seq, row in run if row[7] == _TITLES and row[9]],
-                        key=lambda title: title[1],
-                        default=("", ""),
-                    ),
-                    len(run),
-                    run[-1][0] if learn else 0,
-                )
-                for session_id, run in found.items()
-            ],
+            [(*count[:_FIRST_AT], last_learned.get(count.id, 0)) for count in counts],
         )
 
     def project(self, session_ids: Iterable[str]) -> None:
@@ -75,8 +56,3 @@ class Sessions:
             " from event e where session_id in (select value from json_each(?1)) and not forgotten group by session_id",
             (ids, EventType.SESSION_END.value, TITLE_CHARS, EventType.USER_MESSAGE.value),
         )
-
-
-def _at(seq: int, row: sqlite.Row) -> str:
-    """Return where an event stands among all, as a text: what `rows.PLACE` says."""
-    return f"{row[5]:015d}{seq:019d}{row[0]}"

@@ -7,13 +7,14 @@ every lane was read, was never said: then everything that came from elsewhere is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from scrubjay.store import rows
 from scrubjay.store.op_ingest import OpIngest, Received
 from scrubjay.store.projections.projections import Projections
-from scrubjay.store.received import Ready
+from scrubjay.store.received import Ready, ReadyEvent
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
@@ -39,9 +40,10 @@ class Unconfirmed:
     def take(self, run: Ready) -> Received:
         """Take in ops that a snapshot has. Those that are known stay as they are, and so do events that are."""
         known = self._ingest.known(run.device, run.seqs)
-        there = self._context.queries.events.held([event[5][0] for event in run.events])
-        new = run.without(known | {event[0] for event in run.events if event[5][0] in there})
-        received = self._ingest.receive_ready(new)
+        there = self._context.queries.events.held(run.ids)
+        known |= {seq for seq, one in zip(run.places, run.ids, strict=True) if one in there} if there else set()
+        new = run.without(known)
+        received = self._ingest.receive_new(new)
         for base, places in _runs(new.seqs):
             held = self._bits(run.device, base)
             self._keep(run.device, base, held | _bits_of(base, places))
@@ -141,7 +143,7 @@ class Unconfirmed:
                 (said.device, rows.array(sorted(places)), int(OpType.EVENT)),
             )
         }
-        events = {event[0]: event for event in said.events}
+        events = {event.seq: event for event in said.events}
         others = dict(said.others)
         erased = set(said.erased)
         spans = self._projections.events.redactions(str(row[1]) for row in stored.values())
@@ -184,11 +186,9 @@ def _is_erased(ours: tuple[Any, ...]) -> bool:
     return bool(ours[7]) if ours[0] == OpType.EVENT else ours[4] is None
 
 
-def _is_same_event(
-    said: tuple[Any, ...], ours: tuple[Any, ...], device: str, spans: Collection[tuple[int, int]]
-) -> bool:
+def _is_same_event(said: ReadyEvent, ours: tuple[Any, ...], device: str, spans: Collection[tuple[int, int]]) -> bool:
     """Whether a row and the op of its event say what a lane says, without the passages that were erased since."""
-    _, op_id, hlc, data, cause, row, _ = said
+    place, op_id, hlc, data, cause, row, _ = said
     op_type, entity, our_id, our_hlc, body, our_cause, erased, forgotten, seq, *stored = ours
     if (op_type, entity, bytes(our_id), our_hlc) != (OpType.EVENT, row[0], op_id, hlc):
         return False
@@ -198,15 +198,15 @@ def _is_same_event(
         return False
     if spans:
         row = (*row[:_TEXT], ops.blanked(row[_TEXT], spans), *row[_TEXT + 1 :])
-        data = (
-            None if data is None else ops.encode(ops.with_blanks(ops.decode(data, device=device, seq=said[0]), spans))
-        )
-    twin = stored[1] != device or seq != said[0]  # the row is that of another op, which has a lane of its own
+        data = None if data is None else ops.encode(ops.with_blanks(ops.decode(data, device=device, seq=place), spans))
+    twin = stored[1] != device or seq != place  # the row is that of another op, which has a lane of its own
     return twin or (tuple(stored) == tuple(row) and (body is None or bytes(body) == data))
 
 
-def _bits_of(base: int, places: Iterable[int]) -> int:
-    """Return a number with one bit for each place, that of `base` the lowest."""
+def _bits_of(base: int, places: Sequence[int]) -> int:
+    """Return a number with one bit for each of some places in order, that of `base` the lowest."""
+    if places[-1] - places[0] + 1 == len(places):  # nearly always: without gaps
+        return ((1 << len(places)) - 1) << (places[0] - base)
     marks = bytearray(RUN // 8)
     for place in places:
         marks[place - base >> 3] |= 1 << (place - base & 7)
@@ -218,8 +218,13 @@ _TEXT = 9
 
 
 def _runs(seqs: Iterable[int]) -> list[tuple[int, list[int]]]:
-    """Return some places by the row that notes them: (the place of its first bit, places)."""
-    found: dict[int, list[int]] = {}
-    for seq in seqs:
-        found.setdefault(seq - seq % RUN, []).append(seq)
-    return sorted(found.items())
+    """Return some places, in order, by the row that notes them: (the place of its first bit, places)."""
+    places = sorted(seqs)
+    found = []
+    at = 0
+    while at < len(places):
+        base = places[at] - places[at] % RUN
+        end = bisect_left(places, base + RUN, at)
+        found.append((base, places[at:end]))
+        at = end
+    return found
