@@ -21,6 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from scrubjay.store import preparation, sqlite
+from scrubjay.store.received import Ready
 from scrubjay_shared import envelope
 
 T = TypeVar("T")
@@ -83,8 +84,9 @@ def _signed(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-async def _not_there(*_: Any) -> None:
-    """Say that there is no other process to make ops ready in: they are in this one, by the same code."""
+def _in_this_process(_: preparation.Preparation, *asked: Any) -> Ready:
+    """Make ops ready here, by the same code as the other process."""
+    return preparation._made(*asked)
 
 
 class _Remembering:
@@ -144,7 +146,7 @@ def inline() -> Iterator[None]:
     sites: tuple[tuple[Any, str, Any], ...] = (
         (sqlite, "Connection", Connection),
         (httpx2, "AsyncClient", Client),
-        (preparation.Preparation, "_answer", _not_there),
+        (preparation.Preparation, "_asked", _in_this_process),
         (_REPLAY, "Ed25519PublicKey", _Remembering),
         (envelope, "Ed25519PublicKey", _Remembering),
     )

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import IO
 
 import msgspec
@@ -42,6 +43,8 @@ class Preparation:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._pipes = Lock()
+        """Held by the thread that asks until it has its answer, also when nobody waits for that any more."""
         self._last: int | None = None
         self._waiting = 0
         """Events that were made ready and are not stored yet."""
@@ -97,11 +100,12 @@ class Preparation:
         return self._child
 
     def _asked(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes, number: int) -> Ready:
-        child = self._started()
-        assert child.stdin is not None  # noqa: S101 - they are pipes
-        assert child.stdout is not None  # noqa: S101
-        _send(child.stdin, msgspec.msgpack.encode((device, run, payload, number)))
-        answer = _received(child.stdout)
+        with self._pipes:
+            child = self._started()
+            assert child.stdin is not None  # noqa: S101 - they are pipes
+            assert child.stdout is not None  # noqa: S101
+            _send(child.stdin, msgspec.msgpack.encode((device, run, payload, number)))
+            answer = _received(child.stdout)
         with uncollected():  # some ten thousand tuples, none of them in a circle: half of the time was looking for one
             return _answers.decode(answer)
 
