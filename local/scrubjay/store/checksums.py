@@ -27,18 +27,29 @@ def checksum(*values: Any) -> int:
     >>> checksum("a", 1) == checksum("a", 1), checksum("a", 1) == checksum("a", 2)
     (True, False)
     """
-    return zlib.crc32(_ENCODER.encode(values)) - (1 << 31)
+    return checksum_of(values)
+
+
+def checksum_of(row: tuple[Any, ...]) -> int:
+    """Return what `checksum` does of the values in a tuple."""
+    return zlib.crc32(_ENCODER.encode(row)) - (1 << 31)
 
 
 def summed(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row, whose values stand in the order of the table's columns and are what SQLite stores, with its sum."""
-    return (*row, zlib.crc32(_ENCODER.encode(row)) - (1 << 31))
+    return (*row, checksum_of(row))
 
 
 def all_summed(values: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return what `summed` does of each of some rows: a million of them when a device joins."""
     encode, crc32 = _ENCODER.encode, zlib.crc32
     return [(*row, crc32(encode(row)) - (1 << 31)) for row in values]
+
+
+def numbers_summed(numbers: Iterable[int]) -> list[int]:
+    """Return some numbers, each a whole row, with the check sum of that row behind each."""
+    encode, crc32 = _ENCODER.encode, zlib.crc32
+    return [value for n in numbers for value in (n, crc32(encode((n,))) - (1 << 31))]
 
 
 def columns_of(connection: Any, table: str) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def received_row(device: str, event_id: str, body: dict[int, Any]) -> tuple[Any,
         body[6],
         json(metadata) if metadata else "{}",
         body[8],
-        ops.trust_of(body).value,
+        ops.trust_word(body),
     )
 
 

@@ -38,23 +38,30 @@ def session_counts(events: Iterable[tuple[int, Sequence[Any]]]) -> list[SessionC
 
 def _counted(session_id: str, run: Sequence[tuple[int, Sequence[Any]]]) -> SessionCount:
     times = [row[5] for _, row in run]
-    said = [(place_of(seq, row), row[9]) for seq, row in run if row[7] == _TITLES and row[9]]
-    title_at, title = min(said, default=("", ""))
     start = min(times)
+    # As `place_of` orders them: a million places are not made into texts, to keep one of each session.
+    said = [(row[5], seq, row[0], row[9]) for seq, row in run if row[7] == _TITLES and row[9]]
+    titled = min(said, default=None)
+    first = min([(seq, row[0]) for seq, row in run if row[5] == start])
+    projects = {row[4] for _, row in run} - {None}
     return SessionCount(
         id=session_id,
-        agent=min([row[2] for _, row in run]),
-        project=min([row[4] for _, row in run if row[4] is not None], default=None),
+        agent=min({row[2] for _, row in run}),
+        project=min(projects, default=None),
         start=start,
         last=max(times),
         closed=max([row[5] for _, row in run if row[7] == _CLOSES], default=None),
-        title=title[:TITLE_CHARS],
-        title_at=title_at,
+        title="" if titled is None else titled[3][:TITLE_CHARS],
+        title_at="" if titled is None else _place(*titled[:3]),
         events=len(run),
-        first_at=min([place_of(seq, row) for seq, row in run if row[5] == start]),
+        first_at=_place(start, *first),
     )
 
 
 def place_of(seq: int, row: Sequence[Any]) -> str:
     """Return where an event stands among all, as a text: what `rows.PLACE` says."""
-    return f"{row[5]:015d}{seq:019d}{row[0]}"
+    return _place(row[5], seq, row[0])
+
+
+def _place(ts: int, seq: int, event_id: str) -> str:
+    return f"{ts:015d}{seq:019d}{event_id}"

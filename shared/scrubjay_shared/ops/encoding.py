@@ -8,7 +8,7 @@ import msgspec
 
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.errors import CorruptError
-from scrubjay_shared.ops.bodies import event_body, trust_of
+from scrubjay_shared.ops.bodies import event_body, trust_word
 from scrubjay_shared.ops.causes import cause_in
 from scrubjay_shared.ops.schema import CAUSE, EMPTIED, FIELDS, VERSION, WORDS, OpType, Wire
 from scrubjay_shared.records import Event, Op
@@ -100,7 +100,7 @@ def is_repeatable(wire: Wire, data: bytes, metadata: object) -> bool:
     op_type, _, op_id, hlc, body = wire
     if tuple(body) not in _PLAIN or (9 in body and body[9] is None) or (10 in body and body[10] == 0):
         return False
-    if trust_of(body).value != body[11]:
+    if trust_word(body) != body[11]:
         return False  # the row says what its role allows
     if CAUSE in body and cause_in(body) is None:
         return False
