@@ -26,6 +26,7 @@ from scrubjay.redaction import blocks, pipeline
 from scrubjay.store import Store, check, checksums, damage, tables
 from scrubjay.store.preparation import Preparation
 from scrubjay.store.received import EVENT_VALUES, TIME, ready
+from scrubjay.store.session_counts import place_of, session_counts
 from scrubjay_bench import bootstrap, clouds, daemons
 from scrubjay_bench.figures import Rounds
 from scrubjay_io.sqlite import driver
@@ -249,6 +250,49 @@ async def test_one_event_that_cannot_be_stored_keeps_no_other_of_its_run_out(sto
 
     assert (received.applied, received.quarantined) == (299, 1)
     assert not list(damage.find(store.path, lambda *_: None))
+
+
+async def test_a_disk_that_is_full_within_a_run_keeps_none_of_it_and_all_that_was_written_beside_it(
+    store: Store,
+) -> None:
+    run = ready(DEVICE, [event_op(seq, "a jay hides an acorn " * 20) for seq in range(1, 1_001)], 1)
+
+    def leave(pages: int, tx: Any) -> None:
+        most = tx.queries.fetch("pragma page_count")[0][0] + pages if pages else 1 << 30
+        tx.queries.fetch(f"pragma max_page_count = {most}")
+
+    await store.write(partial(leave, 40))
+    refused, _ = await asyncio.gather(
+        store.write(lambda tx: tx.ingest.receive_ready(run)),
+        store.write(lambda tx: tx.set_meta("beside", "here")),
+        return_exceptions=True,
+    )
+    assert isinstance(refused, UnavailableError)
+    assert await store.read(lambda q: (q.meta("beside"), q.events.last())) == ("here", 0)
+
+    await store.write(partial(leave, 0))
+    assert (await store.write(lambda tx: tx.ingest.receive_ready(run))).applied == 1_000
+    await store.checkpoint(truncate=True)
+    assert not list(damage.find(store.path, lambda *_: None))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 1 << 62), st.integers(0, 3), st.sampled_from("ab"), st.booleans()), min_size=1)
+)
+def test_a_session_begins_and_is_named_at_the_first_of_its_events_in_the_order_of_places(
+    said: list[tuple[int, int, str, bool]],
+) -> None:
+    events = [
+        (seq, (event_id, "", "agent", "s", None, ts, 0, "user_message" if titles else "tool_result", "", f"{seq} {ts}"))
+        for seq, ts, event_id, titles in said
+    ]
+
+    (count,) = session_counts(events)
+
+    places = [(place_of(seq, row), row[5], row[9], row[7] == "user_message") for seq, row in events]
+    assert count.first_at == min(place for place, ts, _, _ in places if ts == count.start)
+    titled = min(((place, text) for place, _, text, titles in places if titles), default=("", ""))
+    assert (count.title_at, count.title) == titled
 
 
 async def test_what_a_run_was_made_ready_for_counts_only_while_it_holds(tmp_path: Path) -> None:
