@@ -780,11 +780,15 @@ def _epoch_add(log: Log, body: dict[int, Any], _at: At) -> None:
     scope["epoch"] = body[2]
 
 
-def _lane_adopt(log: Log, body: dict[int, Any], _at: At) -> None:
+def _lane_adopt(log: Log, body: dict[int, Any], at: At) -> None:
     scope, device, adopter = (_need(body, key, bytes) for key in (1, 2, 3))
     if scope.hex() not in log.scopes or device.hex() not in log.devices:
         raise Refused("invalid", "no such lane")
     _active(log, adopter)
+    if adopter != at[2]:
+        raise Refused("bad_signature", "for another")
+    if log.devices[device.hex()]["ends"] is None and log.devices[device.hex()]["scopes"] is None:
+        raise Refused("invalid", "in force")
     log.adopters.setdefault(f"{scope.hex()} {device.hex()}", []).append(adopter.hex())
 
 

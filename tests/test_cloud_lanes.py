@@ -572,16 +572,23 @@ async def test_a_pack_that_is_not_what_it_covers_changes_nothing(device: Device,
 
 async def test_only_who_owns_a_lane_or_adopted_it_packs_it(device: Device) -> None:
     other = await second_device(device)
-    sent = [device.quick() for _ in range(3)]
-    await device.push(*sent)
-    packed = other.pack(sent)
+    sent = [other.quick() for _ in range(3)]
+    await other.push(*sent)
+    packed, account = device.pack(sent), device.account
+    adoption = {1: account.home, 2: other.id, 3: device.id}
 
-    stranger = await other.statuses(packed, path="/v1/pack")
-    device.account.say(EntryType.LANE_ADOPT, {1: device.account.home, 2: device.id, 3: other.id})
-    await device.append(device.account.entries[-1])
+    stranger = await device.statuses(packed, path="/v1/pack")
+    account.say(EntryType.LANE_ADOPT, adoption)
+    with pytest.raises(RefusedError) as in_force:  # its words are its own as long as it is there
+        await device.append(account.entries[-1])
+    account.entries.pop()
+    account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(other.id, {account.home: (3, sent[-1].link)}))
+    account.say(EntryType.LANE_ADOPT, adoption)
+    await device.append(*account.entries[-2:])
 
     assert stranger == ["denied"]
-    assert await other.statuses(packed, path="/v1/pack") == ["ok"]
+    assert in_force.value.code == "invalid"
+    assert await device.statuses(packed, path="/v1/pack") == ["ok"]
 
 
 async def test_any_device_gives_back_any_lane_that_the_server_lost(world: World, device: Device) -> None:

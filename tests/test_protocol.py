@@ -56,13 +56,14 @@ def loaded(name: str) -> ModuleType:
 
 
 make, second = loaded("golden/make.py"), loaded("second_decoder.py")
-OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, OPS, CAUSES, MERGES, EMPTIED, TEAMS, TOMBSTONES, SNAPSHOT = (
+OBJECTS, ACCOUNT, CHECKPOINTS, INSTANCES, ADOPTIONS, OPS, CAUSES, MERGES, EMPTIED, TEAMS, TOMBSTONES, SNAPSHOT = (
     make.committed(f"{name}.json")
     for name in (
         "objects",
         "account",
         "checkpoint",
         "instances",
+        "adoptions",
         "ops",
         "causes",
         "merge",
@@ -484,7 +485,7 @@ def test_a_history_shows_what_its_vector_says_in_any_order(case: dict[str, Any])
 # --- the account log --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vectors", [ACCOUNT, INSTANCES], ids=["account", "instances"])
+@pytest.mark.parametrize("vectors", [ACCOUNT, INSTANCES, ADOPTIONS], ids=["account", "instances", "adoptions"])
 def test_both_decoders_replay_the_log_to_the_same_states(vectors: dict[str, Any]) -> None:
     states: list[AccountState] = []
     log = second.Log()
@@ -652,9 +653,9 @@ def test_both_decoders_keep_the_wrap_key_that_a_device_renewed_before_a_void() -
 
 @pytest.mark.parametrize(
     ("vectors", "one"),
-    [(vectors, one) for vectors in (ACCOUNT, INSTANCES) for one in vectors["refused"]]
+    [(vectors, one) for vectors in (ACCOUNT, INSTANCES, ADOPTIONS) for one in vectors["refused"]]
     + [(ACCOUNT, one) for one in CHECKPOINTS["refused"]],
-    ids=names([*ACCOUNT["refused"], *INSTANCES["refused"], *CHECKPOINTS["refused"]]),
+    ids=names([*ACCOUNT["refused"], *INSTANCES["refused"], *ADOPTIONS["refused"], *CHECKPOINTS["refused"]]),
 )
 def test_both_decoders_refuse_the_same_entries_for_the_same_reason(
     vectors: dict[str, Any], one: dict[str, Any]

@@ -121,6 +121,20 @@ def anothers_wrap_key() -> bool:
     )
 
 
+def lane_of_a_device_in_force() -> bool:
+    """A thief takes over the lane of a device that is there, to say in packs what it never wrote."""
+    log = standing(6)
+    data = log.next(EntryType.LANE_ADOPT, {1: make.SCOPE, 2: make.DEVICE, 3: make.OTHER}, make.ASK[0][2], author=OTHER)
+    return taken(log, data) is not None
+
+
+def lane_for_another() -> bool:
+    """A thief has a limited device, whose keys he will keep, take a lane over."""
+    log = standing(6)
+    said = {1: make.SCOPE, 2: LIMITED[0], 3: LIMITED[0]}
+    return taken(log, log.next(EntryType.LANE_ADOPT, said, make.ASK[0][2], author=OTHER)) is not None
+
+
 def waiting() -> make.Log:
     """A log in which a thief's code waits."""
     log = standing(6)
@@ -477,6 +491,20 @@ def _any_device_rekeys(original: Any) -> Any:
     return lambda state, new: original(state, replace(new, author=new.body[1]))
 
 
+def _any_lane(_: Any) -> Any:
+    """Whose lane it is does not matter, nor for whom it is taken over."""
+
+    def adopt(state: AccountState, new: Any) -> AccountState:
+        lane = (new.body[1], new.body[2])
+        return replace(state, adopters={**state.adopters, lane: (*state.adopters.get(lane, ()), new.body[3])})
+
+    return adopt
+
+
+def _any_adopter(original: Any) -> Any:
+    return lambda state, new: original(state, replace(new, author=new.body[3]))
+
+
 def _at_once(original: Any) -> Any:
     def confirm(state: AccountState, new: Any) -> AccountState:
         assert state.waiting_recovery is not None
@@ -570,6 +598,8 @@ PLANTED = [
         code_bound_elsewhere,
     ),
     Planted(mutant("a wrap key for another", _rule(EntryType.DEVICE_REKEY, _any_device_rekeys)), anothers_wrap_key),
+    Planted(mutant("any lane is adopted", _rule(EntryType.LANE_ADOPT, _any_lane)), lane_of_a_device_in_force),
+    Planted(mutant("any device adopts", _rule(EntryType.LANE_ADOPT, _any_adopter)), lane_for_another),
     Planted(mutant("no week", _rule(EntryType.RECOVERY_CONFIRM, _at_once)), early_confirmation),
     Planted(mutant("no clock", (replaying, "_check_date", _nothing)), confirmation_dated_ahead),
     Planted(mutant("a revoke leaves what waits", _rule(EntryType.DEVICE_REVOKE, _kept_waiting)), survives_a_revoke),

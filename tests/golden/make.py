@@ -908,6 +908,49 @@ def made_account() -> Made:
     }
 
 
+def made_adoptions() -> Made:
+    """Return the vectors of who may pack the lane of another: a log in which devices adopt lanes, and what is refused."""
+    log, ask = Log(), ASK[0][2]
+    runner = fixed("limited", 16)
+    device = account.device_body(DEVICE, sign_pub=PUBLIC, wrap_pub=WRAP_PUB[1])
+    other = account.device_body(OTHER, sign_pub=OTHER_PUBLIC, wrap_pub=WRAP_PUB[2])
+    limited = account.device_body(runner, sign_pub=LIMITED_PUBLIC, wrap_pub=WRAP_PUB[3], scopes=[SCOPE])
+    gone = account.revoke_body(OTHER, {SCOPE: (7, fixed("tip", 32))})
+    log.add("genesis", EntryType.GENESIS, genesis(), ask)
+    log.add("the first device", EntryType.DEVICE_ADD, device, ask)
+    log.add("the home scope", EntryType.SCOPE_CREATE, account.scope_body(SCOPE, suite=Suite.SEALED, home=True), ask)
+    log.add("another device", EntryType.DEVICE_ADD, other, ask)
+    log.add("a limited device", EntryType.DEVICE_ADD, limited, ask)
+    in_force = len(log.entries)
+    log.add("it adopts the lanes of a limited device", EntryType.LANE_ADOPT, {1: SCOPE, 2: runner, 3: DEVICE}, ask)
+    log.add("another device is revoked", EntryType.DEVICE_REVOKE, gone, ask)
+    log.add("it adopts the lane of that one", EntryType.LANE_ADOPT, {1: SCOPE, 2: OTHER, 3: DEVICE}, ask)
+    early = Log()
+    early.entries, early.states = log.entries[:in_force], log.states[:in_force]
+    refused = [
+        ("the lane of a device in force", early, {1: SCOPE, 2: OTHER, 3: DEVICE}, "invalid"),
+        ("its own lane", early, {1: SCOPE, 2: DEVICE, 3: DEVICE}, "invalid"),
+        ("for another device", early, {1: SCOPE, 2: runner, 3: OTHER}, "bad_signature"),
+        ("for a limited device", early, {1: SCOPE, 2: runner, 3: runner}, "bad_signature"),
+        ("for a device that was revoked", log, {1: SCOPE, 2: runner, 3: OTHER}, "revoked"),
+        ("in a scope that is not there", log, {1: OPEN_SCOPE, 2: OTHER, 3: DEVICE}, "invalid"),
+        ("of a device that is not there", log, {1: SCOPE, 2: fixed("third", 16), 3: DEVICE}, "invalid"),
+    ]
+    return {
+        "account": ACCOUNT.hex(),
+        "entries": log.described,
+        "refused": [
+            {
+                "name": name,
+                "after": len(after.entries),
+                "bytes": after.next(EntryType.LANE_ADOPT, body, ask).hex(),
+                "error": code,
+            }
+            for name, after, body, code in refused
+        ],
+    }
+
+
 def made_instances() -> Made:
     """Return the vectors of a limited device's instances: whose a lane is, how its end is named, and what is refused."""
     log, ask = Log(), ASK[0][2]
@@ -1717,6 +1760,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "account.json": made_account,
     "keys.json": made_keys,
     "instances.json": made_instances,
+    "adoptions.json": made_adoptions,
     "checkpoint.json": made_checkpoints,
     "teams.json": made_teams,
     "tombstones.json": made_tombstones,

@@ -362,6 +362,16 @@ def _lane_adopt(state: AccountState, new: Entry) -> AccountState:
         raise InvalidError(f"account log entry {new.seq} hands a lane over that the account does not have", hint=_AGAIN)
     if state.devices[adopter].revoked:
         raise RevokedError(f"device {adopter.hex()[:8]} was revoked", hint="scrubjay devices list")
+    if new.author != adopter:
+        raise BadSignatureError(
+            f"account log entry {new.seq} hands a lane to a device that did not make it", hint="scrubjay sync verify"
+        )
+    if state.devices[device].full and not state.devices[device].revoked:
+        # A pack says what it likes of the ops that it stands for: of a device that is there, only its own word counts.
+        raise InvalidError(
+            f"account log entry {new.seq} hands the lane of device {device.hex()[:8]} over, which is in force",
+            hint="scrubjay sync verify",
+        )
     lane = (scope, device)
     return replace(state, adopters={**state.adopters, lane: (*state.adopters.get(lane, ()), adopter)})
 

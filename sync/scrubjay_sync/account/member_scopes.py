@@ -9,9 +9,11 @@ from scrubjay.store.transaction import Transaction
 from scrubjay_shared.account import ScopeState
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.errors import NotFoundError
+from scrubjay_sync.account.changes import bound_hint, readers_of
 from scrubjay_sync.account.opened_keys import OpenedKeys
 from scrubjay_sync.account.pinned_log import PinnedLog
 from scrubjay_sync.keys.keyring import ScopeKeys
+from scrubjay_sync.policy import ACCOUNT_CHANGED, TEAM_CHANGED
 
 
 class MemberScopes:
@@ -73,7 +75,11 @@ class MemberScopes:
         }
 
     async def bind_projects(self) -> None:
-        """Bind projects in the store as the account has them bound: to what is first written from here on."""
+        """Bind projects in the store as the account has them bound: to what is first written from here on.
+
+        A person is told, in the same transaction, of each that goes to where others read it. What was bound when this
+        device came in is no news.
+        """
         bound = {one.project: one.scope for one in await self._store.read(lambda q: q.replication.bindings())}
         wanted = dict(self.projects)
         if bound == wanted:
@@ -82,11 +88,25 @@ class MemberScopes:
         def bind(tx: Transaction) -> None:
             for project in bound.keys() - wanted.keys():
                 tx.replication.unbind(project)
-            for project in sorted(wanted):
-                if bound.get(project) != wanted[project]:
-                    tx.replication.bind(project, wanted[project], self._store.last_seq)
+            moved = [project for project in sorted(wanted) if bound.get(project) != wanted[project]]
+            for project in moved:
+                tx.replication.bind(project, wanted[project], self._store.last_seq)
+            if tx.queries.replication.has_synced():
+                for project in moved:
+                    self._tell_bound(tx, project, wanted[project])
 
         await self._store.write(bind)
+
+    def _tell_bound(self, tx: Transaction, project: str, scope: bytes) -> None:
+        """Raise an alarm when what is written about a project goes to where more than full devices read it."""
+        state, name = self._log.state, self.name(scope)
+        readers = readers_of(scope, state, self._keys.names)
+        if readers:
+            words = (
+                f"what is first written about project {project} goes to {name} from now on, which {readers} can read"
+            )
+            code = ACCOUNT_CHANGED if scope in state.scopes else TEAM_CHANGED
+            tx.replication.raise_alarm(code, f"{scope.hex()}/{project}", words, bound_hint(scope, state, name))
 
     def _state(self, scope: bytes) -> ScopeState:
         found = self._log.state.scopes.get(scope)

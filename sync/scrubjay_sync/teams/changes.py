@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scrubjay_shared import teams
-from scrubjay_shared.teams import TeamEntry, TeamEntryType, TeamRole
+from scrubjay_shared.teams import TeamEntry, TeamEntryType, TeamRole, TeamState
 from scrubjay_sync.account.changes import Change
 
 _ROLES = {TeamRole.READER: "reader", TeamRole.WRITER: "writer", TeamRole.ADMIN: "admin"}
@@ -37,6 +37,19 @@ def changes_in(name: str, entries: Sequence[bytes], own: bytes, people: Mapping[
                 )
             )
     return found
+
+
+def entered(name: str, state: TeamState, own: bytes, people: Mapping[bytes, str]) -> Change:
+    """Return what a person is told of a team that another device of theirs has brought them into."""
+    others = [_person(one.account, own, people) for one in state.active() if one.account != own]
+    return Change(
+        seq=state.seq,
+        subject=state.team.hex(),
+        words=f"you are in team {name} with {', '.join(others) or 'nobody else'}, since another device of yours made or"
+        " joined it",
+        hint=f"if this was you: scrubjay sync acknowledge; if not: scrubjay teams leave {name}, scrubjay sync log shows"
+        " which device changed the account, and scrubjay devices revoke shuts it out",
+    )
 
 
 def _words(one: TeamEntry, own: bytes, people: Mapping[bytes, str]) -> str:

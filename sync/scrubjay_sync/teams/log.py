@@ -29,7 +29,7 @@ from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
 from scrubjay_sync.policy import IDENTITY, TEAM_CHANGED
-from scrubjay_sync.teams.changes import changes_in
+from scrubjay_sync.teams.changes import changes_in, entered
 from scrubjay_sync.teams.keys import Identity, identities, identity_of, opened
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class TeamContext:
             entries = await self.fetch(team, 0)
             if not entries or teams.replay(entries).team != team:
                 raise SplitError("the server shows another team under this team's id", hint=VERIFY)
-            found = await self.pin(team, entries)
+            found = await self.pin(team, entries, elsewhere=True)
         else:
             entries = await self.fetch(team, found.state.seq)
             if not entries:
@@ -146,11 +146,22 @@ class TeamContext:
             if not page.entries:
                 raise WithheldError("the server does not hand out the end of a team's log", hint=VERIFY)
 
-    async def pin(self, team: bytes, entries: Sequence[bytes]) -> PinnedTeam:
-        """Pin a team's log that this device has not read before. What is in it by then is no news."""
-        state = teams.replay(entries)
-        await self.store.write(lambda tx: tx.teams.keep_log(team, 0, entries))
-        self._pinned[team] = PinnedTeam(team, self._name(team), state, entries[-1])
+    async def pin(self, team: bytes, entries: Sequence[bytes], *, elsewhere: bool = False) -> PinnedTeam:
+        """Pin a team's log that this device has not read before. What is in it by then is no news.
+
+        That this person is in it is news, where `elsewhere`, on another device of theirs, somebody made or joined it
+        after this one had come into the account.
+        """
+        state, name = teams.replay(entries), self._name(team)
+
+        def keep(tx: Transaction) -> None:
+            tx.teams.keep_log(team, 0, entries)
+            if elsewhere and tx.queries.replication.has_synced():
+                told = entered(name, state, self.account, self.people)
+                tx.replication.raise_alarm(TEAM_CHANGED, team.hex(), told.words, told.hint)
+
+        await self.store.write(keep)
+        self._pinned[team] = PinnedTeam(team, name, state, entries[-1])
         return self._pinned[team]
 
     async def forget(self, team: bytes) -> None:

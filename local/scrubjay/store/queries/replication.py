@@ -158,6 +158,11 @@ class ReplicationQueries:
         wrote = None if hlc is None else millis_of(Hlc(hlc))
         return max((at for at in (seen, wrote) if at is not None), default=None)
 
+    def has_synced(self) -> bool:
+        """Say whether a round has ended well since this device came into its account."""
+        state = self.state()
+        return state is not None and state.round_at is not None
+
     def alarms(self) -> list[Alarm]:
         """Return the alarms that nobody has acknowledged, oldest first."""
         return [
