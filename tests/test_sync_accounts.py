@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from scrubjay import accounts, settings
+from scrubjay.cli import notices
+from scrubjay.cli.times import moment
 from scrubjay.daemon import control
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DaemonPolicy
 from scrubjay.settings import Settings as Chosen
+from scrubjay.store import Store
 from scrubjay.transports.client import Agent, discover
 from scrubjay_cloud.settings import Settings
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_sync import profile
 from scrubjay_sync.account.device_secrets import Secrets
@@ -299,6 +303,28 @@ def test_alarms_name_their_account() -> None:
     assert fault_lines([alarm], "work") == [
         "! account work: the server shows two histories\n  scrubjay sync verify (with --account work)"
     ]
+
+
+def test_an_alarm_says_which_law_was_broken_since_when_and_what_to_do() -> None:
+    at = 1_800_000_000_000
+    lie = Fault(code="split", message="the server shows two histories", hint="scrubjay sync verify", at=at)
+    change = Fault(code="account_changed", message="a device was added", hint="scrubjay devices list", at=at)
+
+    (told, known) = fault_lines([lie, change], "main")
+    assert told == f"! the server shows two histories (split, since {moment(Millis(at))})\n  scrubjay sync verify"
+    assert known == f"! a device was added ({moment(Millis(at))})\n  scrubjay devices list"
+
+
+@pytest.mark.anyio
+async def test_the_next_command_tells_of_a_server_that_lies(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "memory.db", now=lambda: Millis(1_800_000_000_000), entropy=os.urandom)
+    await store.write(lambda tx: tx.replication.raise_alarm("split", "log", "it shows two histories", "verify"))
+    await store.write(lambda tx: tx.replication.raise_alarm("recovery", "", "a clock is off", "set it"))
+    await store.close()
+
+    ((message, hint),) = notices.waiting(tmp_path / "memory.db")
+    assert message.startswith("it shows two histories (split, since ")
+    assert hint == "verify"
 
 
 @pytest.mark.slow

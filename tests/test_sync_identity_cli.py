@@ -33,6 +33,7 @@ import scrubjay_cloud
 import scrubjay_shared
 import scrubjay_sync
 from scrubjay.cli import notices
+from scrubjay.cli.times import moment
 from scrubjay_cloud import admin, database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.policy import DEFAULT, Bucket
@@ -544,7 +545,7 @@ def test_doctor_tells_whether_sync_works(tmp_path: Path, home: Callable[[str], H
         told = sync_checks(laptop)
         assert {name for name, (state, _, _) in told.items() if state != "ok"} == {"sync account"}
         assert "a device was added to the account" in told["sync account"][1]
-        laptop.run("sync", "acknowledge")
+        laptop.run("sync", "acknowledge", "--password-stdin", stdin=f"{PASSWORD}\n")
         assert "sync account" not in sync_checks(laptop)
         assert f"logged in as ann at {origin}" in told["sync"][1]
         laptop.run("devices", "revoke", "desk", "--confirm", "desk")
@@ -585,7 +586,8 @@ def test_doctor_names_alarms_clocks_and_what_cannot_be_read(server: str, home: C
         )
     }
 
-    assert (found["sync alarm"].state, found["sync alarm"].found) == ("fail", alarm.message)
+    assert found["sync alarm"].state == "fail"
+    assert found["sync alarm"].found == f"{alarm.message} (split, since {moment(Millis(1))})"
     assert "60 minutes ahead of the server's" in found["sync clock"].found
     assert found["sync quarantined"].found.startswith("2 changes of other devices cannot be read")
     assert "scrubjay rename wifi~2 NEW" in found["sync names"].todo
@@ -744,6 +746,7 @@ def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
     guarded = [
         ("devices", "create", "spy", "--scope", "home"),
         ("recovery", "rotate", "--lost"),
+        ("sync", "scopes", "create", "spied", "--mode", "searchable", "--confirm", "spied"),
     ]
     for words in guarded:
         refused = laptop.run(*words, fails=True)
@@ -754,6 +757,12 @@ def test_a_program_without_a_terminal_or_the_password_lets_nobody_in(
     assert "bundle" in laptop.run(*guarded[0], "--password-stdin", stdin=f"{PASSWORD}\n")
     told = [one["message"] for one in laptop.run("sync", "status")["faults"]]
     assert any("a limited device was added" in one for one in told)  # on the very machine that did it
+    for more, why in (((), "nobody is at a terminal"), (("--password-stdin",), "password is wrong")):
+        refused = laptop.run("sync", "acknowledge", *more, stdin="not the password\n", fails=True)
+        assert (refused["code"], why in refused["message"]) == ("denied", True)
+    assert laptop.run("sync", "status")["faults"]  # who did it cannot take back that it is told
+    laptop.run("sync", "acknowledge", "--password-stdin", stdin=f"{PASSWORD}\n")
+    assert not laptop.run("sync", "status")["faults"]
 
 
 def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_tells_of_changes(
@@ -777,7 +786,7 @@ def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_t
     assert any("a limited device was added" in message for message, _ in told)
     answer = laptop.run("devices", "revoke", "desk", "--confirm", "desk", "--also", "spy")
     assert {one["name"] for one in answer["devices"] if one["revoked"]} == {"desk", "spy"}
-    laptop.run("sync", "acknowledge")
+    laptop.run("sync", "acknowledge", "--password-stdin", stdin=f"{PASSWORD}\n")
     assert notices.waiting(next(laptop.path.rglob("memory.db"))) == []
     assert notices.waiting(laptop.path / "none.db") == []
 
@@ -785,7 +794,7 @@ def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_t
 @pytest.mark.slow
 def test_a_person_types_a_word_before_a_device_is_made(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "ursula")
+    signed_up(laptop, server, "una")
     for typed, code in (("wrong", 4), (None, 0)):
         terminal = Terminal(laptop, "devices", "create", "runner", "--scope", "home")
         terminal.until("To show that it is you, type ")
@@ -875,7 +884,10 @@ def test_a_searchable_scope_is_made_only_by_somebody_who_has_read_what_it_means(
     refused = laptop.raw("sync", "scopes", "create", "team", "--mode", "searchable")
     assert refused.returncode == 4
     assert "NOT encrypted" in refused.stderr
-    made = laptop.run("sync", "scopes", "create", "team", "--mode", "searchable", "--confirm", "team")
+    guarded = ("sync", "scopes", "create", "team", "--mode", "searchable", "--confirm", "team", "--password-stdin")
+    wrong = laptop.run(*guarded, stdin="not the password\n", fails=True)
+    assert "password is wrong" in wrong["message"]
+    made = laptop.run(*guarded, stdin=f"{PASSWORD}\n")
     assert [one["mode"] for one in made["scopes"]] == ["sealed", "searchable"]
 
 

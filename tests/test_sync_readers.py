@@ -18,6 +18,9 @@ from scrubjay_shared.teams import TeamRole
 from scrubjay_sync.account import account_scopes, limited_devices
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
+from scrubjay_sync.engine import checkpoints
+from scrubjay_sync.engine.results import Tally
+from scrubjay_sync.packing import Checkpoint
 from scrubjay_sync.teams import membership
 from scrubjay_sync.teams.words import card_words
 from sync_devices import Device, World, world_at
@@ -194,3 +197,29 @@ async def test_no_limited_device_and_nobody_else_than_the_author_takes_a_lane_ov
             account_log.extended(thief.states, [entry])
     own = thief.entry(EntryType.LANE_ADOPT, {1: ci, 2: made.device, 3: thief.device})
     assert account_log.extended(thief.states, [own])[-1].adopters == {(ci, made.device): (thief.device,)}
+
+
+# --- what a limited device says of the server -------------------------------------------------------------------------
+
+
+async def test_a_limited_device_accuses_no_server_of_what_nobody_can_hold_against_it(world: World) -> None:
+    owner = await world.device()
+    ci = await account_scopes.create_scope(owner.member, owner.machine, name="ci", suite=Suite.SEALED)
+    made = await limited_devices.create_limited(
+        owner.member,
+        owner.machine.cloud,
+        name="runner",
+        scopes=[ci],
+        read_only=False,
+        entropy=world.random.randbytes,
+    )
+    await world.settle()
+    claim = Checkpoint(at=world.now(), heads={}, log_seq=1 << 40, log_head=bytes(32))
+
+    await checkpoints.compare(owner.engine.context, made.device, claim, Tally())
+    assert await owner.alarms() == []
+
+    held = replace(claim, log_seq=owner.member.state.seq)
+    await checkpoints.compare(owner.engine.context, made.device, held, Tally())
+    (told,) = [one for one in await owner.store.read(lambda q: q.replication.alarms()) if one.code == "split"]
+    assert "limited device, lies" in told.hint

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from scrubjay import accounts
 from scrubjay.accounts import MAIN
+from scrubjay.cli import notices
 from scrubjay.cli.check import Check, fail, ok, warn
 from scrubjay.cli.checks import version_of
 from scrubjay.cli.render.words import counted
@@ -144,9 +145,10 @@ def sync_checks(status: StatusResponse, now: Millis) -> Iterator[Check]:
         )
     for alarm in status.faults:
         if alarm.code in {ACCOUNT_CHANGED, TEAM_CHANGED}:  # often the person's own doing, and nothing is broken
-            yield warn("sync account", alarm.message, alarm.hint)
+            yield warn("sync account", notices.dated(alarm.message, alarm.code, Millis(alarm.at)), alarm.hint)
         elif alarm.code != RevokedError.code:  # told above
-            yield fail("sync alarm", alarm.message, f"{alarm.hint}; scrubjay sync acknowledge clears it")
+            told = notices.dated(alarm.message, alarm.code, Millis(alarm.at))
+            yield fail("sync alarm", told, f"{alarm.hint}; scrubjay sync acknowledge clears it")
     for one in status.renamed:
         yield warn(
             "sync names",

@@ -13,6 +13,7 @@ from scrubjay import accounts
 from scrubjay.accounts import MAIN
 from scrubjay.cli import invocation
 from scrubjay.cli.render import words
+from scrubjay.cli.times import moment
 from scrubjay.store import alarms
 from scrubjay_shared.errors import ScrubjayError
 
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from pathlib import Path
 
-CODES = ("account_changed", "team_changed")
-"""Who is in the account, or in a team, was changed: the alarms that may be somebody else's doing."""
+    from scrubjay_shared.clock import Millis
+
+CHANGES = ("account_changed", "team_changed")
+"""Who is in or reads what is written was changed: the alarms that may be somebody else's doing."""
+LIES = ("split", "rolled_back", "withheld", "bad_signature", "broken_chain", "wrong_key")
+"""The server, or somebody who has a device's keys, broke a law of the protocol. Local work goes on all the same."""
 MOST = 5
-"""Told at once; `scrubjay sync status` shows all."""
+"""Of each kind, told at once; `scrubjay sync status` shows all."""
 
 
 def tell(line: Namespace) -> None:
@@ -42,5 +47,15 @@ def tell(line: Namespace) -> None:
 
 
 def waiting(store: Path) -> list[tuple[str, str]]:
-    """Return (message, what to do) of what nobody has acknowledged; nothing of a store that cannot be read."""
-    return alarms.waiting(store, CODES, MOST)
+    """Return (what happened and since when, what to do) of what nobody has acknowledged; changes first.
+
+    Nothing of a store that cannot be read.
+    """
+    # Apart: a server must not be able to hide a change behind lies of its own.
+    found = (*alarms.waiting(store, CHANGES, MOST), *alarms.waiting(store, LIES, MOST))
+    return [(dated(one.message, one.code, one.at), one.hint) for one in found]
+
+
+def dated(message: str, code: str, at: Millis) -> str:
+    """Return what an alarm says with the time at which it was raised; of a broken law, with the law's name."""
+    return f"{message} ({code}, since {moment(at)})" if code in LIES else f"{message} ({moment(at)})"

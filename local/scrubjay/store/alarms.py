@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from scrubjay_io.sqlite import ERRORS, driver
+from scrubjay_shared.clock import Millis
 
 WAIT_S = 0.2
 """For another connection: a command has ended, and its person reads the result."""
 
 
-def waiting(path: Path, codes: Sequence[str], most: int) -> list[tuple[str, str]]:
-    """Return (message, what to do) of some alarms of a few kinds that nobody has acknowledged, oldest first.
+class Waiting(NamedTuple):
+    """An alarm that nobody has acknowledged: since when (UTC milliseconds), of what code, in words, what to do."""
+
+    at: Millis
+    code: str
+    message: str
+    hint: str
+
+
+def waiting(path: Path, codes: Sequence[str], most: int) -> list[Waiting]:
+    """Return some alarms of a few kinds that nobody has acknowledged, oldest first.
 
     A file that cannot be read tells nothing here: whatever is wrong with it is told by what uses it.
     """
@@ -21,10 +32,11 @@ def waiting(path: Path, codes: Sequence[str], most: int) -> list[tuple[str, str]
         return []
     try:
         with closing(driver.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as connection:
+            any_of = ", ".join("?" * len(codes))
             found = connection.execute(
-                f"select message, hint from alarm where code in ({', '.join('?' * len(codes))}) order by id limit ?",
+                f"select at, code, message, hint from alarm where code in ({any_of}) order by id limit ?",
                 (*codes, most),
             ).fetchall()
     except ERRORS:
         return []
-    return [(str(message), str(hint)) for message, hint in found]
+    return [Waiting(Millis(at), str(code), str(message), str(hint)) for at, code, message, hint in found]

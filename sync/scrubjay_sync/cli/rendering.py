@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scrubjay.accounts import MAIN
-from scrubjay.cli import render, times
+from scrubjay.cli import notices, render, times
 from scrubjay_shared.clock import Millis
 from scrubjay_sync.api.identity import Who
 from scrubjay_sync.api.rounds import Fault, Renamed
@@ -59,9 +59,14 @@ def when(at: int | None) -> str:
 
 
 def fault_lines(faults: Sequence[Fault], account: str) -> list[str]:
-    """Return two lines for each fault: what happened, in which account, and what to do."""
+    """Return two lines for each fault: what happened and since when, in which account, and what to do."""
     of, to = ("", "") if account == MAIN else (f"account {account}: ", f" (with --account {account})")
-    return [render.words.clean(f"! {of}{one.message}\n  {one.hint}{to}") for one in faults]
+    return [render.words.clean(f"! {of}{_dated(one)}\n  {one.hint}{to}") for one in faults]
+
+
+def _dated(one: Fault) -> str:
+    """Return what an alarm says, with its time; what a round has just met has none."""
+    return notices.dated(one.message, one.code, Millis(one.at)) if one.at else one.message
 
 
 def renamed_lines(found: Sequence[Renamed]) -> list[str]:

@@ -6,9 +6,11 @@ from scrubjay.cli import render
 from scrubjay.cli.arguments import Parser, text
 from scrubjay_sync.api.references import RefRequest, one_of
 from scrubjay_sync.api.scopes import MODES, FindRequest, FoundResponse, ScopeCreateRequest, ScopesResponse
-from scrubjay_sync.cli.arguments import subcommands
+from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.presence import require_person
 from scrubjay_sync.cli.rendering import identity_line, table
+from scrubjay_sync.transport import Transport, connect
 
 SEARCHABLE = """
 A searchable scope is NOT encrypted: {origin}, whoever runs it, and whoever steals its backups can read every memory and
@@ -55,6 +57,7 @@ def configure_scopes(parser: Parser) -> None:
     create.add_argument(
         "--confirm", type=text, metavar="NAME", help="searchable: the name again, instead of typing it when asked"
     )
+    add_password_stdin(create)
     delete = add("delete", "delete a scope at the server and its keys on every device; memories stay on the devices")
     delete.add_argument("ref", type=text, metavar="SCOPE", help="name or id, or the beginning of the id")
     delete.add_argument("--confirm", type=text, metavar="SCOPE", help="the same again, instead of typing it when asked")
@@ -73,10 +76,11 @@ def scopes(command: Command) -> None:
     """List, make or delete scopes."""
     line = command.line
     if line.scope_command == "create":
-        if line.mode == "searchable":
-            command.prompts.must_mean(SEARCHABLE.format(origin=command.require_login().origin), line.name, line.confirm)
         request = ScopeCreateRequest(name=line.name, mode=line.mode, projects=tuple(line.projects), space=line.space)
-        answer = command.call("scope_create", request)
+        with connect(command.chosen) as transport:
+            if line.mode == "searchable":
+                _open_to_server(command, transport)
+            answer = transport.call("scope_create", request)
     elif line.scope_command == "delete":
         known = {one.id: one.name for one in command.call("scopes").scopes}
         scope = one_of(line.ref, known, "scope", "sync scopes list")
@@ -89,6 +93,14 @@ def scopes(command: Command) -> None:
     else:
         answer = command.call("scopes")
     command.out.answer(answer, lambda: table(answer.who, ("scope", "id", "mode", "projects"), _scope_rows(answer)))
+
+
+def _open_to_server(command: Command, transport: Transport) -> None:
+    """Have a person say that they know what a searchable scope is: from then on the server reads what goes there."""
+    line = command.line
+    command.prompts.must_mean(SEARCHABLE.format(origin=command.require_login().origin), line.name, line.confirm)
+    if line.confirm is not None:  # else it was typed just now, by somebody who is there
+        require_person(command, transport, f"This makes a scope {line.name} that the server can read.")
 
 
 def _scope_rows(answer: ScopesResponse) -> list[tuple[str, ...]]:

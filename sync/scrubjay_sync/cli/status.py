@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from scrubjay.cli import render
+from scrubjay.cli import notices, render
 from scrubjay.cli.render import layout
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_sync.api.identity import Nothing
 from scrubjay_sync.api.rounds import OtherStatus, QuietRequest, StatusResponse
 from scrubjay_sync.cli.choosing import Login, is_named, logins
 from scrubjay_sync.cli.command import Command
+from scrubjay_sync.cli.presence import require_person
 from scrubjay_sync.cli.rendering import fault_lines, renamed_lines, say_done, when
 from scrubjay_sync.policy import IDENTITY
 from scrubjay_sync.transport import connect
@@ -100,8 +101,15 @@ def clock_shown(offset_ms: int) -> str:
 
 
 def acknowledge(command: Command) -> None:
-    """Clear the alarms."""
-    say_done(command, command.call("acknowledge"), "alarms cleared")
+    """Clear the alarms. Where one tells of a change of who is in or reads, a person has to say that they know."""
+    with connect(command.chosen) as transport:
+        found: StatusResponse = transport.call("status", Nothing())
+        told = [one for one in found.faults if one.code in notices.CHANGES]
+        if told and not found.limited:  # else who let a machine in could take the alarm away, too
+            shown = "\n".join(render.words.clean(one.message) for one in told)
+            require_person(command, transport, f"This says that you know of:\n{shown}")
+        answer = transport.call("acknowledge", Nothing())
+    say_done(command, answer, "alarms cleared")
 
 
 def quiet(command: Command) -> None:

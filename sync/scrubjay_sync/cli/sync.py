@@ -8,7 +8,7 @@ from scrubjay.cli.arguments import Parser
 from scrubjay_shared.errors import (
     UnavailableError,
 )
-from scrubjay_sync.cli.arguments import subcommands
+from scrubjay_sync.cli.arguments import add_password_stdin, subcommands
 from scrubjay_sync.cli.command import Command
 from scrubjay_sync.cli.projects import configure_accounts, configure_projects, list_accounts, route
 from scrubjay_sync.cli.rounds import run_round, show_round, snapshot, watch
@@ -31,7 +31,7 @@ def configure(parser: Parser) -> None:
     add("inspect", "fetch what the server holds and look in it for readable words of this store")
     add("export-heads", "write the ends of the account log and of every lane as JSON, to compare on another device")
     add("log", "list the account log: every change of devices, keys and scopes")
-    add("acknowledge", "clear the alarms that you have read")
+    add_password_stdin(add("acknowledge", "clear the alarms that you have read"))
     pace = add("quiet", "send once in a quarter of an hour only, so that the server learns less of when you work")
     pace.add_argument("state", choices=("on", "off"), help="on or off")
     configure_search(
