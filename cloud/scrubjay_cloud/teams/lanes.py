@@ -37,7 +37,7 @@ ATTEMPTS = 5  # the log moves on between check and transaction: once is rare, fi
 class _Push:
     """What a request pushes: objects, each with why it may not be stored by the log whose end is `head`, "" if it may.
 
-    `quota` is what the team may hold, in bytes.
+    `quota` is what an account may hold that has none of its own, in bytes.
     """
 
     team: bytes
@@ -112,11 +112,12 @@ def _stored(tx: Transaction, *, request: _Push) -> PushAnswer | None:
     """Store what may be stored, in order; None when the log has moved on. Raises QuotaError."""
     team, device = request.team, request.device
     # The row is held from here on: the log cannot move on, and nobody else writes in the team meanwhile.
-    row = tx.row(f"select head, bytes from team where id = ?{tx.for_update}", (team,))
+    row = tx.row(f"select head, founder from team where id = ?{tx.for_update}", (team,))
     if row is None:
         raise no_team()
     if row[0] != request.head:
         return None
+    left = _left(tx, row[1], request.quota)
     lane = tx.row("select n, tip from team_lane where team = ? and device = ?", (team, device))
     n, tip = lane or (0, lane_root(team, team, device))
     statuses: list[str] = []
@@ -126,8 +127,11 @@ def _stored(tx: Transaction, *, request: _Push) -> PushAnswer | None:
         status = stopped or refusal or _place(tx, team, envelope, n, tip)
         if status == OK:
             size = len(envelope.data)
-            if row[1] + added + size > request.quota:
-                raise QuotaError("the team's storage is used up", hint="ask the server's operator for more")
+            if added + size > left:
+                raise QuotaError(
+                    "the storage for teams of whoever made this one is used up",
+                    hint="nothing is lost: changes wait here. They ask the server's operator for more, or end a team",
+                )
             n, tip, added = envelope.header.n_to, envelope.link, added + size
             tx.execute(
                 "insert into team_object (team, device, n, link, size, received, body) values (?, ?, ?, ?, ?, ?, ?)",
@@ -146,6 +150,17 @@ def _stored(tx: Transaction, *, request: _Push) -> PushAnswer | None:
         for one, status in zip(request.objects, statuses, strict=True)
     ]
     return PushAnswer(results=tuple(results))
+
+
+def _left(tx: Transaction, founder: bytes, quota: int) -> int:
+    """Return how many bytes an account's teams may still take: in all what it may hold itself, or `quota` of the gone.
+
+    Each team alone would let an account hold as much again for every team that it makes.
+    """
+    own = tx.row("select quota from account where id = ?", (founder,))
+    held = tx.row("select coalesce(sum(bytes), 0) from team where founder = ?", (founder,))
+    allowed = quota if own is None or own[0] is None else own[0]
+    return int(allowed - (held[0] if held else 0))
 
 
 def _place(tx: Transaction, team: bytes, envelope: Envelope, n: int, tip: bytes) -> str:

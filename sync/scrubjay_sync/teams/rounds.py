@@ -12,6 +12,7 @@ from scrubjay_shared.errors import (
     DeniedError,
     InvalidError,
     NotFoundError,
+    QuotaError,
     ScrubjayError,
     StaleEpochError,
     UpdateNeededError,
@@ -23,7 +24,7 @@ from scrubjay_sync.teams import lanes
 from scrubjay_sync.teams.log import VERIFY, PinnedTeam, TeamContext
 from scrubjay_sync.teams.membership import follow_up, writes
 
-REFUSED = (CorruptError, InvalidError, UpdateNeededError, DeniedError, NotFoundError, ConflictError)
+REFUSED = (CorruptError, InvalidError, UpdateNeededError, DeniedError, NotFoundError, ConflictError, QuotaError)
 """What holds up one team; everything else ends the round."""
 TRIES = 3
 """Times that what waits is sealed anew in one round: another member may make an epoch at the same time."""
