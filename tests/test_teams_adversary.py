@@ -12,7 +12,7 @@ import pytest
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_shared import teams
 from scrubjay_shared.envelope import Envelope, Suite, lane_root
-from scrubjay_shared.errors import BadSignatureError, RolledBackError, SplitError
+from scrubjay_shared.errors import BadSignatureError, InvalidError, RolledBackError, SplitError
 from scrubjay_shared.teams import TeamEntryType, TeamRole
 from scrubjay_sync import packing
 from scrubjay_sync.keys.keypairs import DeviceKeys, signer
@@ -337,6 +337,33 @@ async def survives_wrong_key(people: People) -> None:
 @pytest.mark.slow
 async def test_who_gives_others_a_wrong_key_is_named_and_can_be_taken_out(people: People) -> None:
     await survives_wrong_key(people)
+
+
+async def refuses_spoilt_keys(people: People) -> None:
+    """A reader appends what a reader may, and with it wraps in the place of everybody's."""
+    ann, eve = await people.person("ann"), await people.person("eve")
+    team = await founded(ann)
+    await joined(ann, team, eve, "eve", TeamRole.READER)
+    before = await ann.machine.cloud.teams.wraps(team)
+
+    def spoil(found: Any, _: Any) -> membership.Draft:
+        own = eve.member.state.devices[eve.member.device]
+        proof = eve.member.sign(teams.device_proof(team, eve.member.account, eve.member.device))
+        body = {1: eve.member.device, 2: own.sign_pub, 3: proof}
+        wraps = [wrapped(team, one, 0, b"x" * 32) for one in found.state.active()]
+        return membership.Draft(entries=[(TeamEntryType.DEVICE_ADD, body)], wraps=wraps)
+
+    with pytest.raises(InvalidError, match="does not give"):
+        await teams_of(eve).append(team, spoil)
+    assert await ann.machine.cloud.teams.wraps(team) == before
+    await team_note(ann, "goes on")
+    await ann.reopen()
+    await ann.sync()
+    assert await alarms(ann) == []
+
+
+async def test_a_reader_spoils_nobodys_keys(people: People) -> None:
+    await refuses_spoilt_keys(people)
 
 
 async def refuses_claimed_device(people: People) -> None:

@@ -27,6 +27,7 @@ from team_world import People, founded, joined, shown, team_note, teams_of
 pytestmark = pytest.mark.anyio
 replaying = import_module("scrubjay_shared.teams.replay")
 server = import_module("scrubjay_cloud.teams.lanes")
+team_log = import_module("scrubjay_cloud.teams.log")
 ENTRIES = [bytes.fromhex(one["bytes"]) for one in make.committed("teams.json")["entries"]]  # type: ignore[index]
 REFUSED = {one["name"]: one for one in make.committed("teams.json")["refused"]}  # type: ignore[index]
 STATES = [teams.replay(ENTRIES[: count + 1]) for count in range(len(ENTRIES))]
@@ -157,6 +158,11 @@ def no_wrap_key(_: Any) -> Any:
     return lambda card: words._words(b"sjs/1/team/card" + card.account + card.sign_pub)
 
 
+def everybodys_keys(_: Any) -> Any:
+    """The server takes whatever wraps come with an append."""
+    return lambda _: (set(), set(range(9)))
+
+
 PLANTED: tuple[tuple[Mutant, Callable[[People], Awaitable[None]]], ...] = (
     (mutant("a signature is not looked at", (replaying, "_verify", nothing)), adversary.refuses_member),
     (mutant("whoever is in may rule", (replaying, "_after", everybody)), refuses("a writer lets somebody in")),
@@ -171,6 +177,7 @@ PLANTED: tuple[tuple[Mutant, Callable[[People], Awaitable[None]]], ...] = (
     (mutant("taking out brings no new key", (membership, "remove", old_key)), old_key_reads_on),
     (mutant("whose device it is is not looked at", (lanes, "_device", any_device)), adversary.refuses_claimed_device),
     (mutant("one wrong key holds everything up", (TeamContext, "append", strict)), adversary.survives_wrong_key),
+    (mutant("any wrap comes with any entry", (team_log, "_given_keys", everybodys_keys)), adversary.refuses_spoilt_keys),
     (mutant("words leave out a key", (membership, "card_words", no_wrap_key), (words, "card_words", no_wrap_key)), refuses_swapped_card),
 )  # fmt: skip
 

@@ -15,12 +15,14 @@ from scrubjay_cloud.team_rows import erase_team, log_of, no_team
 from scrubjay_shared import teams
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, LogConflictError, NotFoundError
-from scrubjay_shared.teams import TeamState
+from scrubjay_shared.teams import TeamEntryType, TeamState
 from scrubjay_shared.teams.records import PutTeamCard, TeamAppend, TeamCard, TeamLine, Teams, TeamWrap, TeamWraps
 from scrubjay_shared.teams.replay import KEY_BYTES, WRAP_PUB_BYTES
 from scrubjay_shared.wire import LogPage
 
 LOG_PAGE_BYTES = 512 * 1024  # of entries; base64 makes 700 KB of it
+_EPOCH_FIELD: dict[int, int] = {TeamEntryType.MEMBER_REMOVE: 3, TeamEntryType.REKEY: 4, TeamEntryType.EPOCH: 1}
+"""The field of an entry's body that numbers the epoch that it makes."""
 
 
 async def put_card(service: Service, call: Call) -> Answer:
@@ -158,10 +160,30 @@ async def _checked(service: Service, before: Sequence[bytes], given: TeamAppend)
     state: TeamState = await service.offload(lambda: teams.replay([*before, *given.entries]))
     if len(state.active()) > policy.max_team_members:
         raise InvalidError(f"a team may have {policy.max_team_members} members", hint="make another team")
+    people, epochs = _given_keys(given.entries)
     for wrap in given.wraps:
         if not 1 <= len(wrap.sealed) <= MAX_WRAP_BYTES or wrap.account not in state.members or wrap.epoch < 0:
             raise InvalidError("a wrapped key of the team is not valid", hint="update scrubjay")
+        if wrap.account not in people and wrap.epoch not in epochs:
+            raise InvalidError("a wrapped key is of what the append does not give anybody", hint="update scrubjay")
     return state
+
+
+def _given_keys(entries: Sequence[bytes]) -> tuple[set[bytes], set[int]]:
+    """Return whom new entries let in, who gets every key, and the epochs that they make, whose key everybody gets.
+
+    No other wrap may come with them: any member could else put another in the place of everybody's.
+    """
+    people: set[bytes] = set()
+    epochs: set[int] = set()
+    for one in map(teams.read, entries):
+        if one.type == TeamEntryType.MEMBER_ADD:
+            people.add(one.body[1])
+        elif one.type == TeamEntryType.GENESIS:
+            epochs.add(0)
+        elif one.type in _EPOCH_FIELD:
+            epochs.add(one.body[_EPOCH_FIELD[one.type]])
+    return people, epochs
 
 
 def _store(tx: Transaction, state: TeamState, given: TeamAppend, now: Millis, account: bytes) -> None:
