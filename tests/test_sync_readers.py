@@ -13,15 +13,15 @@ from adversary import Thief
 from scrubjay_shared import account as account_log
 from scrubjay_shared.account import EntryType
 from scrubjay_shared.envelope import Suite
-from scrubjay_shared.errors import InvalidError, ScrubjayError
-from scrubjay_shared.teams import TeamRole
+from scrubjay_shared.errors import BadSignatureError, InvalidError, ScrubjayError
+from scrubjay_shared.teams import TeamDevice, TeamRole
 from scrubjay_sync.account import account_scopes, limited_devices
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.engine import checkpoints
 from scrubjay_sync.engine.results import Tally
 from scrubjay_sync.packing import Checkpoint
-from scrubjay_sync.teams import membership
+from scrubjay_sync.teams import lanes, membership
 from scrubjay_sync.teams.words import card_words
 from sync_devices import Device, World, world_at
 from team_world import PROJECT, People, founded, joined, team_note, teams_of, told
@@ -163,6 +163,23 @@ async def test_a_team_that_one_has_joined_before_is_no_news_on_a_machine_that_co
     later = await people.another("bob")
     await people.world.settle(ann, bob, later)
     assert await told(later) == []
+
+
+async def test_nobody_in_a_team_writes_under_the_id_of_an_instance_of_ones_limited_device(people: People) -> None:
+    ann, bob = await people.person("ann"), await people.person("bob")
+    world = people.world
+    ci = await account_scopes.create_scope(ann.member, ann.machine, name="ci", suite=Suite.SEALED)
+    made = await limited_devices.create_limited(
+        ann.member, ann.machine.cloud, name="runner", scopes=[ci], read_only=False, entropy=world.random.randbytes
+    )
+    team = await founded(ann)
+    found = await joined(ann, team, bob, "bob")
+    claimed = account_log.instance_of(made.device, bytes(8))  # which the server knows, and may tell
+    known = TeamDevice(id=claimed, account=bob.member.account, sign_pub=bytes(32))
+    told_of = replace(found, state=replace(found.state, devices={**found.state.devices, claimed: known}))
+
+    with pytest.raises(BadSignatureError, match="not theirs"):
+        lanes._device(teams_of(ann), told_of, claimed)
 
 
 # --- lanes ------------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ async def read_lane(context: TeamContext, found: PinnedTeam, head: LaneHead) -> 
 
 def _device(context: TeamContext, found: PinnedTeam, device: bytes) -> TeamDevice:
     """Return the device of a lane. Ops bear its id, so that it must not be one that this person knows as another's."""
-    known, mine = found.state.devices.get(device), context.member.state.devices.get(device)
+    known, mine = found.state.devices.get(device), context.member.state.device_of(device)
     if known is None:
         raise BadSignatureError(f"the server has a lane in team {found.name} of a device unknown to it", hint=VERIFY)
     if (mine is not None) != (known.account == context.account) or (mine and mine.sign_pub != known.sign_pub):
