@@ -50,6 +50,30 @@ async def test_a_memory_can_be_followed_from_what_was_said_to_the_answer_that_qu
     assert "commit" in {step.stage for step in await traced(service, taken.ids[0])}
 
 
+async def test_a_run_an_event_and_a_session_are_followed_by_the_short_ids_that_commands_print(
+    service: Application,
+) -> None:
+    said = EventDraft(agent="codex", session_id="s1", type=EventType.USER_MESSAGE, text="We decided to use PostgreSQL.")
+    [event] = (await service.call(PERSON, "ingest", api.IngestRequest(events=(said,)))).ids
+    assert event is not None
+    assert (await service.scheduler.run("learn")).error is None
+    [entry] = (await service.call(PERSON, "list", api.ListRequest())).entries
+    memory = entry.memory.id
+    [run] = (await service.call(PERSON, "history", api.HistoryRequest(kind="distill"))).causes
+    await service.call(PERSON, "update", api.UpdateRequest(ref=memory, salience=0.9))
+
+    ran = await service.call(PERSON, "trace", api.TraceRequest(id=run.id[: len("distill:") + 16]))
+    assert ran.id == run.id
+    assert {(step.stage, step.name) for step in ran.steps} == {("distill", "write"), ("distill", "source")}
+    assert {step.ms is None for step in ran.steps} == {True, False}  # what the log says, and the span
+
+    for ref in (event[:16], "s1"):
+        found = await service.call(PERSON, "trace", api.TraceRequest(id=ref))
+        assert found.id == (event if ref != "s1" else "s1")
+        assert {"commit", "distill", "update"} <= {step.stage for step in found.steps}
+        assert {event, memory} <= {one for step in found.steps for one in step.ids}
+
+
 async def test_no_word_of_what_is_said_stands_in_a_trace(service: Application) -> None:
     await service.call(PERSON, "add", MemoryDraft(content="the marigold stands by the gate", name="flower"))
     await service.call(PERSON, "recall", api.RecallRequest(query="where is the marigold"))

@@ -9,7 +9,10 @@ from scrubjay_shared.clock import Millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRequest:
-    """A memory (its id, a beginning of it, or its name), or the id of an event, a session, a request or a cause."""
+    """A memory by its id or name, an event, a run or request that wrote, a session, or any other request, by its id.
+
+    The beginning of an id will do, but for sessions and for requests that only asked.
+    """
 
     id: str
     limit: int = 100

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scrubjay import api
 from scrubjay.api import access
@@ -12,6 +14,7 @@ from scrubjay.service.history import change_of
 from scrubjay.service.paging import page_limit
 from scrubjay.service.references import References
 from scrubjay.store import Store
+from scrubjay.store.queries import Queries
 from scrubjay.tracing import Span, Tracer
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, millis_of, ulid_millis
@@ -19,6 +22,18 @@ from scrubjay_shared.errors import NotFoundError
 
 _STAGES = {"event": "commit", "forget": "forget", "redact": "forget", "recalled": "recall"}
 """What stage an op is of that names no cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What is followed: the id that spans know it by, and the memories and events whose ops are its steps.
+
+    `cause` is set for a run or a request that wrote: only ops of its own count.
+    """
+
+    id: str
+    entities: tuple[str, ...] = ()
+    cause: str | None = None
 
 
 class Traces:
@@ -33,15 +48,12 @@ class Traces:
     async def trace(self, caller: Caller, request: api.TraceRequest) -> api.TraceResponse:
         """Return every step that is known of a memory, an event, a session, a request or a cause, oldest first.
 
-        Raises NotFoundError where nothing is known of it.
+        Raises NotFoundError where nothing is known of it, ConflictError where the beginning of an id fits several.
         """
         limit = page_limit(self._policy, request.limit)
-        try:
-            found = await self._references.resolve(request.id, access.view(caller))
-        except NotFoundError:
-            found = request.id
-        logged = await self._logged(found)
-        spans = await asyncio.to_thread(self._tracer.find, found, limit)
+        place = await self._place(caller, request.id, limit)
+        logged = await self._logged(place)
+        spans = await asyncio.to_thread(self._tracer.find, place.id, limit)
         steps = sorted([*logged, *map(_step, spans)], key=lambda step: step.at)[-limit:]
         if not steps:
             raise NotFoundError(
@@ -49,16 +61,31 @@ class Traces:
                 hint="give a memory's id or name, or the id of an event, a session, a request or a run;"
                 " spans are kept for some days",
             )
-        return api.TraceResponse(id=found, steps=tuple(steps), lost=self._tracer.lost)
+        return api.TraceResponse(id=place.id, steps=tuple(steps), lost=self._tracer.lost)
 
-    async def _logged(self, entity: str) -> list[api.TraceStep]:
-        """Return what the log of ops says of a memory and of the events it was read from."""
-        grips = (await self._store.read(lambda q: q.grips.of_memories([entity]))).get(entity, ())
-        about = [entity, *dict.fromkeys(grip.event_id_start for grip in grips)]
+    async def _place(self, caller: Caller, ref: str, limit: int) -> _Place:
+        """Return what a reference means: a memory, an event, a run or a session, in this order; else a request."""
+        seen = access.view(caller)
+        try:
+            memory = await self._references.resolve(ref, seen)
+        except NotFoundError:
+            event = await self._references.event(ref, seen)
+        else:
+            return _Place(id=memory, entities=await self._store.read(lambda q: _with_sources(q, memory)))
+        if event is not None:
+            return _Place(id=event, entities=await self._store.read(lambda q: _with_learned(q, [event])))
+        return await self._store.read(lambda q: _run(q, ref) or _session(q, ref, limit)) or _Place(
+            id=ref, entities=(ref,)
+        )
+
+    async def _logged(self, place: _Place) -> list[api.TraceStep]:
+        """Return what the log of ops says of a place: of a run only what it wrote itself."""
         steps = []
-        for one in about:
+        for one in place.entities:
             for op, op_type, device, _ in await self._store.read(lambda q, one=one: q.ops.history(one)):  # type: ignore[misc]
                 cause = None if op is None else ops.cause_of(op)
+                if place.cause is not None and cause != place.cause:
+                    continue
                 change = change_of(op_type)
                 steps.append(
                     api.TraceStep(
@@ -72,6 +99,34 @@ class Traces:
                     )
                 )
         return steps
+
+
+def _with_sources(queries: Queries, memory_id: str) -> tuple[str, ...]:
+    """Return a memory and the events that it was read from."""
+    grips = queries.grips.of_memories([memory_id]).get(memory_id, ())
+    return (memory_id, *dict.fromkeys(grip.event_id_start for grip in grips))
+
+
+def _with_learned(queries: Queries, event_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return events and the memories that were read from them."""
+    learned = (grip.memory_id for event_id in event_ids for grip in queries.grips.over(event_id, None))
+    return (*event_ids, *dict.fromkeys(learned))
+
+
+def _run(queries: Queries, ref: str) -> _Place | None:
+    """Return the run or the request of an id or of its beginning, as `history` shows it; None where there is none."""
+    try:
+        found = queries.causes.resolve(ref)
+    except NotFoundError:
+        return None
+    return _Place(id=found.id, entities=tuple(queries.causes.memories(found.n)), cause=found.id)
+
+
+def _session(queries: Queries, ref: str, limit: int) -> _Place | None:
+    """Return a session with its last events, at most so many, and what was learned of them; None where it is none."""
+    if not queries.events.has_session(ref):
+        return None
+    return _Place(id=ref, entities=_with_learned(queries, queries.events.last_ids(ref, limit)))
 
 
 def _step(span: Span) -> api.TraceStep:

@@ -215,6 +215,14 @@ class EventQueries:
             )
         ]
 
+    def last_ids(self, session_id: str, limit: int) -> list[str]:
+        """Return the ids of the last events of a session, at most so many, in their order."""
+        found = self._fetch(
+            "select id from event where session_id = ? and not forgotten order by ts desc, seq desc, id desc limit ?",
+            (session_id, limit),
+        )
+        return [str(row[0]) for row in reversed(found)]
+
     def last_before(self, session_id: str, ts: Millis) -> Event | None:
         """Return the last event of a session up to a time, without its words; None where there is none."""
         columns = rows.beginning(rows.EVENT_COLUMNS, "text", 0)
