@@ -18,6 +18,7 @@ from scrubjay.settings import NO_MODEL
 from scrubjay.writer.budget import Caps
 from scrubjay.writer.ledger import DAY_MS
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.records import EventDraft, MemoryDraft, Trust
 from service_calls import NOTHING, NOW, Opener, ingest, said
 from writer_server import KEY, POLICY, ModelServer, model_server
@@ -71,6 +72,31 @@ async def test_the_estimate_of_an_observer_is_what_its_run_then_asks(server: Mod
     assert (after.calls, after.left_today) == (0, 900_000 - tokens)
     assert then is not None
     assert (then.calls, then.about) == (1, round(tokens / calls))
+
+
+async def test_a_run_that_is_asked_for_reads_what_its_estimate_counted_also_what_was_said_just_now(
+    server: ModelServer, opened: Opener
+) -> None:
+    caps = Caps(daily=900_000, monthly=1_000_000)
+    now = Millis(NOW + 1_000)
+    async with opened(
+        writer=server.chosen(), caps=caps, policy=MemoryPolicy(writer=POLICY), now=lambda: now
+    ) as service:
+        await ingest(service, *turns("fresh", 1))
+        assert not await service.observe.due()  # by itself it waits until the session is quiet
+        before = await cost(service)
+        await service.call(PERSON, "run_job", api.JobRequest(name="observe"))
+
+    assert before is not None
+    assert (before.calls, len(server.asked)) == (1, 1)
+
+
+async def test_a_job_that_has_no_part_does_not_say_that_it_went_well(opened: Opener) -> None:
+    async with opened() as service:
+        with pytest.raises(ConflictError, match="observe has no part now"):
+            await service.call(PERSON, "run_job", api.JobRequest(name="observe"))
+        with pytest.raises(NotFoundError, match="no job"):
+            await service.call(PERSON, "run_job", api.JobRequest(name="nothing"))
 
 
 async def test_an_estimate_says_what_it_did_not_look_at_and_what_does_not_fit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from scrubjay.policy import NightPolicy
 from scrubjay_shared.errors import ConflictError, NotFoundError
@@ -54,6 +54,14 @@ class Job(Protocol):
 
     async def run(self) -> object:
         """Do what there is to do. Raises ScrubjayError, or whatever went wrong; the scheduler notes it."""
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A job whose own runs leave alone what is too fresh. Whoever asks for a run means that, too."""
+
+    async def finish(self) -> object:
+        """Do all that waits, fresh or not. Raises as `Job.run` does."""
 
 
 class Jobs:

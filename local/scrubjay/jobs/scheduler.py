@@ -13,7 +13,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,15 +21,17 @@ from typing import Any
 from scrubjay import api
 from scrubjay.jobs import conditions
 from scrubjay.jobs.nights import Nights
-from scrubjay.jobs.registry import Job, Jobs
+from scrubjay.jobs.registry import Job, Jobs, Patient
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import JobRun, JobStatistics, Store
 from scrubjay.tracebacks import frames_of
 from scrubjay.tracing import REQUEST, Tracer, new_request
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ScrubjayError
+from scrubjay_shared.errors import ConflictError, ScrubjayError
 
 log = logging.getLogger(__name__)
+
+_TURNED_ON = "scrubjay jobs lists those that have; scrubjay docs writer and docs vault say how to turn one on"
 
 # APScheduler logs every run at INFO; ours say what was done.
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
@@ -122,10 +124,16 @@ class Scheduler:
             self._soon[name] = time.monotonic() + gather_s
 
     async def run(self, name: str) -> JobRun:
-        """Run a job now, paused or not, after the run under way, and return how that went. Raises NotFoundError."""
+        """Run a job now, paused or not, after the run under way, and return how that went.
+
+        It does all that waits, also what its own looks would leave until it is older. Raises NotFoundError,
+        ConflictError for a job that has no part now: it would do nothing and say that all went well.
+        """
         job = self._jobs.named(name)
+        if await job.pending() is None:
+            raise ConflictError(f"{name} has no part now: nothing is set that it works for", hint=_TURNED_ON)
         async with self._lock(name):
-            return await self._noted(job)
+            return await self._noted(job, job.finish if isinstance(job, Patient) else job.run)
 
     async def pause(self, name: str) -> None:
         """Leave a job alone until it is resumed, also after the next start. A run under way goes on."""
@@ -210,7 +218,7 @@ class Scheduler:
             while not self._stopping.is_set():
                 self._again.discard(job.name)
                 if await self._may_run(job):
-                    await self._noted(job)
+                    await self._noted(job, job.run)
                 if job.name not in self._again:
                     return
                 await asyncio.sleep(self._gather_s(job))
@@ -232,15 +240,15 @@ class Scheduler:
             _log_failure(job.name, error)
             return False
 
-    async def _noted(self, job: Job) -> JobRun:
-        """Run a job and note how that went: the next look tries again what failed."""
+    async def _noted(self, job: Job, work: Callable[[], Awaitable[object]]) -> JobRun:
+        """Do the work of a job and note how that went: the next look tries again what failed."""
         began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
         failed: str | None = "cancelled"
         self._nights.begun(job.name)
         token = REQUEST.set(new_request())
         try:
             with nullcontext() if self._tracer is None else self._tracer.span("job", job.name):
-                await job.run()
+                await work()
             failed = None
         except Exception as error:  # noqa: BLE001  # as above; its history says so, and doctor
             failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__

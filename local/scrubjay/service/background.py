@@ -23,7 +23,10 @@ class Background:
         return api.JobsResponse(jobs=await self._costs.told(await self._scheduler.jobs()))
 
     async def run(self, _: Caller, request: api.JobRequest) -> api.JobRun:
-        """Run a job now and return how that went; its failure is in the answer. Raises NotFoundError."""
+        """Run a job now and return how that went; its failure is in the answer.
+
+        Raises NotFoundError, and ConflictError for a job that has no part now.
+        """
         ran = await self._scheduler.run(request.name)
         return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error)
 
