@@ -95,6 +95,16 @@ def test_a_hit_has_numbers_only_where_they_are_asked_for() -> None:
     ]
 
 
+def test_what_ended_is_said_and_what_happened_on_one_day_is_not() -> None:
+    start = 1_700_000_000_000
+    day = 24 * 3_600_000
+
+    assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_to=start + 5 * day), 1))
+    assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_from=start, valid_to=start + 5 * day), 1))
+    assert "until" not in shown(hits.hit(hit(valid_from=start, valid_to=start + day), 1))
+    assert "until" not in shown(hits.hit(hit(valid_to=int(time.time() * 1000) + day), 1))
+
+
 def test_a_memory_in_the_words_of_its_source_is_not_said_twice() -> None:
     plain = hit(text="We chose PostgreSQL [bold].")
 
@@ -145,6 +155,19 @@ def test_jobs_are_shown_whole_words_in_any_window(columns: int, *, runs: bool) -
     assert "…" not in said
     assert "waits: the night" in said
     assert ("15,980 ms" in said) == runs
+
+
+def test_a_list_says_of_what_ended_that_it_did(shell: Shell) -> None:
+    shell.json("add", "The billing service listens on port 8080")
+    shell.json("add", "The billing service listens on port 9090")
+    office = shell.json("add", "The office is open on Mondays")["memory"]["id"]
+    shell.json("update", office, "--valid-to", "2026-01-31")
+
+    _, told, _ = shell.run("list", "--text")
+
+    assert "(replaced) The billing service listens on port 8080" in told
+    assert "(until 31 Jan 2026) The office is open" in told
+    assert ") The billing service listens on port 9090" not in told
 
 
 def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from rich.console import Group, RenderableType
@@ -17,6 +18,7 @@ from scrubjay.api import (
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, spaced
 from scrubjay.cli.render.words import clean, counted, one_line, short
+from scrubjay_shared.clock import Millis
 
 LINES = 10
 """Lines of a hit that are shown: code and lists are longer, and four other hits want to be seen."""
@@ -67,11 +69,12 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         head.append(f"{one_line(speaker, 40)}: ", style="cyan")
     head.append(_shortened(found), style="bold" if found.kind == "memory" else "")
     parts: list[RenderableType] = [_hanging(head)]
+    now = Millis(time.time_ns() // 1_000_000)
     about = dim(
         times.day(found.ts),
         found.type.replace("_", " "),
         one_line(found.name or "", 60),
-        "superseded" if found.superseded_by else "",
+        "superseded" if found.superseded_by else times.over(found.valid_from, found.valid_to, now),
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         f"in archive {short(found.archive)}" if found.archive else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",

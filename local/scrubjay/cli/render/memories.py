@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from scrubjay.api import (
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.history import did, written_by
+from scrubjay.cli.render.hits import REVIEWS
 from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay_shared.clock import Millis
@@ -115,6 +117,14 @@ def entries(found: Sequence[Entry]) -> RenderableType:
     return _Entries(found) if found else Text("no memories")
 
 
+def _mark(memory: Memory, now: Millis) -> str:
+    """Return why a memory is not to be taken as it stands, "" where it is: what ended must not look current."""
+    if memory.superseded_by is not None:
+        return "replaced"
+    waits = REVIEWS.get((memory.review or "").partition(" ")[0], "")
+    return times.over(memory.valid_from, memory.valid_to, now) or waits
+
+
 @dataclass(frozen=True, slots=True)
 class _Entries:
     """Memories as a table where it fits; in a narrow window the words stand below, so that no name is cut."""
@@ -125,9 +135,12 @@ class _Entries:
         del console
         wide = options.max_width >= TABLE_WIDTH
         table = table_of("id", "date", "type", "memory")
+        now = Millis(time.time_ns() // 1_000_000)
         for each in self.found:
             memory = each.memory
             said = Text(f"{one_line(memory.name, 200)}  ", style="bold") if memory.name else Text()
+            if marked := _mark(memory, now):
+                said.append(f"({marked}) ", style="not bold yellow")
             said.append(one_line(memory.content, 300), style="not bold")
             about = (short(memory.id), f"{times.local(memory.created_at):%Y-%m-%d}", memory.type.value)
             if wide:
