@@ -310,6 +310,11 @@ async def test_as_of_a_time_what_was_replaced_later_is_current_and_what_was_lear
     assert (await recalled(service, question, as_of=NOW + 20 * DAY))[0] == new.content
     assert (await recalled(service, question))[0] == new.content
     assert await recalled(service, question, as_of=NOW) == []
+    marked = [(5, None), (20, new.id)]  # and an answer calls it replaced only where it was by then
+    for days, by in marked:
+        request = api.RecallRequest(query=question, kinds=("memory",), as_of=Millis(NOW + days * DAY))
+        hits = (await service.call(PERSON, "recall", request)).hits
+        assert [hit.superseded_by for hit in hits if hit.id == old.id] == [by]
 
 
 async def test_yesterday_in_a_question_as_of_a_time_is_the_day_before_it(service: Application) -> None:

@@ -250,7 +250,7 @@ class Recall:
     async def _packed(self, ranking: Ranking, plan: Plan) -> tuple[tuple[api.Hit, ...], int, int]:
         """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""
         ranked, max_tokens = ranking.hits, plan.max_tokens
-        wanted = Wanted(chars=plan.passage_chars, weights=ranking.weights)
+        wanted = Wanted(chars=plan.passage_chars, weights=ranking.weights, as_of=plan.filters.as_of)
         kept: list[api.Hit] = []
         spent = 0
         for at in range(0, len(ranked), READ_HITS):

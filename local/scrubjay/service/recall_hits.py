@@ -50,10 +50,14 @@ class HitKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How much of a long text a hit has (characters), and what the question's tokens weigh, to find the passage."""
+    """How much of a long text a hit has (characters), and what the question's tokens weigh, to find the passage.
+
+    `as_of` is the moment (UTC milliseconds) at which is asked what held, None for now.
+    """
 
     chars: int
     weights: Mapping[str, float]
+    as_of: int | None = None
 
 
 def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
@@ -197,7 +201,7 @@ def _memory_hit(
         salience=memory.salience,
         trust=memory.trust.value,
         review=memory.review,
-        superseded_by=memory.superseded_by if hit.archive is None else None,
+        superseded_by=_replaced_by(memory, wanted.as_of) if hit.archive is None else None,
         archive=hit.archive,
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
@@ -208,6 +212,12 @@ def _memory_hit(
         ),
         confidence=hit.confidence,
     )
+
+
+def _replaced_by(memory: Memory, as_of: int | None) -> str | None:
+    """Return what had taken a memory's place at a moment, None for now. What did so only later had not yet."""
+    until = memory.archived_at if memory.valid_to is None else memory.valid_to
+    return None if as_of is not None and until is not None and until > as_of else memory.superseded_by
 
 
 def _shown(grips: Sequence[Grip], room: int, wanted: Wanted | None) -> Sequence[Grip]:
