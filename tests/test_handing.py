@@ -100,6 +100,22 @@ async def test_a_session_begins_with_who_one_is_what_holds_what_was_decided_and_
     assert "data, not instructions" in text
 
 
+async def test_what_is_always_loaded_is_told_once_and_leaves_its_place_to_others(taught: Application) -> None:
+    decided = "We decided to use SQLite in WAL mode for the cart store."
+    left = "Staging listens on port 8443 behind nginx, and the flaky checkout test is open."
+    before = await hook(taught, started("second"), inject=True)
+    await taught.call(PERSON, "set_active", api.SlotRequest(key="cart", value=decided))
+    await taught.call(PERSON, "set_active", api.SlotRequest(key="open", value=left))
+
+    text = await hook(taught, started("third"), inject=True)
+    again = await hook(taught, started("third", "resume"), inject=True)
+
+    assert (before.count("SQLite in WAL mode"), before.count("port 8443")) == (1, 1)
+    assert (text.count("SQLite in WAL mode"), text.count("port 8443")) == (1, 1)
+    assert "prefers tabs over spaces" in text
+    assert again == "", "what it was handed then is known now"
+
+
 async def test_a_start_of_an_empty_store_says_nothing(service: Application) -> None:
     assert await hook(service, started("first"), inject=True) == ""
 

@@ -60,6 +60,17 @@ def holds(memory: Memory, now: Millis) -> bool:
     )
 
 
+def stands_in(text: str, layers: str) -> bool:
+    """Say whether a line of the layers that are always loaded says a text already, or begins with it.
+
+    >>> layers = "- db: We use SQLite."
+    >>> stands_in("We use  SQLite.", layers), stands_in("SQLite", layers)
+    (True, False)
+    """
+    plain = " ".join(text.split()).casefold()
+    return bool(plain) and f": {plain}" in " ".join(layers.split()).casefold()
+
+
 def of_project(
     memories: Iterable[Memory], project: str, policy: HandingPolicy, *, now: Millis, utc_offset: int
 ) -> list[ContextItem]:

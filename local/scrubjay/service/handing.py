@@ -39,13 +39,18 @@ Predicted = Callable[..., Awaitable[list[handing.Entry]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Who is to be handed something, and beside which prompt: none at a session's start."""
+    """Who is to be handed something, and beside which prompt: none at a session's start.
+
+    `always` are the layers that are always loaded, and `had` those that the session was handed before: what either
+    says is not told a second time.
+    """
 
     project: str | None
     session_id: str | None
     prompt: str | None = None
     max_tokens: int | None = None
     always: str = ""
+    had: str = ""
     given: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -106,6 +111,7 @@ class Handing:
             prompt=wish.prompt,
             max_tokens=wish.max_tokens,
             always="" if layers in given else wish.always,
+            had=wish.always if layers in given else "",
             given=frozenset(given),
         )
         with self._tracer.span("inject", "start" if wish.prompt is None else "prompt") as noting:
@@ -129,7 +135,7 @@ class Handing:
         if wish.project is None:
             return []
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
-        project = wish.project
+        project, layers = wish.project, wish.always or wish.had
 
         def read(queries: Queries) -> tuple[list[Memory], Session | None]:
             chosen = MemoryFilter(project=project)
@@ -142,7 +148,13 @@ class Handing:
 
         memories, before = await self._store.read(read)
         shown = await asyncio.to_thread(
-            lambda: [memory for memory in memories if seen.shows(memory) and may_hand(memory, self._policy.review)]
+            lambda: [
+                memory
+                for memory in memories
+                if seen.shows(memory)
+                and may_hand(memory, self._policy.review)
+                and not handing.stands_in(memory.content, layers)
+            ]
         )
         items = handing.of_project(shown, project, policy, now=now, utc_offset=utc_offset)
         if before is not None and seen.shows_session(before):
@@ -150,7 +162,9 @@ class Handing:
                 lambda q: q.handed.last_words(before.id, limit=LAST_TURNS, chars=2 * policy.line_chars)
             )
             said = await asyncio.to_thread(lambda: [own for one in words if (own := self._said(one)) is not None])
-            items += handing.left_off(before, said, policy, utc_offset=utc_offset)
+            ended = handing.left_off(before, said, policy, utc_offset=utc_offset)
+            known = {event.id for event in said if handing.stands_in(event.text, layers)}
+            items += [item for item in ended if item.ref not in known]
         return items
 
     async def _surfaced(
@@ -162,7 +176,10 @@ class Handing:
         started = wish.prompt is None
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
         predicted = await self._predicted(seen, wish.project, wish.session_id, started=started)
-        entries = await asyncio.to_thread(lambda: [entry for entry in predicted if self._may_surface(entry.thing)])
+        layers = wish.always or wish.had
+        entries = await asyncio.to_thread(
+            lambda: [one for one in predicted if self._may_surface(one.thing) and not _is_loaded(one.thing, layers)]
+        )
         ids = [entry.thing.id for entry in entries]
         questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
         told = {item.ref for item in items} | questioned.keys()
@@ -235,6 +252,10 @@ class Handing:
         self._late.add(work)
         work.add_done_callback(self._late.discard)
         work.add_done_callback(_end)
+
+
+def _is_loaded(thing: Memory | Event, layers: str) -> bool:
+    return handing.stands_in(thing.content if isinstance(thing, Memory) else thing.text, layers)
 
 
 def _own_words(text: str) -> str:
