@@ -465,6 +465,10 @@ async def test_what_was_forgotten_is_listed_with_how_often_it_came_again(service
 
     [one] = answer.forgets
     assert (one.id, one.is_event, one.refuses, one.lifted, one.refused) == (entry.memory.id, False, True, False, 2)
+    with pytest.raises(DeniedError):
+        await service.call(AGENT, "add", MemoryDraft(content=TOKEN))
+    [one] = (await service.call(PERSON, "forgets", api.ForgetsRequest())).forgets
+    assert one.refused == 3, "an agent's note, of which the write itself is refused"
     assert not answer.synced
     assert one.receipts == ()
     again = await service.call(PERSON, "add", MemoryDraft(content=TOKEN))

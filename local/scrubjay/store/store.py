@@ -28,6 +28,7 @@ from scrubjay.store.queries.op_log import Position
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.transaction import Transaction
 from scrubjay.store.write_context import LogHead, WriteContext
+from scrubjay.store.writes.memories import ForgottenWordsError
 from scrubjay_io.group_commit import GroupCommit, Joined, Owner
 from scrubjay_io.sqlite import ERRORS, Connection
 from scrubjay_shared import clock
@@ -241,7 +242,12 @@ class Store:
                 ids[:] = context.changes.ids()  # now: the group that it is committed with adds to these changes
             return result, context.changes
 
-        result, _ = await self._writer.submit(run)
+        try:
+            result, _ = await self._writer.submit(run)
+        except ForgottenWordsError as refused:  # nothing was written; that it came again is to be known all the same
+            said = refused.said
+            await self.write(lambda tx: tx.forget.left_of(said))
+            raise
         if cause is not None and ids:
             self.on_caused(cause, ids, time.perf_counter() - began)
         return result

@@ -31,6 +31,17 @@ class MemoryWrite:
     """Whether the writer decides: open conflicts of these fields are then closed, here and everywhere."""
 
 
+class ForgottenWordsError(DeniedError):
+    """Words that were forgotten for good were to be written. `said` are the texts that say them."""
+
+    def __init__(self, said: tuple[Statement, ...]) -> None:
+        super().__init__(
+            "these words were forgotten for good, and are not stored again",
+            hint="if they shall be remembered after all, the person says so with: scrubjay add",
+        )
+        self.said = said
+
+
 class MemoryWrites:
     """What this device writes of memories."""
 
@@ -44,7 +55,7 @@ class MemoryWrites:
         """Write some registers of some memories (making those that are new), anchor them, and claim names for them.
 
         Raises ConflictError when a name belongs to another memory, NotFoundError when a memory was forgotten,
-        DeniedError when words were forgotten: whoever writes asks `Forgetting.left_of` before, or lifts that.
+        ForgottenWordsError when words were forgotten: whoever writes asks `Forgetting.left_of` before, or lifts that.
         """
         ids = [write.memory_id for write in writes]
         self._refuse_forgotten(writes)
@@ -96,12 +107,9 @@ class MemoryWrites:
     def _refuse_forgotten(self, writes: Sequence[MemoryWrite]) -> None:
         said = [write for write in writes if isinstance(write.fields.get(Field.CONTENT), str)]
         found = self._context.queries.tombstones.left_of([statement_of(write) for write in said]) if said else []
-        for write, left in zip(said, found, strict=True):
-            if left != write.fields[Field.CONTENT]:
-                raise DeniedError(
-                    "these words were forgotten for good, and are not stored again",
-                    hint="if they shall be remembered after all, the person says so with: scrubjay add",
-                )
+        refused = [one for one, left in zip(said, found, strict=True) if left != one.fields[Field.CONTENT]]
+        if refused:
+            raise ForgottenWordsError(tuple(statement_of(one) for one in refused))
 
     def _refuse_taken(self, writes: Sequence[MemoryWrite]) -> None:
         wanted: dict[str, str] = {}
