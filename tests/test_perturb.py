@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cli_shell import Shell
+from scrubjay_shared.clock import ulid_bytes
 
 TALK = (
     "We decided to use PostgreSQL for the bookings. I prefer tea over coffee in the morning. "
@@ -58,6 +61,34 @@ def test_each_kind_is_noticed_that_can_be(told: Shell, tmp_path: Path) -> None:
     noticed = {(one["kind"], one["depth"]): one["found"] == one["done"] for one in found["detected"]}
     assert {key: value for key, value in noticed.items() if key != ("forge", "sealed")} == NOTICED
     assert "noticed" in told.run("--text", "verify", str(copy), "--key", report["key"])[1]
+
+
+@pytest.mark.parametrize("depth", ["row", "op", "sealed"])
+def test_a_forged_memory_is_there_beside_the_one_it_is_made_after(told: Shell, tmp_path: Path, depth: str) -> None:
+    copy = tmp_path / "copy.db"
+    report = told.json("perturb", str(copy), "--forge", "1", "--depth", depth)
+    [forged] = json.loads(Path(report["key"]).read_text(encoding="utf-8"))["done"]
+    with closing(sqlite3.connect(copy)) as connection:
+        before = {entry["memory"]["id"] for entry in told.json("list", "--limit", "100")["entries"]}
+        shown = dict(connection.execute("select id, content from memory").fetchall())
+        logged = [row[0] for row in connection.execute("select body from op where entity = ?", tuple(forged["ids"]))]
+
+    expected = before if depth == "op" else {*before, *forged["ids"]}  # of the log alone, nothing is derived yet
+    assert set(shown) == expected
+    assert shown.get(forged["ids"][0]) == (None if depth == "op" else forged["after"][0])
+    assert [ulid_bytes(forged["ids"][0]) in body for body in logged] == ([] if depth == "row" else [True])
+
+
+@pytest.mark.parametrize("depth", ["row", "op"])
+def test_the_key_explains_all_that_is_found(told: Shell, tmp_path: Path, depth: str) -> None:
+    kinds = ("--corrupt", "2", "--swap", "1", "--forge", "2", "--rewrite", "2")
+    report = told.json("perturb", str(tmp_path / "copy.db"), *kinds, "--depth", depth)
+
+    _, out, _ = told.run("verify", str(tmp_path / "copy.db"), "--key", report["key"])
+
+    found = json.loads(out)
+    assert [one["found"] == one["done"] for one in found["detected"]] == [True] * 4
+    assert found["unexplained"] == 0, found["findings"]
 
 
 def test_the_store_itself_is_sound_and_untouched(told: Shell, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.errors import ConflictError
 from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.ops.schema import FIELDS
 from scrubjay_shared.records import Op
 
 
@@ -48,7 +49,7 @@ class Depth(StrEnum):
 class Perturbation:
     """One thing that was falsified: the memories or the event by id, and their texts before and after.
 
-    `marks` are what a finding calls it by.
+    `marks` are what a finding calls it by, and `also` what does not fit because of it, though it may for others' sake.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Perturbation:
     before: tuple[str, ...]
     after: tuple[str, ...]
     marks: tuple[str, ...]
+    also: tuple[str, ...] = ()
 
 
 def perturb(path: Path, wanted: Sequence[tuple[Kind, Depth]], seed: int) -> tuple[Perturbation, ...]:
@@ -161,9 +163,9 @@ class _Perturbing:
             )
         else:
             op = self._op_of(model, text)
+            fields = self._fields(model) | {Field.CONTENT: after}
             seq = self._connection.execute("select max(seq) from op where device = ?", (op.device,)).fetchone()[0] + 1
-            body = _replaced(_replaced(op.body, text, after), model, forged)
-            made = replace(op, seq=seq, op_id=self._chance.randbytes(16), body=body)
+            made = replace(op, seq=seq, op_id=self._chance.randbytes(16), body=ops.memory_body(forged, fields))
             row = (made.device, seq, made.op_id, int(made.hlc), made.type, forged, ops.encode(made), None, 0)
             crc = checksums.checksum(*row) if depth is Depth.SEALED else 0
             self._connection.execute(
@@ -172,14 +174,24 @@ class _Perturbing:
                 (*row, crc),
             )
             marks = (forged, f"op {seq} of device {op.device[:8]}")
-        return Perturbation(kind=Kind.FORGE, depth=depth, ids=(forged,), before=("",), after=(after,), marks=marks)
+        return Perturbation(
+            kind=Kind.FORGE,
+            depth=depth,
+            ids=(forged,),
+            before=("",),
+            after=(after,),
+            marks=marks,
+            also=("the queue of texts to embed",),
+        )
 
     def _rewrite(self, depth: Depth) -> Perturbation:
         """Change the text of an event that a memory was read from. Its row is a source: row and op are one depth."""
         if not self._cited:
             raise ConflictError("no memory of the store was read from an event", hint="leave out --rewrite")
         event_id = self._cited.pop(self._chance.randrange(len(self._cited)))
-        before = self._connection.execute("select text from event where id = ?", (event_id,)).fetchone()[0]
+        before, session_id = self._connection.execute(
+            "select text, session_id from event where id = ?", (event_id,)
+        ).fetchone()
         after = self._changed(before, everywhere=True)
         guards = self._connection.execute(
             "select name, sql from sqlite_schema where type = 'trigger' and tbl_name = 'event'"
@@ -199,6 +211,7 @@ class _Perturbing:
             before=(before,),
             after=(after,),
             marks=(event_id, *(grip_id for (grip_id,) in grips)),
+            also=(f"session {session_id}",),
         )
 
     def _say(self, memory_id: str, before: str, after: str, depth: Depth) -> tuple[str, ...]:
@@ -221,6 +234,12 @@ class _Perturbing:
             for op in reversed(log)
             if op.type == OpType.MEMORY and Field.CONTENT in ops.fields_of(op) and content in _strings(op.body)
         )
+
+    def _fields(self, memory_id: str) -> dict[Field, Any]:
+        """Return what the log says of each field of a memory, the latest of each."""
+        log = self._queries.ops.of_entities([memory_id])[memory_id]
+        written = [op for op in log if op.type == OpType.MEMORY]
+        return {key: op.body[FIELDS][key] for op in written for key in ops.fields_of(op) if key in op.body[FIELDS]}
 
     def _seal(self, table: str, where: str, key: tuple[Any, ...]) -> None:
         columns = checksums.columns_of(self._connection, table)

@@ -40,14 +40,13 @@ def run(line: Namespace) -> int:
             Finding(what=one.what, wrong=one.wrong, remedy=str(one.remedy))
             for one in verify(path, lambda what, at, of: bar.update(task, description=what, completed=at, total=of))
         )
+    explained = [mark for each in done for mark in (*each["marks"], *each.get("also", ()))]
     report = VerifyReport(
         file=str(path),
         sound=not found,
         findings=found,
         detected=_detected(done, found),
-        unexplained=sum(not any(mark in one.what for each in done for mark in each["marks"]) for one in found)
-        if done
-        else 0,
+        unexplained=sum(not any(mark in one.what for mark in explained) for one in found) if done else 0,
     )
     out.answer(report, lambda: render.verification.verified(report))
     return 0 if report.sound else CorruptError.exit_code
