@@ -71,7 +71,11 @@ def test_over_budget_nothing_is_asked_and_patterns_read(server: ModelServer, tmp
     assert found.by_patterns > 0
 
 
-def test_the_command_says_what_the_observer_did(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_the_observer_did(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCRUBJAY_HOME", str(tmp_path))  # not the settings of who runs the tests, and not their tokens
+    monkeypatch.delenv("SCRUBJAY_WRITER", raising=False)
     arguments = ["devmem", "--data", str(OWN), "--projects", "rezepte", "--model", "none", "--reranker", "none"]
     assert cli.main([*arguments, "--writer", "labels"]) == 0
     assert "of 9 facts that the Writer answered 9 are there (1.000)" in capsys.readouterr().out
