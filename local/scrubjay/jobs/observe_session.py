@@ -151,7 +151,7 @@ class SessionObserver:
         for _ in range(TRIES):
             stored = await self._commit.store(reading, cause)
             if stored is not None:
-                self._tell(answered.counts, stored, len(step.new), began)
+                self._tell(stored, len(step.new), began)
                 return stored
             erased = await self._store.read(lambda q: q.events.erased_since(step.events))
             if erased or self._stopping.is_set():
@@ -200,7 +200,8 @@ class SessionObserver:
         log.info("lifecycle.memory.commit_fallback reason=no_directives")
         self._warn(answered.counts, streak)
 
-    def _tell(self, counts: Mapping[str, int], stored: Stored, events: int, began: float) -> None:
+    def _tell(self, stored: Stored, events: int, began: float) -> None:
+        counts = stored.counts
         log.info(
             "lifecycle.memory.commit_done events=%d memories=%d merged=%d project_promoted_facts=%d"
             " user_promoted_facts=%d session_scoped_facts=%d dropped_untagged_facts=%d unsupported_facts=%d ms=%d",

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay.distill import Observation, same_memory
+from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.distill.answer import Promoted
-from scrubjay.distill.observe import SOURCE
+from scrubjay.distill.observe import PROMOTED, SOURCE
 from scrubjay.distill.restated import Told, restates, told
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
@@ -55,10 +57,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """How many memories are new, how many known ones have more places, and how long the streak is now."""
+    """How many memories are new, how many known ones have more places, what was counted, and how long the streak is."""
 
     made: int
     merged: int
+    counts: Mapping[str, int]
     streak: int = 0
 
 
@@ -98,6 +101,8 @@ class SessionCommit:
         replaced = [*ended, *(one for one in found if (one.old, one.new) not in named)]
         reviews = await asyncio.to_thread(self._reviews, pending, contradicting(replaced))
 
+        counted = _without_known(reading.counts, taken.confirmed)
+
         def work(tx: Transaction) -> Stored | None:
             wanted = {
                 (content_hash(kept.observation.content), kept.observation.scope, kept.observation.resource_id)
@@ -133,9 +138,9 @@ class SessionCommit:
             if writes:
                 tx.memories.write(writes)
             tx.events.distilled(reading.session_id, reading.upto)
-            counts = {**reading.counts, "forgotten_facts": len(refused)} if refused else reading.counts
+            counts = {**counted, "forgotten_facts": len(refused)} if refused else counted
             streak = tx.jobs.count(reading.job, counts, keeps_streak=reading.keeps_streak)
-            return Stored(made=len(pending.keys() - gone), merged=len(grown), streak=streak)
+            return Stored(made=len(pending.keys() - gone), merged=len(grown), counts=counts, streak=streak)
 
         return await self._store.write(work, cause=cause)
 
@@ -187,7 +192,7 @@ class _Taken:
     """What was taken in of a reading: new memories, by id, and passages that confirm others, of this step or before.
 
     `outranked` are memories that say the same as a new one and are trusted less, with the id of that; `ended` is what
-    ends because its author said so.
+    ends because its author said so; `confirmed` are the facts that were known.
     """
 
     events: Mapping[str, Event]
@@ -195,6 +200,7 @@ class _Taken:
     grown: dict[str, list[Grip]] = field(default_factory=dict)
     outranked: dict[str, str] = field(default_factory=dict)
     ended: list[Succession] = field(default_factory=list)
+    confirmed: list[Promoted] = field(default_factory=list)
 
     def take(self, promoted: Promoted, known: Memory | Promoted | None) -> None:
         """Take a fact in, beside what says the same already."""
@@ -209,10 +215,12 @@ class _Taken:
         trust = promoted.observation.trust
         if isinstance(known, Memory) and is_believed(known.trust, trust):
             self.grown.setdefault(known.id, []).extend(_grips(known.id, promoted, self.events))
+            self.confirmed.append(promoted)
             return known.id
         if isinstance(known, Promoted) and is_believed(known.observation.trust, trust):
             there = self._id(known)
             self.pending[there][1].extend(_grips(there, promoted, self.events))
+            self.confirmed.append(promoted)
             return there
         memory_id = self._id(promoted)
         grips = _grips(memory_id, promoted, self.events)
@@ -235,6 +243,16 @@ class _Taken:
             if new in self.pending
             for said, _ in [self.pending[new]]
         ]
+
+
+def _without_known(counts: Mapping[str, int], confirmed: Sequence[Promoted]) -> dict[str, int]:
+    """Return what was counted of an observer's answer: a fact that was known is a duplicate, and nothing promoted."""
+    found = Counter(counts)
+    for one in confirmed:
+        if one.source == OBSERVER:
+            found[PROMOTED[one.observation.scope]] -= 1
+            found["duplicates"] += 1
+    return {name: count for name, count in found.items() if count}
 
 
 def _refused(tx: Transaction, pending: Mapping[str, tuple[Promoted, Sequence[Grip]]]) -> set[str]:
