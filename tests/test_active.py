@@ -227,7 +227,8 @@ def test_the_command_shows_confirms_and_dismisses(shell: Shell) -> None:
         shell.json("add", text, "--type", "goal", "--project", SHOP)
     one, two = (each["ref"] for each in shell.json("active", "list", "--project", SHOP)["proposed"])
 
-    assert [line["ref"] for line in shell.json("active", "confirm", one, "--project", SHOP)["active"]] == [one]
+    assert [each["ref"] for each in shell.json("active", "--project", SHOP)["proposed"]] == [one, two]
+    assert [line["ref"] for line in shell.json("active", "--project", SHOP, "confirm", one)["active"]] == [one]
     assert shell.json("active", "dismiss", "all", "--project", SHOP)["proposed"] == []
     assert [line["ref"] for line in shell.json("active", "list", "--project", SHOP)["active"]] == [one]
     assert two not in str(shell.json("active", "list", "--project", SHOP))

@@ -213,12 +213,19 @@ def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
     group.add_argument("-q", "--quiet", action="store_true", default=off, help="no progress, no remarks; errors only")
 
 
-def caller(parser: argparse.ArgumentParser) -> None:
-    """Add who is asking."""
+def caller(parser: argparse.ArgumentParser, *, below: bool = False) -> None:
+    """Add who is asking. `below` a command that takes it too, an absent option must not undo one before."""
+    default: Any = argparse.SUPPRESS if below else None
     parser.add_argument(
-        "--project", type=project, metavar="ID", help="act for this project: see its memories and yours"
+        "--project",
+        type=project,
+        metavar="ID",
+        default=default,
+        help="act for this project: see its memories and yours",
     )
-    parser.add_argument("--session", type=text, metavar="ID", help="act for this session of the project")
+    parser.add_argument(
+        "--session", type=text, metavar="ID", default=default, help="act for this session of the project"
+    )
 
 
 def period(parser: Parser) -> None:

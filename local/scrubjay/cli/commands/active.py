@@ -16,7 +16,8 @@ ALL = "all"
 
 
 def configure(parser: Parser) -> None:
-    """Take what to do about which proposals."""
+    """Take what to do about which proposals, and for whom."""
+    caller(parser)
     subcommands = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", parser_class=Parser, required=False)
     listed = add_subcommand(subcommands, "list", "show what is active, and what is proposed")
     confirm = add_subcommand(subcommands, "confirm", "have agents load these proposals at their start")
@@ -26,14 +27,14 @@ def configure(parser: Parser) -> None:
             "refs", nargs="+", type=text, metavar="ID", help="an id or its beginning; or all that is proposed: all"
         )
     for subcommand in (listed, confirm, dismiss):
-        caller(subcommand)
+        caller(subcommand, below=True)
         shared(subcommand, top=False)
 
 
 def run(line: Namespace) -> None:
     """Show what is active and proposed, after deciding what was asked for."""
     out = Output.of(line)
-    project, session = getattr(line, "project", None), getattr(line, "session", None)
+    project, session = line.project, line.session
     with invocation.store(line) as store:
         answer: api.ActiveResponse
         if line.subcommand in {"confirm", "dismiss"}:
