@@ -289,6 +289,22 @@ async def test_diff_shows_each_field_before_and_after_and_the_cause(opened: Open
         assert first.changes + rest.changes == found.changes
 
 
+async def test_diff_says_of_what_is_new_whether_it_ended_since(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        ids = []
+        for text in ("The relay listens on port 8080", "The relay listens on port 9090", "The gate is green."):
+            ids.append((await service.call(PERSON, "add", MemoryDraft(content=text))).memory.id)
+            clock.now = Millis(clock.now + DAY)
+        old, new, gone = ids
+        await service.call(PERSON, "update", api.UpdateRequest(ref=gone, archived=True))
+        found = (await service.call(PERSON, "diff", api.DiffRequest(since=Millis(NOW - 1)))).changes
+
+    ended = {one.id: {field.field: (field.before, field.after) for field in one.fields} for one in found}
+    assert {one.change for one in found} == {"made"}
+    assert ended == {old: {"superseded_by": (None, new)}, new: {}, gone: {"archived_at": (None, clock.now)}}
+
+
 async def run_with(service: Application, wording: Callable[[str, str, int], Awaitable[str]]) -> Sequence[Any]:
     run = ConsolidationRun(service.store, DEFAULT, wording=wording)
     return (await run.plan(LATER)).plan.steps

@@ -83,6 +83,8 @@ class FieldDiff:
 class MemoryDiff:
     """What became of one memory: `made`, `changed`, `archived`, `restored` or `forgotten`.
 
+    Of one that was made, `fields` say no more than what has ended it since.
+
     `content` is what it says now, "" when it was forgotten. `causes` wrote to it in that time, first the earliest.
     """
 

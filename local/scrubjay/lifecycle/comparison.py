@@ -16,6 +16,9 @@ SHOWN = (
 )
 """The fields that are compared. How often a memory was recalled is no change of it."""
 
+ENDED = ("superseded_by", "archived_at")
+"""What is said of a memory that is new: that it is there no more, or that something took its place already."""
+
 
 class Change(StrEnum):
     """What became of a memory, in a word."""
@@ -51,7 +54,8 @@ def difference(memory_id: str, log: Sequence[Op], since: int, *, forgotten: bool
     late = sorted((op for op in log if op.hlc >= since), key=lambda op: (op.hlc, op.device, op.seq))
     causes = tuple(dict.fromkeys(cause for op in late if (cause := ops.cause_of(op)) is not None))
     if before is None:
-        return Difference(change=Change.MADE, content=after.content, causes=causes)
+        ended = tuple((name, None, value) for name in ENDED if (value := getattr(after, name)) is not None)
+        return Difference(change=Change.MADE, content=after.content, fields=ended, causes=causes)
     fields = tuple(
         (name, _plain(getattr(before, name)), _plain(getattr(after, name)))
         for name in SHOWN
