@@ -218,7 +218,7 @@ async def _state(service: Application, talk: Talk, turn_of: Mapping[str, str]) -
             request = api.RecallRequest(query=question, kinds=kinds, limit=DEPTH)
             answer = await service.call(PERSON, "recall", request)
             shown = {turn_of.get(hit.id) for hit in answer.hits}
-            shown |= {turn_of.get(quote.event_id) for hit in answer.hits for quote in hit.sources}
+            shown |= {turn_of.get(quote.event_id) for hit in answer.hits for quote in hit.read_from}
             total += len(evidence & shown) / len(evidence)
             if name == "memories":
                 tokens.append(answer.tokens)

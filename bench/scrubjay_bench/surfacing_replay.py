@@ -112,7 +112,7 @@ class _Replay:
         )
         answer: api.RecallResponse = await self.service.call(caller, "recall", request)
         return [
-            _Line(hit.text, self._turns([hit.id, *(quote.event_id for quote in hit.sources)]))
+            _Line(hit.text, self._turns([hit.id, *(quote.event_id for quote in hit.read_from)]))
             for hit in answer.hits
             if handing.tells(hit, session_id=session, now=self.now[0])
         ]

@@ -96,6 +96,7 @@ from scrubjay.api.memories import (
     UpdateRequest,
 )
 from scrubjay.api.recall import (
+    Beside,
     Hit,
     Mode,
     Quote,
@@ -195,6 +196,7 @@ __all__ = [
     "AgentsResponse",
     "AliasRequest",
     "AuditResponse",
+    "Beside",
     "Bucket",
     "Cause",
     "CausedChange",

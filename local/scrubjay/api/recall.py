@@ -51,9 +51,19 @@ class RecallRequest:
     rerank: bool = True
 
 
+class Beside(StrEnum):
+    """Which side of an exchange with an agent a quote is: what somebody asked, or the agent's last word on it."""
+
+    ASKED = "asked"
+    ANSWERED = "answered"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A line of evidence: who said it, when, and the words (the grip's excerpt, or the event's text)."""
+    """A line of evidence: who said it, when, and the words (the grip's excerpt, or the event's text).
+
+    `beside` says that nothing was read from it: it is the other side of the exchange. None for all others.
+    """
 
     event_id: str
     session_id: str
@@ -61,6 +71,7 @@ class Quote:
     utc_offset: int
     speaker: str
     text: str
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,8 @@ class Hit:
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time. Of an
     event `questioned_by` is the memory that holds since all that was learned from it was replaced.
+    `sources` are its evidence: of a memory the passages that it was read from, of an event that event without its text,
+    and of work with an agent the other side of the exchange too (`Quote.beside`).
     `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.
     """
 
@@ -99,6 +112,11 @@ class Hit:
     span: tuple[int, int] | None = None
     confidence: float | None = None
     archive: str | None = None
+
+    @property
+    def read_from(self) -> tuple[Quote, ...]:
+        """The sources without the other sides of exchanges: what it says stands in them."""
+        return tuple(quote for quote in self.sources if quote.beside is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class AgentWorkPolicy:
     # something, of the steps 1 in 70.
     step: float = 1.5
     # How likely an event answers, as in `RelevancePolicy`, of the score that these parts make.
-    event_bias: float = -5.3
+    event_bias: float = -5.1
     event_score: float = 0.27
     event_length: float = -0.12
     usual_chars: float = 400.0
@@ -61,3 +61,5 @@ class AgentWorkPolicy:
     memory_confidence: float = 0.6  # power of its own confidence
     around: int = 4  # turns to each side
     repeats: float = 0.3  # what is left of a memory of a turn that a likelier memory was read from
+    # An exchange is what somebody asked and what the agent said of it last. It is looked for over so many turns.
+    exchange: int = 400

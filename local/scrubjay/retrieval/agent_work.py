@@ -54,6 +54,30 @@ def nearest(candidates: Candidates, policy: AgentWorkPolicy) -> float | None:
     return float(np.sort(cosines)[-most:].mean())
 
 
+def other_side(index: Index, events: CandidateSet, row: int, policy: AgentWorkPolicy) -> int:
+    """Return the row of the other side of an exchange, -1 where there is none that is seen.
+
+    Of what a person says it is the agent's last turn before they speak again; of an agent's turn what it was asked.
+    """
+    kinds = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE)
+    said, agents = (index.names.types.find(kind.value) for kind in kinds)
+    types = events.table["type"]
+    if types[row] not in {said, agents}:
+        return -1
+    asked = types[row] == said
+    links, found = events.table["next" if asked else "prev"], -1
+    for _ in range(policy.exchange):
+        row = int(links[row])
+        if row < 0:
+            break
+        if types[row] == said:
+            found = found if asked else row
+            break
+        if asked and types[row] == agents:
+            found = row
+    return found if found >= 0 and (events.seen is None or events.seen[found]) else -1
+
+
 def _goes_on(index: Index, events: CandidateSet) -> Mask:
     """Return which of the events considered are an agent's turn after which it, or its tool, goes on."""
     *said, printed = (index.names.types.find(kind.value) for kind in _AGENTS)

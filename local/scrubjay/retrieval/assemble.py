@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scrubjay.index.documents import EVENT
 from scrubjay.index.index import Index
 from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval.agent_work import other_side
 from scrubjay.retrieval.candidates import Candidates, CandidateSet, linked
 from scrubjay.retrieval.filters import Rows
 
@@ -22,7 +23,8 @@ class Hit:
     the ids around the event in its session, `before` those before it. `cosine` (None without vectors) and `matched`,
     the share 0 to 1 of the query's token weight found in it, are absolute: `confidence`, how sure it is that this
     answers, comes from them (`relevance`), None before it was judged. `around`, of a memory read from turns of work, is
-    the cosine of the nearest turn around them. `archive` is what it was put away into.
+    the cosine of the nearest turn around them. `archive` is what it was put away into. `beside`, of work with an agent,
+    are the ids of the other sides of its exchanges.
     """
 
     id: str
@@ -39,6 +41,7 @@ class Hit:
     around: float | None = None
     confidence: float | None = None
     archive: str | None = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,17 @@ def assembled(
     partners = {kind: _joined(index, candidates, kind, policy) for kind in index.links}
     together = [(kind,) for kind in candidates] if apart else [tuple(candidates)]
     hits = [hit for kinds in together for hit in _best(candidates, kinds, partners, limit, shared=apart and work)]
-    return tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
+    found = tuple(_hit(index, candidates, one, also, neighbours=neighbours, before=before) for one, also in hits)
+    return tuple(replace(hit, beside=_beside(index, candidates, hit, policy)) for hit in found) if work else found
+
+
+def _beside(index: Index, candidates: Candidates, hit: Hit, policy: RecallPolicy) -> tuple[str, ...]:
+    """Return the ids of the other sides of the exchanges that a hit is of, each once, and none that it is itself of."""
+    events = candidates[EVENT.name]
+    own = ((hit.id,) if hit.kind == EVENT.name else hit.also)[: policy.merged_sources]
+    rows = (other_side(index, events, events.table.rows[id_], policy.agent_work) for id_ in own)
+    found = dict.fromkeys(events.table.ids[row] for row in rows if row >= 0)
+    return tuple(id_ for id_ in found if id_ not in own)
 
 
 def _best(

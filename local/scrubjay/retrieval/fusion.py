@@ -95,6 +95,19 @@ def of_work(hits: Sequence[Hit], policy: AgentWorkPolicy) -> tuple[Hit, ...]:
     return falling(found)
 
 
+def told_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return hits without the turns that an exchange above them shows, and without showing a turn again."""
+    told: set[str] = set()
+    found = []
+    for hit in hits:
+        if hit.kind == EVENT.name and hit.id in told:
+            continue
+        told.add(hit.id)
+        found.append(replace(hit, beside=tuple(side for side in hit.beside if side not in told)))
+        told.update(hit.beside)
+    return tuple(found)
+
+
 def merged(hits: Sequence[Hit], policy: RelevancePolicy | AgentWorkPolicy, *, limit: int) -> tuple[Hit, ...]:
     """Return the best `limit` of judged hits, which are in order within each kind, as one order; repetitions left out.
 

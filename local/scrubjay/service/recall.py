@@ -120,7 +120,8 @@ class Recall:
         at = now if request.as_of is None else request.as_of
         questioned, put_away = await self._store.read(partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of))
         later = await self._succeeding(ranking, plan) | questioned
-        ranking = replace(ranking, hits=folded(told_before(ranking.hits, later), put_away, limit=plan.limit))
+        hits = fusion.told_once(told_before(ranking.hits, later))
+        ranking = replace(ranking, hits=folded(hits, put_away, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
         kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)

@@ -33,6 +33,9 @@ RERANKED_CHARS = 8_000
 SOURCES = 8
 """Places that a hit of recall quotes at most: more is a list to read, and not evidence."""
 
+BESIDE_SHARE = 4
+"""The other side of an exchange has one in so many of the characters of a hit: enough to know what it was about."""
+
 SOURCE_CHARS = 60
 """The least that a quoted place has: half a sentence."""
 
@@ -57,7 +60,12 @@ class Wanted:
 
     chars: int
     weights: Mapping[str, float]
+
     as_of: int | None = None
+
+    def own(self, hit: Ranked) -> int:
+        """Return how many of the characters are left for a hit beside the other sides that it shows."""
+        return self.chars - (self.chars // BESIDE_SHARE if hit.beside else 0)
 
 
 def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
@@ -108,13 +116,22 @@ def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wan
     built: dict[str, api.Hit] = {}
     for name, kind in HIT_KINDS.items():
         built |= kind.build(queries, [hit for hit in ranked if hit.kind == name], most, wanted)
-    beside = queries.events.by_id([*{id_ for hit in ranked for id_ in hit.neighbours}], chars=most + 1)
+    around = queries.events.by_id([*{id_ for hit in ranked for id_ in hit.neighbours}], chars=most + 1)
+    sides = queries.events.by_id([*{id_ for hit in ranked for id_ in hit.beside}], chars=SEARCHED_CHARS)
     found = []
     for hit in ranked:
         if hit.id in built:
-            neighbours = tuple(_quote(beside[id_]) for id_ in hit.neighbours if id_ in beside)
-            found.append(_cut(replace(built[hit.id], neighbours=neighbours) if neighbours else built[hit.id], most))
+            one = built[hit.id]
+            neighbours = tuple(_quote(around[id_]) for id_ in hit.neighbours if id_ in around)
+            beside = tuple(_other_side(sides[id_], wanted) for id_ in hit.beside if id_ in sides)
+            found.append(_cut(replace(one, neighbours=neighbours, sources=(*one.sources, *beside)), most))
     return tuple(found)
+
+
+def _other_side(event: Event, wanted: Wanted) -> api.Quote:
+    """Return the other side of an exchange as a source: of a long turn the passage that answers."""
+    side = api.Beside.ASKED if event.type is EventType.USER_MESSAGE else api.Beside.ANSWERED
+    return replace(_quote(event, _excerpt(event.text, wanted, wanted.chars // BESIDE_SHARE)), beside=side)
 
 
 def read_passages(queries: Queries, ranked: Sequence[Ranked], policy: RecallPolicy) -> list[str]:
@@ -133,7 +150,7 @@ def _event_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: W
 
 def _event_hit(hit: Ranked, event: Event, wanted: Wanted) -> api.Hit:
     text = event.text or str(event.metadata.get("caption", ""))
-    part = passage(text, wanted.weights, chars=wanted.chars)
+    part = passage(text, wanted.weights, chars=wanted.own(hit))
     cut = len(part.text) < len(text)
     return api.Hit(
         id=hit.id,
@@ -185,7 +202,7 @@ def _memory_hit(
     events: Mapping[str, Event],
     wanted: Wanted,
 ) -> api.Hit:
-    room = max(wanted.chars - len(memory.content), wanted.chars // 3)
+    room = max(wanted.own(hit) - len(memory.content), wanted.chars // 3)
     shown = _shown(grips, room // SOURCE_CHARS, wanted if memory.kind is Kind.ARCHIVE else None)
     return api.Hit(
         id=memory.id,

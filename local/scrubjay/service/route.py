@@ -249,7 +249,7 @@ class Router:
         run.notes += answer.notes
         events: dict[str, None] = {}
         for hit in answer.hits:
-            ids = [hit.id] if hit.kind == EVENT.name else [source.event_id for source in hit.sources]
+            ids = [hit.id] if hit.kind == EVENT.name else [source.event_id for source in hit.read_from]
             events.update(dict.fromkeys(ids))
         return list(events)
 

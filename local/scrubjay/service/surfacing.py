@@ -416,12 +416,12 @@ def _of_memory(memory: Memory, turns: Iterable[str], sessions: Iterable[str]) ->
 
 def _of_hit(hit: api.Hit, *, nearness: float, looked: _Seen) -> _Candidate:
     """Return a hit as a candidate. That the last words answer themselves says nothing for them."""
-    is_own = bool(hit.sources) and {source.event_id for source in hit.sources} <= looked.turns
+    is_own = bool(hit.sources) and {source.event_id for source in hit.read_from} <= looked.turns
     return _Candidate(
         text=hit.text[:TURN_CHARS],
         ts=hit.ts,
-        turns=frozenset((hit.id,)) if hit.kind == "event" else frozenset(source.event_id for source in hit.sources),
-        sessions=frozenset(source.session_id for source in hit.sources),
+        turns=frozenset((hit.id,)) if hit.kind == "event" else frozenset(source.event_id for source in hit.read_from),
+        sessions=frozenset(source.session_id for source in hit.read_from),
         open=_OPEN.get(MemoryType(hit.type), 0.0) if hit.kind == "memory" else 0.0,
         salience=_EVENT_SALIENCE if hit.salience is None else hit.salience,
         asked=nearness if looked.asks and not is_own else 0.0,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scrubjay.api import (
+    Beside,
     Hit,
     Quote,
     RecallResponse,
@@ -53,6 +54,12 @@ def _shortened(found: Hit) -> str:
     return "\n".join([*lines[:LINES], f"… {len(lines) - LINES} more lines: {whole}"])
 
 
+def _other_side(said: Quote) -> Text:
+    """Return what a turn answered, or what was answered to it: the other side of the exchange."""
+    word = "answering " if said.beside is Beside.ASKED else "answered by "
+    return Text(word, style="dim").append_text(quote(said))
+
+
 def quote(said: Quote, limit: int = WORDS) -> Text:
     """Return a line of evidence: who, what, when, which event."""
     return _spoken(said, f": “{one_line(said.text, limit)}”")
@@ -84,8 +91,11 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
     if note:
         about.append(f"  {note}", style="not dim green")
     parts.append(Padding(about, (0, 0, 0, 4)))
-    said = [line for line in found.sources if not (found.kind == "event" and line.event_id == found.id)]
-    parts.extend(Padding(Text("↳ ", style="dim").append_text(_source(line, found.text)), (0, 0, 0, 4)) for line in said)
+    for line in found.sources:
+        if found.kind == "event" and line.event_id == found.id:
+            continue
+        shown = _other_side(line) if line.beside else _source(line, found.text)
+        parts.append(Padding(Text("↳ ", style="dim").append_text(shown), (0, 0, 0, 4)))
     parts.extend(Padding(Text("· ").append_text(quote(line)), (0, 0, 0, 4), style="dim") for line in found.neighbours)
     if why and found.parts:
         parts.append(Padding(score(found.parts, found.score, found.confidence), (0, 0, 0, 4)))

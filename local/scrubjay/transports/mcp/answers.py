@@ -23,6 +23,9 @@ CUT = " […]"
 DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
 """What is said beside a memory that is not the person's own words."""
 
+BESIDE = {api.Beside.ASKED: "answering ", api.Beside.ANSWERED: "answered by "}
+"""What is said before the other side of an exchange."""
+
 REVIEWED = {
     ReviewState.WAITING: "not reviewed by the person",
     ReviewState.DISPUTED: "disputed",
@@ -132,9 +135,10 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
     if not is_memory and found.sources:
         about.append(found.sources[0].speaker)
     lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]
-    if is_memory and found.sources:
-        said = found.sources[0]
-        lines.append(f"> {said.speaker}, {day(said.ts, said.utc_offset)}: {said.text} ({EVENT_ID}{said.event_id})")
+    for said in (*found.read_from[: int(is_memory)], *(said for said in found.sources if said.beside)):
+        how = BESIDE[said.beside] if said.beside else ""
+        when = day(said.ts, said.utc_offset)
+        lines.append(f"> {how}{said.speaker}, {when}: {said.text} ({EVENT_ID}{said.event_id})")
     if why and found.parts:
         lines.append("score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value))
     return "\n".join(lines)
