@@ -187,6 +187,29 @@ async def test_a_paused_job_is_left_alone_until_it_is_resumed_also_after_a_resta
     assert (paused.paused, paused.runs, paused.pending, paused.next_run) == (True, 0, 1, None)
 
 
+async def test_a_job_that_is_paused_while_it_looks_for_work_does_not_begin(service: Application) -> None:
+    looked = asyncio.Event()
+
+    class Slow(Counter):
+        async def due(self) -> bool:
+            await service.scheduler.pause("counter")
+            looked.set()
+            return True
+
+    counter = Slow()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        scheduler.wake("counter")
+        await looked.wait()
+        await until(lambda: at_rest(service, "counter"))
+
+    assert counter.runs == 0
+
+
+async def at_rest(service: Application, name: str) -> bool:
+    return not (await job(service, name)).running
+
+
 async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(service: Application) -> None:
     counter = Counter()
     service.scheduler.add(counter)

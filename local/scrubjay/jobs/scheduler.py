@@ -217,7 +217,7 @@ class Scheduler:
         async with self._lock(job.name):
             while not self._stopping.is_set():
                 self._again.discard(job.name)
-                if await self._may_run(job):
+                if await self._may_run(job) and job.name not in self._paused:  # it may have been paused meanwhile
                     await self._noted(job, job.run)
                 if job.name not in self._again:
                     return
