@@ -794,7 +794,7 @@ def test_a_revoke_asks_about_the_devices_that_were_let_in_and_the_next_command_t
 @pytest.mark.slow
 def test_a_person_types_a_word_before_a_device_is_made(server: str, home: Callable[[str], Home]) -> None:
     laptop = home("laptop")
-    signed_up(laptop, server, "una")
+    signed_up(laptop, server, "wanda")
     for typed, code in (("wrong", 4), (None, 0)):
         terminal = Terminal(laptop, "devices", "create", "runner", "--scope", "home")
         terminal.until("To show that it is you, type ")
