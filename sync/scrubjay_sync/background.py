@@ -2,10 +2,10 @@
 
 The rounds of a login are a job of the daemon (`SyncJob`), which runs, notes and pauses it like its own. What makes the
 next round due is told to it: one task waits for the first of a local write that is due (soon when it comes alone; what
-follows goes once nobody has written for a second, so that a burst is two segments), news of other devices, and the end
-of a pause. Waiting for news, on an event stream or by long-polls, is no part of the job, which would run without end;
-it hands what it brought to the round that it wakes. What the server held to its end is asked again without a round. A
-paused job asks the server for nothing once what waits has ended. No write waits for a round.
+follows goes once nobody has written for a second, so that a burst is two segments), the server's long poll answering,
+and the end of a pause. The long poll is no part of the job, which would run without end; it hands what it brought to
+the round that it wakes. One that the server held to its end is asked again without a round. A paused job asks the
+server for nothing. No write waits for a round.
 """
 
 from __future__ import annotations
@@ -209,8 +209,7 @@ class Rounds:
         began = _clock()
         if self._poll_from > began:
             return await self._without_polls(written)
-        wait_s = SYNC.stream_s if self._engine.streams else SYNC.wait_s
-        poll = asyncio.create_task(self._engine.wait_for_news(wait_s))
+        poll = asyncio.create_task(self._engine.wait_for_news(SYNC.wait_s))
         try:
             await asyncio.wait({poll, written}, return_when=asyncio.FIRST_COMPLETED)
             if poll.done():
@@ -228,7 +227,7 @@ class Rounds:
         finally:
             await _cancelled(poll)
         now = _clock()
-        held = now - began >= SYNC.held_share * wait_s * 1000
+        held = now - began >= SYNC.held_share * SYNC.wait_s * 1000
         return written.done() or self._news is not None or not held or now >= self._calm_until
 
     async def _without_polls(self, written: asyncio.Task[None]) -> bool:

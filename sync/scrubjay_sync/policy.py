@@ -62,11 +62,6 @@ class CloudPolicy:
     timeout_s: float = 60.0  # between two bytes: 900 KiB at 128 kbit/s
     max_answer_bytes: int = 16 * MIB  # 20,000 log entries in base64; anything above is not this service
     slack_bytes: int = 1024  # what an answer may exceed its limit by: objects end where they end
-    stream_silence_s: float = 45.0  # an event stream without a sign of life: the service sends one every 15 s
-    stream_opens_s: float = (
-        20.0  # its first word, which comes at once; a proxy that keeps answers back lets none through
-    )
-    stream_faults: int = 3  # in a row, until long-polls take their place: a proxy that cuts what stays open
     token_margin_ms: int = 60_000  # renewed before its end: requests under way must not meet it
     token_least_ms: int = 300_000  # trusted at least so long when a clock makes its end look past
     max_retry_after_s: float = 3600.0  # longer pauses are a server's mistake
@@ -88,7 +83,6 @@ class SyncPolicy:
     )
     backoff_most_ms: int = 300_000
     wait_s: float = 25.0  # long-poll: the server's own limit
-    stream_s: float = 240.0  # an event stream: below calm_ms, after which a round is due in any case
     held_share: float = 0.9  # of it after which an answer counts as held to the end: clocks and wires are not exact
     look_s: float = 0.1  # between looks whether a round under way has come to its waiting, when somebody wants the next
     exit_s: float = 2.0  # a daemon that is told to stop sends what it has for so long, and no longer

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import httpx2
 
@@ -17,7 +13,6 @@ from scrubjay_shared.envelope import MAX_PAGE_BYTES, Envelope, split
 from scrubjay_shared.errors import (
     BY_CODE,
     MalformedError,
-    UnavailableError,
 )
 from scrubjay_sync.cloud.account import AccountRoutes
 from scrubjay_sync.cloud.connection import Auth, Connection, Credential
@@ -25,13 +20,6 @@ from scrubjay_sync.cloud.log import LogRoutes
 from scrubjay_sync.cloud.search import SearchRoutes
 from scrubjay_sync.cloud.snapshots import SnapshotRoutes
 from scrubjay_sync.cloud.teams import TeamRoutes
-from scrubjay_sync.policy import CLOUD
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-_ENDED = object()
-"""What stands for the end of a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +43,6 @@ class Cloud:
     ) -> None:
         """`transport` takes the place of the network. Raises InvalidError for an unsafe or missing address."""
         self._connection = Connection(origin, now=now, transport=transport)
-        self._faults_left = CLOUD.stream_faults if transport is None else 0
         self.account = AccountRoutes(self._connection)
         self.log = LogRoutes(self._connection)
         self.search = SearchRoutes(self._connection)
@@ -144,49 +131,6 @@ class Cloud:
                 hint="a proxy in between may drop headers: tell the server's operator",
             ) from error
         return Page(objects=tuple(split(response.body)), cursor=cursor, head=head)
-
-    @property
-    def streams(self) -> bool:
-        """Whether news may be waited for on an event stream: not where streams broke, nor without a network."""
-        return self._faults_left > 0
-
-    async def changed(self, once_open: Callable[[], Awaitable[T | None]], wait_s: float) -> T | None:
-        """Wait on an event stream, at most so long, until something of the account changes or the server ends it.
-
-        `once_open` looks whether something had changed before: what it returns, unless None, ends the waiting. A stream
-        that tells nothing when it is opened, breaks or ends at once is a None too; after a few in a row `streams` says
-        so. Raises what opening one and `once_open` raise.
-        """
-        async with aclosing(self._connection.events()) as events:
-            try:
-                async with asyncio.timeout(CLOUD.stream_opens_s):
-                    told = await anext(events, _ENDED) is not _ENDED
-            except TimeoutError:
-                told = False
-            if not told:
-                self._stream_fault("it told nothing")
-                return None
-            found = await once_open()
-            if found is not None:
-                return found
-            began = asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(wait_s):
-                    ended = await anext(events, _ENDED) is _ENDED
-            except UnavailableError as error:
-                self._stream_fault(error.message)
-                return None
-            except TimeoutError:
-                ended = False  # nothing has changed
-            if ended and asyncio.get_running_loop().time() - began < CLOUD.stream_silence_s:
-                self._stream_fault("it ended soon")
-                return None
-        self._faults_left = CLOUD.stream_faults
-        return None
-
-    def _stream_fault(self, why: str) -> None:
-        self._faults_left -= 1
-        log.info("no event stream because=%s left=%d", why, self._faults_left)
 
     async def lane(
         self, scope: bytes, device: bytes, *, start: int = 1, limit: int = MAX_PAGE_BYTES

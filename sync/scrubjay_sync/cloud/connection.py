@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -171,32 +171,6 @@ class Connection:
         self._note(response.headers, sent)
         return Response(response.status_code, bytes(got), response.headers)
 
-    async def events(self) -> AsyncGenerator[None]:
-        """Yield at once, and whenever something of the device's account changes, until the server ends the stream.
-
-        Raises UnavailableError when it breaks or falls silent, and the error that a refusal stands for.
-        """
-        token = self._token if self._token_holds() else await self._new_token()
-        timeout = httpx2.Timeout(CLOUD.timeout_s, connect=CLOUD.connect_s, read=CLOUD.stream_silence_s)
-        headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
-        try:
-            async with self._http.stream("GET", "/v1/events", headers=headers, timeout=timeout) as response:
-                if response.status_code != httpx2.codes.OK:
-                    got = b""
-                    async for part in response.aiter_raw():
-                        got = (got + part)[: CLOUD.slack_bytes]
-                    raise error_of(self.origin, Response(response.status_code, got, response.headers))
-                tail = b""
-                async for part in response.aiter_raw():
-                    found, tail = _DATA in tail + part, part[1 - len(_DATA) :]
-                    if found:
-                        yield
-        except httpx2.HTTPError as error:
-            raise UnavailableError(
-                f"the event stream of {self.origin} broke ({type(error).__name__})",
-                hint="check the network, and try again later",
-            ) from error
-
     def _note(self, headers: Mapping[str, str], sent: Millis) -> None:
         """Take over what every answer tells: which store this is, and what its clock says."""
         self.store_id = headers.get(wire.STORE, self.store_id)
@@ -243,10 +217,6 @@ class Connection:
         if self._token_ends <= begun:
             self._token_ends = Millis(begun + CLOUD.token_least_ms)
         return token.token
-
-
-_DATA = b"data:"
-"""How an event begins; whatever else comes on a stream is a sign of life."""
 
 
 @dataclass(frozen=True, slots=True)

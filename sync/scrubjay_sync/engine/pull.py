@@ -39,20 +39,10 @@ class News:
 
 
 async def wait_for_news(context: Context, wait_s: float) -> News | None:
-    """Wait for news, at most so long, and return them; None when all is as it was.
-
-    On an event stream, where there is one: the server is asked once it tells of something. Else by a long-poll.
-    """
+    """Wait for news, at most so long, and return them; None when all is as it was."""
     state = await context.store.read(lambda q: q.replication.state())
     assert state is not None  # noqa: S101 - a round was before it
     context.check_disk()
-    if not context.cloud.streams:
-        return await _news(context, state, wait_s)
-    before = await context.cloud.changed(lambda: _news(context, state, 0), wait_s)
-    return before if before is not None else await _news(context, state, 0)
-
-
-async def _news(context: Context, state: SyncState, wait_s: float) -> News | None:
     page = await _page(context, state.cursor, wait_s)
     still = not page.objects and page.cursor == page.head == state.cursor and not context.server_changed(state)
     return None if still else News(after=state.cursor, page=page)

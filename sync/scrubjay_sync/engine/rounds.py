@@ -77,11 +77,6 @@ class Engine:
         """
         return await pull.wait_for_news(self.context, wait_s)
 
-    @property
-    def streams(self) -> bool:
-        """Whether news are waited for on an event stream, which may take longer than a long-poll."""
-        return self.context.cloud.streams
-
     async def sync(self, *, wait_s: float = 0, news: pull.News | None = None) -> Round:
         """Run one round. With `wait_s`, and nothing to do, wait that long for news of other devices.
 
