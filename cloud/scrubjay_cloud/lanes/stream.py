@@ -16,7 +16,7 @@ from scrubjay_shared.errors import (
 
 
 async def events(service: Service, call: Call) -> Answer:
-    """Send the account's `gseq`, and again whenever something of the account changes, for as long as the token is valid.
+    """Send the account's `gseq`, and again whenever something of it changes, for as long as the token is valid.
 
     A change of who is in, or of a team, moves no `gseq`: it is sent again then, as a long-poll is answered early.
 
