@@ -256,6 +256,7 @@ async def come_and_go(seed: int) -> None:
     draw = random.Random(seed)
     async with fresh_service() as service:
         ids: list[str] = []
+        gone: set[str] = set()
         space = await service.store.write(lambda tx: tx.vectors.enter_space("a space"))
         for _n in range(draw.randrange(1, 12)):
             what = draw.random()
@@ -268,9 +269,11 @@ async def come_and_go(seed: int) -> None:
                     )
                     for _ in range(draw.choice([1, 5, 60]))
                 ]  # fmt: skip
-                ids += [each for each in (await ingest(service, *drafts, learn=False)).ids if each and each not in ids]
+                came = (await ingest(service, *drafts, learn=False)).ids
+                ids += dict.fromkeys(each for each in came if each and each not in {*ids, *gone})
             elif what < 0.75:
-                await service.call(PERSON, "forget", api.ForgetRequest(ref=ids.pop(draw.randrange(len(ids)))))
+                gone.add(forgotten := ids.pop(draw.randrange(len(ids))))  # what comes with its key again has its id
+                await service.call(PERSON, "forget", api.ForgetRequest(ref=forgotten))
             else:
                 some = draw.sample(ids, min(len(ids), 40))
                 rows, scales = quantise(np.array([np.eye(4)[draw.randrange(4)] for _ in some], np.float32))
