@@ -13,11 +13,13 @@ from scrubjay.api.caller import PERSON
 from scrubjay.cli.render import hits as rendered
 from scrubjay.index.documents import EventDoc
 from scrubjay.policy import DEFAULT
+from scrubjay.retrieval import handing
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.filters import Filters
 from scrubjay.retrieval.fusion import told_once
 from scrubjay.service.application import Application
 from scrubjay.transports.mcp import answers
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Role
 from service_calls import ingest, said
 
@@ -142,6 +144,22 @@ async def test_of_a_long_other_side_the_passage_that_answers_is_shown(service: A
 
     assert all(len(text) < len(filler) / 4 for text in others.values())
     assert all("stable nine" in text for text in others.values() if len(text) > 100)
+
+
+def test_no_agent_is_handed_the_other_side_unasked() -> None:
+    asked = api.Quote(
+        event_id="e", session_id="s", ts=Millis(1), utc_offset=0, speaker="user", text="zebra?", beside=api.Beside.ASKED
+    )
+    hit = api.Hit(
+        id="m", kind="memory", text="Stable nine.", score=1.0, ts=Millis(1), type="fact", trust="user",
+        sources=(asked,), confidence=0.9,
+    )  # fmt: skip
+    answer = api.RecallResponse(hits=(hit,), mode="hybrid", tokens=9, elapsed_ms=1.0, confidence=0.9)
+
+    found = handing.recalled(answer, DEFAULT.handing, session_id="s", now=Millis(2), utc_offset=0)
+
+    assert ["Stable nine." in item.text for item in found] == [True]  # and not taken for the session's own words
+    assert "zebra" not in found[0].text
 
 
 async def test_a_forgotten_side_is_not_shown(service: Application) -> None:

@@ -175,7 +175,7 @@ def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:
         or (hit.valid_to is not None and hit.valid_to <= now)
     ):
         return False
-    if hit.sources and all(source.session_id == session_id for source in hit.read_from):
+    if hit.read_from and all(source.session_id == session_id for source in hit.read_from):
         return False  # the session said it itself
     if hit.kind == "memory":
         return True

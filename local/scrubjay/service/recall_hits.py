@@ -60,7 +60,6 @@ class Wanted:
 
     chars: int
     weights: Mapping[str, float]
-
     as_of: int | None = None
 
     def own(self, hit: Ranked) -> int:

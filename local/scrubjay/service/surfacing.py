@@ -416,7 +416,7 @@ def _of_memory(memory: Memory, turns: Iterable[str], sessions: Iterable[str]) ->
 
 def _of_hit(hit: api.Hit, *, nearness: float, looked: _Seen) -> _Candidate:
     """Return a hit as a candidate. That the last words answer themselves says nothing for them."""
-    is_own = bool(hit.sources) and {source.event_id for source in hit.read_from} <= looked.turns
+    is_own = bool(hit.read_from) and {source.event_id for source in hit.read_from} <= looked.turns
     return _Candidate(
         text=hit.text[:TURN_CHARS],
         ts=hit.ts,
