@@ -130,7 +130,7 @@ READS: dict[str, Survey | ById | str] = {
     "replay": ById(lambda _, whose: api.ReplayRequest(session_id=f"{whose}-session")),
     **dict.fromkeys(("stats", "status", "models", "jobs", "job_runs", "settle", "layers"), TELLS_NOTHING),
     **dict.fromkeys(
-        ("ingest", "add", "update", "supersede", "forget", "rename", "alias", "compact", "feedback"),
+        ("ingest", "add", "observe", "update", "supersede", "forget", "rename", "alias", "compact", "feedback"),
         WRITES,
     ),
     **dict.fromkeys(("vault_remember", "vault_recall", "vault_compact", "vault_reflect"), OWN_FILES),

@@ -19,6 +19,8 @@ from scrubjay.cli.commands import mcp as command
 from scrubjay.service.application import Application
 from scrubjay.transports.mcp.toolsets import TOOLSETS
 from scrubjay_shared.records import MemoryDraft, Scope, Trust
+from service_calls import ingest
+from service_calls import said as spoken
 
 pytestmark = pytest.mark.anyio
 
@@ -261,17 +263,23 @@ async def test_the_three_tools_add_find_and_remove(app: Starlette, service: Appl
     assert await contents(service) == ["zebra fans meet on Friday"]
 
 
-async def test_an_observation_is_a_memory_of_the_agent_in_a_scope_that_it_may_write(
-    app: Starlette, service: Application
-) -> None:
+async def test_an_observation_is_a_memory_with_the_passage_that_says_it(app: Starlette, service: Application) -> None:
+    await ingest(service, spoken("The zebra stripes are white, and so is the fence.", project="own"))
     async with over_http(app, path="/mcp/search-add-remove") as client:
         told = await said(client, "memory-observe", scope="project", content="zebra stripes are white", topic="zoo")
         again = await said(client, "memory-observe", scope="project", content="zebra stripes are white")
+        assert re.fullmatch(r"observed m_\w{26} \(project\)", told)
         assert again == told.replace("observed", "already there:")
-        assert "no session is known" in await refused(client, "memory-observe", scope="session", content="x")
+        untold = await refused(client, "memory-observe", scope="project", content="giraffes eat acacia leaves")
+        assert "nothing was stored" in untold
+        assert "memory-add" in untold
         assert "scope" in await refused(client, "memory-observe", scope="proj", content="x")
+    async with over_http(app, path="/mcp/search-add-remove", project=None) as client:
+        lost = await refused(client, "memory-observe", scope="user", content="zebra stripes are white")
+        assert "neither a session nor a project is known" in lost
     [entry] = (await service.call(PERSON, "list", api.ListRequest())).entries
     assert (entry.memory.scope, entry.memory.topic, entry.memory.trust) == (Scope.PROJECT, "zoo", Trust.AGENT)
+    assert (await service.call(PERSON, "why", api.RefRequest(ref=entry.memory.id))).sources
 
 
 # search, fetch

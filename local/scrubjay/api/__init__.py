@@ -95,6 +95,7 @@ from scrubjay.api.memories import (
     SupersedeResponse,
     UpdateRequest,
 )
+from scrubjay.api.observe import ObserveRequest, ObserveResponse
 from scrubjay.api.recall import (
     Beside,
     Hit,
@@ -269,6 +270,8 @@ __all__ = [
     "ModelsResponse",
     "NamedTime",
     "Nothing",
+    "ObserveRequest",
+    "ObserveResponse",
     "Origin",
     "PathRequest",
     "PathResponse",

@@ -129,6 +129,12 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Add a memory; an equal one in the same scope is returned instead of stored twice.",
         ),
         Operation(
+            name="observe",
+            request=api.ObserveRequest,
+            response=api.ObserveResponse,
+            summary="Store one fact where the last turns of a session say it, with the passages; else nothing.",
+        ),
+        Operation(
             name="learn",
             request=api.LearnRequest,
             response=api.LearnResponse,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay.distill.directives import Directive, parse_directives
@@ -16,7 +16,7 @@ from scrubjay.distill.observe import PROMOTED, Observation, directed, observatio
 from scrubjay.distill.observer_prompt import NOTHING, Question
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.scope import EVERYWHERE, PLACE
-from scrubjay.distill.support import Place, Said, Support, Turns
+from scrubjay.distill.support import Place, Said, Turns
 from scrubjay.policy import DistillPolicy, ObserverPolicy
 from scrubjay_shared.records import TRUST_ORDER, Event, Memory, Role, Scope, Trust, content_hash, least
 
@@ -25,6 +25,20 @@ SOURCE = "observer/1"
 
 THOUGHT = re.compile(r"\A.{0,200000}</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 """What some models write before they answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """What the author of a fact may write: as what its words are believed at most, and of which projects; None is all.
+
+    The Writer has no bound of its own: its words are believed as the turns that they need.
+    """
+
+    trust: Trust = Trust.USER
+    projects: frozenset[str] | None = None
+
+
+ANYBODY = Within()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +83,17 @@ def read_answer(
     counted: Counter[str] = Counter(
         dropped_untagged_facts=directives.dropped_untagged, malformed_facts=directives.malformed
     )
-    turns = Turns([_said(event, at in asked.fresh) for at, event in enumerate(asked.events)], policy.support)
+    turns = turns_of(asked.events, asked.fresh, policy)
     kept: dict[tuple[str, Scope, str | None], Promoted] = {}
     for directive in directives.observed[: policy.max_facts]:
         if len(directive.content) > policy.fact_chars:
             counted["malformed_facts"] += 1
             continue
-        support = turns.support(directive.content, [number - 1 for number in directive.turns])
-        if support is None:
+        made = promoted(directive, turns, asked.events, distill_policy, user_id=user_id)
+        if made is None:
             counted["unsupported_facts"] += 1
             continue
-        made = _promoted(directive, support, asked, distill_policy, user_id)
+        made = replace(made, supersedes=asked.memories.get(directive.supersedes or ""))
         key = (content_hash(made.observation.content), made.observation.scope, made.observation.resource_id)
         counted["duplicates" if key in kept else PROMOTED[made.observation.scope]] += 1
         kept.setdefault(key, made)
@@ -90,38 +104,49 @@ def read_answer(
     )
 
 
-def _said(event: Event, fresh: bool) -> Said:  # noqa: FBT001  # one call, in a list
-    return Said(text=event.text, ts=event.ts, trust=event.trust, spoken=was_said(event), fresh=fresh)
+def turns_of(events: Sequence[Event], fresh: Collection[int], policy: ObserverPolicy) -> Turns:
+    """Return events as the turns that facts are looked for in; `fresh` are the places of those that are not context."""
+    said = [
+        Said(text=event.text, ts=event.ts, trust=event.trust, spoken=was_said(event), fresh=at in fresh)
+        for at, event in enumerate(events)
+    ]
+    return Turns(said, policy.support)
 
 
-def _promoted(
-    directive: Directive, support: Support, asked: Question, policy: DistillPolicy, user_id: str | None
-) -> Promoted:
-    events = [asked.events[place.turn] for place in support.places]
-    pasted = any(_is_pasted(event, place) for event, place in zip(events, support.places, strict=True))
-    trust = least(support.trust, Trust.IMPORT) if pasted else support.trust
-    scope = _scope(directive, events[0], trust)
+def promoted(
+    directive: Directive,
+    turns: Turns,
+    events: Sequence[Event],
+    policy: DistillPolicy,
+    *,
+    user_id: str | None = None,
+    within: Within = ANYBODY,
+) -> Promoted | None:
+    """Return what a directive promotes, None where no turn of `events` supports it."""
+    support = turns.support(directive.content, [number - 1 for number in directive.turns])
+    if support is None:
+        return None
+    found = [events[place.turn] for place in support.places]
+    pasted = any(_is_pasted(event, place) for event, place in zip(found, support.places, strict=True))
+    trust = least(support.trust, within.trust, *((Trust.IMPORT,) if pasted else ()))
+    scope = _scope(directive, found[0], trust, within)
     places = [
         replace(
             observation(event, directed(directive, event, place.start, place.end, policy), scope, user_id, policy),
             topic=directive.topic,
             trust=trust,
         )
-        for event, place in zip(events, support.places, strict=True)
+        for event, place in zip(found, support.places, strict=True)
     ]
-    return Promoted(
-        observation=places[0],
-        source=SOURCE,
-        also=tuple(places[1:]),
-        supersedes=asked.memories.get(directive.supersedes or ""),
-    )
+    return Promoted(observation=places[0], source=SOURCE, also=tuple(places[1:]))
 
 
-def _scope(directive: Directive, event: Event, trust: Trust) -> Scope:
+def _scope(directive: Directive, event: Event, trust: Trust, within: Within) -> Scope:
     """Return the scope that a fact may have: that of its directive, or a narrower one.
 
     What nobody spoke holds in its session. What is only said of this place, or stands in what a file or a paste says,
-    is no preference of the person everywhere.
+    is no preference of the person everywhere. What holds in a project that its author may not write into holds in its
+    session.
     """
     if trust is Trust.UNTRUSTED:
         return Scope.SESSION
@@ -129,7 +154,8 @@ def _scope(directive: Directive, event: Event, trust: Trust) -> Scope:
     here = bool(PLACE.search(low)) and not EVERYWHERE.search(low)
     believed = TRUST_ORDER.index(trust) >= TRUST_ORDER.index(Trust.AGENT)
     scope = Scope.PROJECT if directive.scope is Scope.USER and (here or not believed) else directive.scope
-    return Scope.SESSION if scope is Scope.PROJECT and event.project is None else scope
+    placed = event.project is not None and (within.projects is None or event.project in within.projects)
+    return Scope.SESSION if scope is Scope.PROJECT and not placed else scope
 
 
 def _is_pasted(event: Event, place: Place) -> bool:

@@ -75,8 +75,8 @@ class SessionDistiller:
         log.info(
             "distilled events=%d memories=%d merged=%d ms=%d",
             len(new),
-            stored.made,
-            stored.merged,
+            len(stored.new),
+            len(stored.confirmed),
             (time.perf_counter() - began) * 1000,
         )
-        return stored.made
+        return len(stored.new)

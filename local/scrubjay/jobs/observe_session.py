@@ -35,8 +35,6 @@ from scrubjay_shared.text import analyse, fts_query
 log = logging.getLogger(__name__)
 
 JOB = "observe"
-TRIES = 3
-"""How often an answer is stored anew where somebody added what it says meanwhile: it is compared again each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +74,7 @@ class SessionObserver:
                 return None
             stored = await self._observed(session_id, step, cause)
         if stored is not None:
-            return stored.made
+            return len(stored.new)
         if self._stopping.is_set():
             return None
         return await self._patterns.distill(session_id, names, cause)
@@ -148,15 +146,10 @@ class SessionObserver:
             counts=answered.counts,
             keeps_streak=asked is not None,
         )
-        for _ in range(TRIES):
-            stored = await self._commit.store(reading, cause)
-            if stored is not None:
-                self._tell(stored, len(step.new), began)
-                return stored
-            erased = await self._store.read(lambda q: q.events.erased_since(step.events))
-            if erased or self._stopping.is_set():
-                break
-        return None
+        stored = await self._commit.store_at_last(reading, cause)
+        if stored is not None:
+            self._tell(stored, len(step.new), began)
+        return stored
 
     async def _question(self, step: _Step) -> Question:
         memories = await self._memories(step)
@@ -206,8 +199,8 @@ class SessionObserver:
             "lifecycle.memory.commit_done events=%d memories=%d merged=%d project_promoted_facts=%d"
             " user_promoted_facts=%d session_scoped_facts=%d dropped_untagged_facts=%d unsupported_facts=%d ms=%d",
             events,
-            stored.made,
-            stored.merged,
+            len(stored.new),
+            len(stored.confirmed),
             counts.get("project_promoted_facts", 0),
             counts.get("user_promoted_facts", 0),
             counts.get("session_scoped_facts", 0),

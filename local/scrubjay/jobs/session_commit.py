@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from scrubjay.distill import Observation, same_memory
@@ -38,17 +39,30 @@ HANDED_CHARS = 4_000
 """Of a thing that was handed over: a turn, of which some sentences were shown."""
 
 
+TRIES = 3
+"""How often a reading is stored anew where somebody added what it says meanwhile: it is compared again each time."""
+
+
+class Refused(StrEnum):
+    """Why a fact is not stored: the person rejected or forgot it, or the session was handed it from memory."""
+
+    REJECTED = "rejected"
+    FORGOTTEN = "forgotten"
+    ECHO = "echo"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What a reader found in the next events of a session. `upto` is the arrival number up to which it read them.
 
-    `events` are all that it was shown; `counts` are added to those of its `job`. With
+    It is None of a reading out of turn, of events whose own turn is still to come or is long past: how far the session
+    was read stays as it is. `events` are all that it was shown; `counts` are added to those of its `job`. With
     `keeps_streak`, the job's `malformed_reject_streak` goes on where some were malformed, and back to zero where none.
     """
 
     session_id: str
     events: Sequence[Event]
-    upto: int
+    upto: int | None
     job: str
     promoted: Sequence[Promoted]
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -57,11 +71,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """How many memories are new, how many known ones have more places, what was counted, and how long the streak is."""
+    """The ids of memories that are new, and of known ones that were said again; what was counted, and the streak.
 
-    made: int
-    merged: int
+    `refused` says how many facts were not stored although the turns support them, by why.
+    """
+
+    new: tuple[str, ...]
+    confirmed: tuple[str, ...]
     counts: Mapping[str, int]
+    refused: Mapping[Refused, int]
     streak: int = 0
 
 
@@ -72,6 +90,20 @@ class SessionCommit:
         self._store = store
         self._policy = policy
         self._stopping = stopping
+
+    async def store_at_last(self, reading: Reading, cause: Cause) -> Stored | None:
+        """Store a reading, anew where somebody added what it says meanwhile; None where it is to be read again.
+
+        That is so when the process stops, and when somebody forgot something of it meanwhile.
+        """
+        for _ in range(TRIES):
+            stored = await self.store(reading, cause)
+            if stored is not None:
+                return stored
+            erased = await self._store.read(lambda q: q.events.erased_since(reading.events))
+            if erased or self._stopping.is_set():
+                break
+        return None
 
     async def store(self, reading: Reading, cause: Cause) -> Stored | None:
         """Store a reading in one transaction; None where nothing was written and it is to be read again.
@@ -84,10 +116,15 @@ class SessionCommit:
         rejected = await successions.rejected(self._store, said, self._policy)
         texts = await self._store.read(lambda q: q.handed.texts(reading.session_id, chars=HANDED_CHARS))
         handed = await asyncio.to_thread(told, texts)
+        refused: Counter[Refused] = Counter()
         for promoted in reading.promoted:
             if self._stopping.is_set():
                 return None  # nothing of it is written yet: it is read again after the next start
-            if _place(promoted.observation) not in rejected and not self._is_echo(promoted.observation, handed):
+            if _place(promoted.observation) in rejected:
+                refused[Refused.REJECTED] += 1
+            elif self._is_echo(promoted.observation, handed):
+                refused[Refused.ECHO] += 1
+            else:
                 taken.take(
                     promoted, await self._known(promoted.observation, [kept for kept, _ in taken.pending.values()])
                 )
@@ -116,8 +153,8 @@ class SessionCommit:
             if added & wanted or tx.queries.events.erased_since(reading.events):
                 return None  # somebody added or forgot something of this while it was read: read it again
             gone = tx.queries.ops.forgotten([*pending, *grown])
-            refused = _refused(tx, {one: found for one, found in pending.items() if one not in gone})
-            gone |= refused
+            unwanted = _refused(tx, {one: found for one, found in pending.items() if one not in gone})
+            gone |= unwanted
             writes = [
                 MemoryWrite(
                     memory_id=memory_id,
@@ -137,10 +174,18 @@ class SessionCommit:
             writes = _joined(writes)
             if writes:
                 tx.memories.write(writes)
-            tx.events.distilled(reading.session_id, reading.upto)
-            counts = {**counted, "forgotten_facts": len(refused)} if refused else counted
+            if reading.upto is not None:
+                tx.events.distilled(reading.session_id, reading.upto)
+            counts = {**counted, "forgotten_facts": len(unwanted)} if unwanted else counted
             streak = tx.jobs.count(reading.job, counts, keeps_streak=reading.keeps_streak)
-            return Stored(made=len(pending.keys() - gone), merged=len(grown), counts=counts, streak=streak)
+            forgotten = {Refused.FORGOTTEN: lost} if (lost := len(gone & {*pending, *grown})) else {}
+            return Stored(
+                new=tuple(memory_id for memory_id in pending if memory_id not in gone),
+                confirmed=tuple(memory_id for memory_id in grown if memory_id not in gone),
+                counts=counts,
+                refused={**refused, **forgotten},
+                streak=streak,
+            )
 
         return await self._store.write(work, cause=cause)
 

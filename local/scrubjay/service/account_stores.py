@@ -29,7 +29,7 @@ from scrubjay_shared.records import EventDraft, Scope
 
 log = logging.getLogger(__name__)
 
-WRITES = frozenset({"add", "ingest", "learn"})
+WRITES = frozenset({"add", "ingest", "learn", "observe"})
 """The operations that put something new under a project."""
 
 

@@ -66,6 +66,7 @@ from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
 from scrubjay.service.memories import Memories
+from scrubjay.service.observing import Observing
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
@@ -121,7 +122,7 @@ class Application:
             wake=self._wake,
         )
         self._models = Models(store, policy, named, self._maintainer.enter_space)
-        stopping = asyncio.Event()
+        self._stopping = stopping = asyncio.Event()
         self._readers = Readers(
             store,
             policy,
@@ -296,6 +297,7 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )
+        observing = Observing(store, policy, self._stopping, references=self._references, on_memories=self._learned)
         self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
         asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
@@ -331,6 +333,7 @@ class Application:
                 "timeline": toc.timeline,
                 "grip": toc.grip,
                 "add": self._memories.add,
+                "observe": observing.observe,
                 "learn": learning.learn,
                 "list": self._memories.page,
                 "get": self._memories.get,

@@ -22,7 +22,7 @@ from scrubjay.service.references import References
 from scrubjay.service.threads import off_loop
 from scrubjay.store import Cause, MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError
+from scrubjay_shared.errors import ConflictError, InvalidError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import (
     Kind,
@@ -75,10 +75,7 @@ class Memories:
             seen = access.view(caller, project=None, session_id=None)
             found = replace(found, supersedes=tuple(memory for memory in ended if seen.shows(memory)))
         if not added.created and review_state(found.memory.review) is ReviewState.REJECTED:
-            raise DeniedError(
-                "the person rejected a memory of these words",
-                hint="leave it, or ask the person: scrubjay review --state rejected lists what they rejected",
-            )
+            raise refusals.rejected()
         return found
 
     async def add_all(self, caller: Caller, drafts: Sequence[MemoryDraft], *, cause: Cause) -> Sequence[Added]:

@@ -223,6 +223,23 @@ class EventQueries:
         )
         return [str(row[0]) for row in reversed(found)]
 
+    def latest(self, session_id: str, limit: int, chars: int) -> list[Event]:
+        """Return the last events of a session that may be learned from, in their order.
+
+        At most so many, and of at most so many characters together, unless one alone has more.
+        """
+        places = self._fetch(
+            "select ts, n, length(text) from event where session_id = ? and not forgotten"
+            " and n not in (select n from unlearned) order by ts desc, seq desc, id desc limit ?",
+            (session_id, limit),
+        )
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS} from event where n in (select value from json_each(?)) and not forgotten"
+            " order by ts, seq, id",
+            (rows.array(n for _, n, _ in within(places, limit, chars)),),
+        )
+        return [rows.event_of(row) for row in found]
+
     def last_before(self, session_id: str, ts: Millis) -> Event | None:
         """Return the last event of a session up to a time, without its words; None where there is none."""
         columns = rows.beginning(rows.EVENT_COLUMNS, "text", 0)
@@ -283,6 +300,14 @@ class EventQueries:
     def has_session(self, session_id: str) -> bool:
         """Say whether anything of a session is stored."""
         return bool(self._fetch("select 1 from session where id = ?", (session_id,)))
+
+    def last_session(self, project: str, agent: str | None) -> str | None:
+        """Return the session of a project that was heard of last, one of this agent before others. None without any."""
+        found = self._fetch(
+            "select id from session where project = ? order by agent = ? desc, last desc, id desc limit 1",
+            (project, agent or ""),
+        )
+        return str(found[0][0]) if found else None
 
     def undistilled_sessions(self) -> list[tuple[str, int]]:
         """Return the sessions with events that were not distilled yet, and how many, oldest first."""

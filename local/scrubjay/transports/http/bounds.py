@@ -60,6 +60,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "valid_to": time,
             "created_at": time,
         },
+        "ObserveRequest": {"content": words | {"maxLength": policy.observer.fact_chars}},
         "UpdateRequest": {
             "content": words,
             "salience": share,

@@ -36,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     Route("timeline", "GET", "/v1/timeline"),
     Route("grip", "GET", "/v1/grips/{id}"),
     Route("add", "POST", "/v1/memories", status=201),
+    Route("observe", "POST", "/v1/observe"),
     Route("learn", "POST", "/v1/learn"),
     Route("list", "GET", "/v1/memories"),
     Route("get", "GET", "/v1/memories/{ref}"),

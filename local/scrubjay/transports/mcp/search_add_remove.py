@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from scrubjay import api
 from scrubjay.transports.mcp import reading_tools, writing_tools
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Arguments, Tool, ToolContext, Toolset
-from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import MemoryType, Scope
 
 
@@ -60,23 +58,14 @@ class Observe(Arguments, frozen=True):
 
 
 async def observe(context: ToolContext, asked: Observe) -> str:
-    """Store one observation as this agent's: what `@observe SCOPE` is in an observer's answer.
+    """Store one fact that the last turns say: what `@observe SCOPE` is in an observer's answer.
 
-    Raises InvalidError for the scope of a project or a session that is not known.
+    Raises ConflictError where no turn says it.
     """
-    caller = context.caller
-    if asked.scope != "session":
-        draft = writing_tools.drafted(context, asked.content, MemoryType.FACT, asked.scope)
-    elif caller.session_id:
-        draft = replace(
-            writing_tools.drafted(context, asked.content, MemoryType.FACT, "user"),
-            scope=Scope.SESSION,
-            resource_id=caller.session_id,
-        )
-    else:
-        raise InvalidError("no session is known for this connection", hint="give scope=project or scope=user")
-    found: api.Entry = await context.operation("add", replace(draft, topic=asked.topic or None))
-    return f"{'observed' if found.created else 'already there:'} m_{found.memory.id} ({found.memory.scope})"
+    request = api.ObserveRequest(scope=Scope(asked.scope), content=asked.content, topic=asked.topic or None)
+    found: api.ObserveResponse = await context.operation("observe", request)
+    memory = found.entry.memory
+    return f"{'observed' if found.entry.created else 'already there:'} m_{memory.id} ({memory.scope})"
 
 
 TOOLSET = Toolset(
@@ -112,8 +101,8 @@ TOOLSET = Toolset(
         Tool(
             name="memory-observe",
             title="Observe a fact",
-            description="Note one fact: project for what holds here, user for what holds everywhere, session for what "
-            "is in progress.",
+            description="Note one fact that was said in this session: project for what holds here, user for what holds "
+            "everywhere, session for what is in progress. Not stored where no turn says it.",
             arguments=Observe,
             run=observe,
             idempotent=True,
