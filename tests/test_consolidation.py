@@ -410,6 +410,96 @@ async def test_the_job_runs_once_a_night_and_is_counted(opened: Opener) -> None:
         assert len(causes.causes) == 1
 
 
+LONERS = (
+    "My niece Ruth lives in Turin since 2008.",
+    "My nephew Olaf works at Philips in Delft.",
+    "My friend Mina lives in Porto since 2013.",
+)
+"""Said in quarters of a year of their own: each is too little for an archive."""
+
+
+async def teach_what_decays(service: Application, clock: Clock) -> None:
+    """Have an archive made, and what joins it once next to nothing is left of it."""
+    await teach(service, *TOLD)
+    for quarter, text in enumerate(LONERS, 1):
+        await teach(service, text, at=NOW + quarter * 92 * DAY)
+    clock.now = Millis(NOW + 800 * DAY)
+    await run_job(service, "consolidate")
+
+
+async def loners(service: Application) -> int:
+    """Return how many of them are not put away."""
+    found = " ".join(await listed(service, limit=500))
+    return sum(town in found for town in ("Turin", "Delft", "Porto"))
+
+
+async def run_job(service: Application, name: str) -> str | None:
+    """Run a job. Returns the cause that it wrote under, None where it wrote nothing."""
+    before = await causes(service, name)
+    assert (await service.call(PERSON, "run_job", api.JobRequest(name=name))).error is None
+    new = [cause for cause in await causes(service, name) if cause not in before]
+    return new[0] if new else None
+
+
+async def causes(service: Application, kind: str) -> list[str]:
+    found = await service.call(PERSON, "history", api.HistoryRequest(kind=kind))
+    return [cause.id for cause in found.causes]
+
+
+async def test_what_decayed_is_put_away_by_a_job_of_its_own_and_taken_back_by_itself(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach_what_decays(service, clock)
+        assert await run_job(service, "consolidate") is None, "it compresses, and puts nothing away of what decayed"
+        before, state = await shown(service), await service.store.read(lambda q: q.digests.state())
+        assert await loners(service) == 3
+
+        run = await run_job(service, "prune")
+
+        assert run is not None
+        assert await loners(service) == 0
+        changes = (await service.call(PERSON, "diff", api.DiffRequest(cause=run, limit=500))).changes
+        assert [(one.change, one.causes) for one in changes] == [("archived", (run,))] * len(LONERS)
+        runs = await service.call(PERSON, "job_runs", api.JobRunsRequest(name="prune"))
+        assert [(one.job, one.error) for one in runs.runs] == [("prune", None)]
+        assert await service.store.read(lambda q: q.digests.state()) != state
+
+        await service.call(PERSON, "undo", api.UndoRequest(cause=run))
+
+        assert await shown(service) == before
+        assert await run_job(service, "prune") is None, "what a person took back is not done again"
+        await service.call(PERSON, "pause_job", api.JobRequest(name="prune"))
+        jobs = {job.name: job.paused for job in (await service.call(PERSON, "jobs", api.Nothing())).jobs}
+        assert (jobs["prune"], jobs["consolidate"]) == (True, False)
+
+
+async def test_each_run_of_prune_touches_its_share(opened: Opener) -> None:
+    clock = Clock()
+    policy = replace(DEFAULT, consolidation=replace(DEFAULT.consolidation, least=len(TOLD)))
+    async with opened(now=clock, policy=policy) as service:
+        await teach_what_decays(service, clock)
+    policy = replace(DEFAULT, consolidation=replace(DEFAULT.consolidation, least=2))
+    async with opened(now=clock, policy=policy) as service:
+        left = []
+        while await run_job(service, "prune") is not None:
+            left.append(await loners(service))
+        assert left == [1, 0]
+
+
+async def test_by_hand_both_are_done_and_what_can_be_compressed_is_not_put_away(opened: Opener) -> None:
+    clock = Clock()
+    async with opened(now=clock) as service:
+        await teach_what_decays(service, clock)
+        await teach(service, *TOLD_LATER, at=clock.now)
+        clock.now = Millis(clock.now + 800 * DAY)
+        plan = await consolidate(service, dry_run=True)
+        assert [step.action for step in plan.steps] == ["compress", *["prune"] * len(LONERS)]
+        await run_job(service, "prune")
+        assert await loners(service) == 0
+        assert any("Lyon" in text for text in await listed(service, limit=500))
+        assert [step.action for step in (await consolidate(service)).steps] == ["compress"]
+
+
 STORE_FAULTS = ("before", "inside", "after")
 """Where a write is cut off: before it, in the middle of it, or once it is durable."""
 

@@ -150,7 +150,8 @@ def _in_full(op: Op, content: str) -> Op:
     return Op(device=op.device, seq=op.seq, op_id=op.op_id, hlc=op.hlc, type=op.type, body=body | {2: {1: content}})
 
 
-async def test_a_run_can_be_undone_for_longer_than_an_edit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", ["import", "distill", "observe", "consolidate", "prune"])
+async def test_a_run_can_be_undone_for_longer_than_an_edit(tmp_path: Path, run: str) -> None:
     now = [1_800_000_000_000]
     store = await Store.open(tmp_path / "memory.db", now=lambda: Millis(now[0]), entropy=bytes)
     await store.close()
@@ -173,7 +174,7 @@ async def test_a_run_can_be_undone_for_longer_than_an_edit(tmp_path: Path) -> No
         logs = await store.read(lambda q: q.ops.of_entities([clock.ulid_text(bytes([n]) * 16) for n in (1, 2)]))
         return sum(op.body[2].get(1) == "old" for log in logs.values() for op in log)
 
-    for number, kind in ((1, "import"), (2, "update")):
+    for number, kind in ((1, run), (2, "update")):
         await write(clock.ulid_text(bytes([number]) * 16), "old", "add")
         await write(clock.ulid_text(bytes([number]) * 16), "new", kind)
 

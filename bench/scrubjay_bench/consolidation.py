@@ -151,7 +151,8 @@ async def _measured(talk: Talk, models_dir: Path, model: str, scratch: Path | No
             entropy=random.Random(seed).randbytes,
         )
         try:
-            await service.call(PERSON, "pause_job", api.JobRequest(name="consolidate"))  # it runs when it is called
+            for job in ("consolidate", "prune"):  # a run is made when it is called
+                await service.call(PERSON, "pause_job", api.JobRequest(name=job))
             turn_of = await _said(service, talk)
             before = await _state(service, talk, turn_of)
             held, digest = await service.store.read(_current), await service.store.read(_digest)

@@ -181,7 +181,8 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
         )
         try:
             # A night that begins meanwhile would put away what is counted as learned.
-            await service.call(PERSON, "pause_job", api.JobRequest(name="consolidate"))
+            for job in ("consolidate", "prune"):
+                await service.call(PERSON, "pause_job", api.JobRequest(name=job))
             turn_of = await _said(service, project, learn=learns)
             given: dict[str, str] = {}
             if run.memories is Memories.LABELLED:

@@ -1,4 +1,4 @@
-"""The job that consolidates: each night old detail becomes archives, and what is there twice becomes one."""
+"""The jobs that keep the memory small: old detail becomes archives, twins become one, what decayed is put away."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import NightPolicy
-from scrubjay.store import Store
 
 
-class Consolidate:
-    """Consolidates with `carry_out`, which returns how many memories a run touched."""
+class _Nightly:
+    """Does with `carry_out` what a night asks for; it returns how many memories a run touched."""
 
-    name = "consolidate"
-
-    def __init__(self, store: Store, policy: NightPolicy, *, carry_out: Callable[[], Awaitable[int]]) -> None:
-        self._store = store
+    def __init__(self, policy: NightPolicy, *, carry_out: Callable[[], Awaitable[int]]) -> None:
         self._policy = policy
         self._carry_out = carry_out
 
@@ -35,3 +31,15 @@ class Consolidate:
     async def run(self) -> int:
         """Carry out a run. Returns how many memories it touched."""
         return await self._carry_out()
+
+
+class Consolidate(_Nightly):
+    """Merges what is there twice, ends what was outdated, and compresses old detail."""
+
+    name = "consolidate"
+
+
+class Prune(_Nightly):
+    """Puts away what decayed and is too little for an archive of its own, under causes of its own."""
+
+    name = "prune"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from scrubjay.ingest import intake
 from scrubjay.jobs.successions import carry_out, ending
 from scrubjay.lifecycle.compression import Archive, is_kept
 from scrubjay.lifecycle.consolidation import (
+    ALL,
     KIND,
     MEMBERS,
     Action,
@@ -88,15 +89,25 @@ class ConsolidationRun:
         self._policy = policy
         self._wording = wording
 
-    async def plan(self, now: Millis, *, write: bool = True) -> Planned:
-        """Return what a run would do at a time. With `write` false, no Writer is asked: what it says costs money."""
+    async def plan(self, now: Millis, *, write: bool = True, wanted: Collection[Action] = ALL) -> Planned:
+        """Return what a run would do at a time of all that is `wanted`.
+
+        With `write` false, no Writer is asked: what it says costs money. Nor is it where nothing is to be compressed.
+        """
         read = await self._read()
         pairs, ended = await asyncio.to_thread(self._compared, read)
         decide = partial(
-            planned, read.candidates, pairs, ended, now=now, same=self._is_same, policy=self._policy.consolidation
+            planned,
+            read.candidates,
+            pairs,
+            ended,
+            now=now,
+            same=self._is_same,
+            policy=self._policy.consolidation,
+            wanted=wanted,
         )
         plan = await asyncio.to_thread(decide)
-        if write and self._wording is not None:
+        if write and Action.COMPRESS in wanted and self._wording is not None:
             words = await self._worded(read.candidates, plan, now, self._wording)
             if words:
                 plan = await asyncio.to_thread(partial(decide, words=words))

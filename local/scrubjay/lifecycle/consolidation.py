@@ -7,7 +7,7 @@ taken back by undoing the run. The same memories and the same moment give the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,6 +21,9 @@ from scrubjay_shared.records import TRUST_ORDER, Kind, Memory
 
 KIND = "consolidate"
 """The kind of the causes of runs."""
+
+PRUNE_KIND = "prune"
+"""The kind of the causes of runs that only put away what decayed."""
 
 MAY_SUPERSEDE = "may_supersede"
 """The key in a memory's metadata under which the ids of those stand whose place it may take."""
@@ -37,6 +40,11 @@ class Action(StrEnum):
     MERGE = "merge"
     COMPRESS = "compress"
     PRUNE = "prune"
+
+
+ALL = frozenset(Action)
+PRUNING = frozenset({Action.PRUNE})
+"""What the job `prune` does: it puts away what decayed. The job `consolidate` does the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,7 @@ class Step:
 class Plan:
     """The steps of one run, and how many memories are `left` for the next ones because the run has its share.
 
-    `compared` says that none of these is left because of what another memory says.
+    `compared` says that none is left because of what another memory says, not even for a run that does other things.
     """
 
     steps: tuple[Step, ...]
@@ -96,10 +104,12 @@ def planned(
     same: Same,
     policy: ConsolidationPolicy,
     words: Mapping[tuple[str, ...], str] | None = None,
+    wanted: Collection[Action] = ALL,
 ) -> Plan:
     """Return what a run does at a time. `pairs` are places of candidates that are alike, `ended` what was outdated.
 
     `words` are what a writer says of some groups, by the ids of their members: taken where they lose and add nothing.
+    Of all that there is to do, the run does what is `wanted`: what one run would compress, another does not put away.
     """
     by_id = {one.memory.id: one for one in candidates}
     gone: set[str] = set()
@@ -112,11 +122,11 @@ def planned(
     touched = left = 0
     compared = True
     for step in steps:
-        if touched + len(step.members) <= most:
+        if step.action in wanted and touched + len(step.members) <= most:
             taken.append(step)
             touched += len(step.members)
         else:
-            left += len(step.members)
+            left += len(step.members) if step.action in wanted else 0
             compared &= step.action in {Action.COMPRESS, Action.PRUNE}
     return Plan(steps=tuple(taken), left=left, compared=compared, considered=len(candidates))
 

@@ -25,7 +25,7 @@ from scrubjay.api.access import EVERYTHING
 from scrubjay.jobs import conditions
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
-from scrubjay.jobs.consolidate import Consolidate
+from scrubjay.jobs.consolidate import Consolidate, Prune
 from scrubjay.jobs.consolidation_run import KIND, ConsolidationRun
 from scrubjay.jobs.embed import Embed
 from scrubjay.jobs.instructions import Instructions
@@ -165,10 +165,11 @@ class Application:
             wake=self._wake,
             now=now,
         )
-        consolidate = Consolidate(store, policy.night, carry_out=self._consolidation.carry_out)
+        consolidate = Consolidate(policy.night, carry_out=self._consolidation.carry_out)
+        prune = Prune(policy.night, carry_out=self._consolidation.prune)
         of_sessions = (self.distill, self.observe, self.compact, self.embed, self.toc)
         by_day = (self.recall_counts, self.sweep, self.maintain, spool, self.instructions)
-        by_night = (Backup(store, policy.night, stopping), self.integrity, self.surface, consolidate)
+        by_night = (Backup(store, policy.night, stopping), self.integrity, self.surface, consolidate, prune)
         jobs = Jobs((*of_sessions, *by_day, *by_night))
         self.scheduler = Scheduler(
             jobs,

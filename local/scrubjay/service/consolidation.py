@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
 from scrubjay.jobs.consolidation_run import KIND, ConsolidationRun, Planned, Wording
 from scrubjay.lifecycle.comparison import difference
-from scrubjay.lifecycle.consolidation import Step
+from scrubjay.lifecycle.consolidation import ALL, PRUNE_KIND, PRUNING, Action, Step
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.service.paging import check_times, page_limit
@@ -60,16 +60,21 @@ class Consolidation:
             if request.dry_run:
                 found = await self._run.plan(self._now(), write=False)
                 return _told(found, found.plan.steps, None)
-            return await self._carried_out()
+            return await self._carried_out(KIND, ALL)
 
     async def carry_out(self) -> int:
-        """Carry out a run, for the job. Returns how many memories it touched."""
+        """Carry out a run that puts nothing away of what decayed, for the job. Returns how many memories it touched."""
         async with self._running:
-            return (await self._carried_out()).touched
+            return (await self._carried_out(KIND, ALL - PRUNING)).touched
 
-    async def _carried_out(self) -> api.ConsolidateResponse:
-        found = await self._run.plan(self._now())
-        cause = self._store.new_cause(KIND)
+    async def prune(self) -> int:
+        """Put away what decayed and is too little for an archive of its own, for the job. Returns how many."""
+        async with self._running:
+            return (await self._carried_out(PRUNE_KIND, PRUNING)).touched
+
+    async def _carried_out(self, kind: str, wanted: Collection[Action]) -> api.ConsolidateResponse:
+        found = await self._run.plan(self._now(), wanted=wanted)
+        cause = self._store.new_cause(kind)
         done = await self._run.carry_out(found, cause, self._stopping.is_set)
         if done:
             self._wake("embed")
