@@ -375,6 +375,25 @@ async def test_compact_and_reflect_carry_sentences_over_word_for_word_and_can_be
     assert "Berries" not in (folder / "semantic.md").read_text(encoding="utf-8")
 
 
+async def test_compact_takes_the_headings_that_it_empties_and_no_others(service: Application, folder: Path) -> None:
+    path = folder / "episodic.md"
+    ticks = "".join(f"## Tick {n}\n- Berries grow at B2.\n\n" for n in range(8))
+    path.write_text(f"# Episodes\n\n## Plans\n\n{ticks}", encoding="utf-8")
+    await sync(service)
+    kept = path.read_text(encoding="utf-8")
+    done = await service.call(ZARA, "vault_compact", api.VaultCondenseRequest())
+    left = path.read_text(encoding="utf-8")
+    assert len(done.archived) == 3
+    assert left == kept.replace("".join(f"## Tick {n}\n- Berries grow at B2.\n\n" for n in range(3)), "")
+    assert "## Plans\n" in left, "the person left it empty"
+
+    await service.call(PERSON, "undo", api.UndoRequest(cause=done.cause))
+    await sync(service)
+    again = path.read_text(encoding="utf-8")
+    assert sorted(again.split()) == sorted(kept.split()), "what comes back brings its heading along"
+    assert all(f"## Tick {n}\n\n- Berries grow at B2.\n" in again for n in range(3))
+
+
 async def test_a_vault_that_is_stopped_leaves_files_and_memories(service: Application, folder: Path) -> None:
     (folder / "semantic.md").write_text("- a fact\n", encoding="utf-8")
     await sync(service)

@@ -42,6 +42,60 @@ def test_items_and_paragraphs_are_entries_of_their_sections() -> None:
     ]
 
 
+TICKS = """\
+# Episodes
+
+## Tick 1
+- one
+
+- two
+
+## Tick 2
+
+## Tick 3
+### Morning
+three
+
+### Evening
+- four
+
+## Tick 4
+- five
+
+(see the map)
+
+[map]: map.png
+"""
+
+
+def without(*texts: str, **more: object) -> str:
+    before = parse(TICKS)
+    removed = frozenset(at for at, entry in enumerate(before.entries) if entry.text in texts)
+    done = render(before, edits(removed=removed, drops_headings=True, **more))
+    assert done is not None
+    return done[0]
+
+
+def test_a_heading_goes_with_the_last_entry_below_it_where_that_is_asked_for() -> None:
+    assert without("one", "two") == TICKS.replace("## Tick 1\n- one\n\n- two\n\n", "")
+    assert without("one").startswith("# Episodes\n\n## Tick 1\n")
+    assert without("four") == TICKS.replace("### Evening\n- four\n\n", "")
+    assert without("three", "four") == TICKS.replace("## Tick 3\n### Morning\nthree\n\n### Evening\n- four\n\n", "")
+    left = without("one", "two", "three", "four", "five", "(see the map)")
+    assert left == "# Episodes\n\n## Tick 2\n\n## Tick 4\n\n[map]: map.png\n", "what holds a line of the person's stays"
+
+
+def test_a_heading_stays_where_something_new_comes_below_it_or_nobody_asks() -> None:
+    new = (Insertion(key="k", section="Tick 1", text="six"),)
+    assert without("one", "two", inserted=new).startswith("# Episodes\n\n## Tick 1\n- six\n")
+    done = render(parse("## Tick 1\n- one\n"), edits(removed=frozenset({0})))
+    assert done is not None
+    assert done[0] == "## Tick 1\n"
+    done = render(parse("- a\n\n## Tick 1\n- one\n"), edits(removed=frozenset({1}), drops_headings=True))
+    assert done is not None
+    assert done[0] == "- a\n"
+
+
 def test_an_entry_is_changed_where_it_stands() -> None:
     done = render(
         parse(SOCIAL),

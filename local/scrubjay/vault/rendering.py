@@ -28,13 +28,15 @@ class Insertion:
 class Edits:
     """What to change. Entries are named by their place in `Document.entries`.
 
-    `kept` are a person's texts, each to be kept below an entry, marked.
+    `kept` are a person's texts, each to be kept below an entry, marked. With `drops_headings`, a heading goes with the
+    last entry below it that is removed; one below which nothing stood before stays.
     """
 
     replaced: dict[int, str]
     removed: frozenset[int]
     kept: dict[int, str]
     inserted: tuple[Insertion, ...] = ()
+    drops_headings: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -65,8 +67,10 @@ def render(document: Document, edits: Edits) -> tuple[str, tuple[Placed, ...]] |
     if edits.is_empty:
         placed = tuple(Placed(source=place, entry=entry) for place, entry in enumerate(document.entries))
         return document.text, placed
-    for careful in (False, True):
-        text, expected = _rendered(document, edits, careful=careful)
+    for careful, drops in ((False, True), (True, True), (False, False), (True, False)):
+        if drops > edits.drops_headings:
+            continue
+        text, expected = _rendered(document, replace(edits, drops_headings=drops), careful=careful)
         found = parse(text).entries
         if [(entry.section, entry.text) for entry in found] == [(section, text_) for _, section, text_ in expected]:
             return text, tuple(
@@ -76,17 +80,22 @@ def render(document: Document, edits: Edits) -> tuple[str, tuple[Placed, ...]] |
 
 
 _Expected = list[tuple[int | str | None, str, str]]
+_Waiting = Mapping[int, list[tuple[Insertion, str]]]
 
 
 def _rendered(document: Document, edits: Edits, *, careful: bool) -> tuple[str, _Expected]:
     waiting, appended = _places(document, edits.inserted)
-    writing = _Writing(document, edits, waiting, careful=careful)
+    dropped = _dropped(document, edits.removed, waiting) if edits.drops_headings else frozenset[int]()
+    writing = _Writing(document, edits, waiting, dropped, careful=careful)
     for number, entry in enumerate(document.entries):
         writing.copy_to(entry.start)
         writing.insert()
         writing.entry(number, entry)
     writing.copy_to(len(document.lines))
     writing.insert()
+    if len(document.lines) - 1 in dropped:
+        while writing.lines and not writing.lines[-1].strip():
+            writing.lines.pop()
     _sections(writing.lines, writing.expected, document, appended, careful=careful)
     return _joined(document, writing.lines), writing.expected
 
@@ -95,13 +104,14 @@ class _Writing:
     """The file as it is written: its lines, and the entries that are to be found in them."""
 
     def __init__(
-        self, document: Document, edits: Edits, waiting: Mapping[int, list[tuple[Insertion, str]]], *, careful: bool
+        self, document: Document, edits: Edits, waiting: _Waiting, dropped: frozenset[int], *, careful: bool
     ) -> None:
         self.lines: list[str] = []
         self.expected: _Expected = []
         self._document = document
         self._edits = edits
         self._waiting = waiting
+        self._dropped = dropped
         self._careful = careful
         self._at = 0
 
@@ -109,7 +119,8 @@ class _Writing:
         """Copy the lines before one, with what is inserted between them."""
         while self._at < end:
             self.insert()
-            self.lines.append(self._document.lines[self._at])
+            if self._at not in self._dropped:
+                self.lines.append(self._document.lines[self._at])
             self._at += 1
 
     def insert(self) -> None:
@@ -128,6 +139,8 @@ class _Writing:
     def entry(self, number: int, entry: Entry) -> None:
         """Write an entry as it is to be, or leave it out."""
         self._at = entry.end
+        if entry.start in self._dropped:
+            return
         if number in self._edits.removed:
             _remove(self.lines, self._document, entry, careful=self._careful)
             return
@@ -154,9 +167,7 @@ class _Writing:
         self.expected.append((None, entry.section, normal(noted)))
 
 
-def _places(
-    document: Document, inserted: Sequence[Insertion]
-) -> tuple[dict[int, list[tuple[Insertion, str]]], list[Insertion]]:
+def _places(document: Document, inserted: Sequence[Insertion]) -> tuple[_Waiting, list[Insertion]]:
     """Return before which line each insertion goes, with the mark of its list; and those that need a new section."""
     waiting: dict[int, list[tuple[Insertion, str]]] = {}
     appended: list[Insertion] = []
@@ -175,6 +186,35 @@ def _places(
             mark = inside[-1].mark
         waiting.setdefault(place, []).append((one, mark))
     return waiting, appended
+
+
+def _dropped(document: Document, removed: frozenset[int], waiting: _Waiting) -> frozenset[int]:
+    """Return the lines of the headings below which nothing is left, with what stands there: removed entries and blanks.
+
+    A heading goes with the headings below it that all go. One below which no entry is removed stays, and so does what
+    stands above it.
+    """
+    gone = {line for number in removed for line in range(document.entries[number].start, document.entries[number].end)}
+    ends = [*(heading.start for heading in document.headings[1:]), len(document.lines)]
+    dropped: set[int] = set()
+    emptied: dict[int, bool] = {}
+    for at in range(len(document.headings) - 1, -1, -1):
+        heading, end = document.headings[at], ends[at]
+        below = []
+        for other in range(at + 1, len(document.headings)):
+            if document.headings[other].level <= heading.level:
+                break
+            below.append(other)
+        own = range(heading.end, end)
+        is_bare = all(line in gone or not document.lines[line].strip() for line in own)
+        takes = any(heading.end <= place <= end for place in waiting)
+        loses = any(line in gone for line in own) or bool(below)
+        emptied[at] = (
+            not heading.is_title and is_bare and not takes and loses and all(emptied[other] for other in below)
+        )
+        if emptied[at]:
+            dropped.update(range(heading.start, end))
+    return frozenset(dropped)
 
 
 def _sections(

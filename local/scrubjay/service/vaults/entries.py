@@ -247,10 +247,10 @@ class Entries:
             tx.memories.write([*made, *away])
             return tuple(still), kept
 
-        archived, kept = await self._store.write(work, cause=cause)
+        archived, kept = await self._vaults.written(
+            row, (file, VaultFile.EPISODIC), lambda: self._store.write(work, cause=cause)
+        )
         self._wake("embed")
-        for changed in (file, VaultFile.EPISODIC):
-            await self._vaults.merge(row, changed)
         return api.VaultCondenseResponse(
             agent=row.agent,
             written=tuple(written[at] for at in kept),

@@ -83,9 +83,18 @@ class Merging:
         self._wake = wake
 
     async def merge(
-        self, vault: VaultRow, file: VaultFile, *, confirmed: bool = False, put_back: bool = False
+        self,
+        vault: VaultRow,
+        file: VaultFile,
+        *,
+        confirmed: bool = False,
+        put_back: bool = False,
+        drops_headings: bool = False,
     ) -> Outcome:
-        """Bring a file and the store together. Says in its row why it could not; raises only what the store raises."""
+        """Bring a file and the store together. Says in its row why it could not; raises only what the store raises.
+
+        With `drops_headings`, a heading goes with the last entry below it that the store takes out.
+        """
         path = Path(vault.folder, file.file_name)
         content = Content(data=None, stamp=files.ABSENT)
         try:
@@ -101,7 +110,15 @@ class Merging:
             problem = f"{error.message}: {error.hint}" if error.hint else error.message
             return await self._noted(vault, file, problem, stamp)
         for _ in range(TRIES):
-            plan = await self._planned(vault, file, content, document, confirmed=confirmed, put_back=put_back)
+            plan = await self._planned(
+                vault,
+                file,
+                content,
+                document,
+                confirmed=confirmed,
+                put_back=put_back,
+                drops_headings=drops_headings,
+            )
             try:
                 return await self._carry_out(vault, file, content, document, plan)
             except _MovedError:
@@ -148,6 +165,7 @@ class Merging:
         *,
         confirmed: bool,
         put_back: bool,
+        drops_headings: bool,
     ) -> _Plan:
         resource = resource_of(vault.agent)
 
@@ -174,7 +192,8 @@ class Merging:
             base = document
             if content.data is None and file is not VaultFile.WORKING:
                 base = parse(f"# {TITLES[file]}\n")
-            shown = working.render(base, merge.edits) if file is VaultFile.WORKING else render(base, merge.edits)
+            edits = replace(merge.edits, drops_headings=drops_headings)
+            shown = working.render(base, edits) if file is VaultFile.WORKING else render(base, edits)
             return _Plan(
                 memories=memories,
                 known=known,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from scrubjay import api
 from scrubjay.api.caller import Caller, Principal
@@ -17,6 +19,8 @@ from scrubjay.vault import files
 from scrubjay.vault.files import Stamp
 from scrubjay.vault.layout import VaultFile, resource_of
 from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, NotFoundError, UnavailableError
+
+T = TypeVar("T")
 
 
 class Vaults:
@@ -114,9 +118,39 @@ class Vaults:
     ) -> Outcome:
         """Bring a file and the store together, after whatever is doing so already."""
         async with self._lock(row.agent):
-            outcome = await self._merging.merge(row, file, confirmed=confirmed, put_back=put_back)
-            if outcome.again:  # somebody wrote the file in that moment
-                outcome = await self._merging.merge(row, file, confirmed=confirmed, put_back=put_back)
+            return await self._merge(row, file, confirmed=confirmed, put_back=put_back)
+
+    async def written(self, row: VaultRow, changed: Sequence[VaultFile], write: Callable[[], Awaitable[T]]) -> T:
+        """Write to the store and bring files after it, before anybody else merges them. Returns what `write` does.
+
+        A heading goes with the last entry below it that goes.
+        """
+        async with self._lock(row.agent):
+            done = await write()
+            for file in changed:
+                await self._merge(row, file, drops_headings=True)
+        return done
+
+    async def _merge(
+        self,
+        row: VaultRow,
+        file: VaultFile,
+        *,
+        confirmed: bool = False,
+        put_back: bool = False,
+        drops_headings: bool = False,
+    ) -> Outcome:
+        merge = partial(
+            self._merging.merge,
+            row,
+            file,
+            confirmed=confirmed,
+            put_back=put_back,
+            drops_headings=drops_headings,
+        )
+        outcome = await merge()
+        if outcome.again:  # somebody wrote the file in that moment
+            outcome = await merge()
         if outcome.again:
             self._stamps.pop((row.agent, file.value), None)
         else:
