@@ -347,6 +347,41 @@ async def test_a_crash_before_the_commit_repeats_the_step_and_stores_it_once(
     assert len(server.asked) == 2
 
 
+async def test_a_trace_shows_each_call_of_the_writer_and_no_word_of_it(observed: Opener, server: ModelServer) -> None:
+    server.faults.append(Fault(status=401))
+    server.answer = lambda _: ANSWER
+    async with observed() as service:
+        await ingest(service, turn("Where is the buoy?", 0, session_id="s0"))
+        await service.call(PERSON, "settle", api.SettleRequest())  # refused: patterns read that session
+        await ingest(service, PORT, DONE)
+        await service.call(PERSON, "settle", api.SettleRequest())
+        [cause] = (await service.call(PERSON, "history", api.HistoryRequest(kind="observe"))).causes
+
+        async def calls(ref: str) -> list[api.TraceStep]:
+            steps = (await service.call(PERSON, "trace", api.TraceRequest(id=ref))).steps
+            return [step for step in steps if step.stage == "write"]
+
+        [call] = await calls(cause.id)
+        assert (call.name, call.model, call.session, call.error) == ("observe", "small", "s1", None)
+        by_job = (await service.call(PERSON, "cost", api.CostRequest(by="job"))).rows
+        assert (call.input_tokens, call.output_tokens) == (by_job[0].input_tokens, by_job[0].output_tokens)
+        assert call.output_tokens > 0
+        assert call.ms is not None
+        [refused] = await calls("s0")
+        assert refused.error is not None
+        assert (refused.input_tokens, refused.output_tokens) == (0, 0)
+        run = (await service.call(PERSON, "trace", api.TraceRequest(id=call.request))).steps
+        assert [(step.stage, step.name) for step in run] == [
+            ("job", "observe"),
+            ("write", "observe"),
+            ("observe", "write"),
+        ]
+        jobs = (await service.call(PERSON, "job_runs", api.JobRunsRequest(name="observe"))).runs
+        assert [one.error for one in jobs] == [None, None], "what settling has the observer do is in its history"
+        lines = service.store.path.with_name("trace.jsonl").read_text(encoding="utf-8")
+        assert not any(word in lines for word in ("9417", "buoy", "firewall", "@observe"))
+
+
 async def test_what_is_not_to_be_learned_from_is_neither_read_nor_shown(observed: Opener, server: ModelServer) -> None:
     server.answer = lambda _: ANSWER
     async with observed() as service:

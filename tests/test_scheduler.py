@@ -139,6 +139,15 @@ class Counter:
             raise self.error
 
 
+class Slow(Counter):
+    """One that takes longer than anybody waits."""
+
+    name = "slow"
+
+    async def run(self) -> None:
+        await asyncio.sleep(60)
+
+
 async def test_a_job_woken_many_times_in_a_moment_runs_once_and_again_for_what_comes_later(
     service: Application,
 ) -> None:
@@ -223,6 +232,40 @@ async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(servic
     assert [ran.error for ran in await service.scheduler.history("counter", 10)] == ["invalid", None]
     with pytest.raises(NotFoundError, match="cuonter"):
         await service.scheduler.run("cuonter")
+
+
+async def test_what_is_done_for_whoever_settles_is_in_the_history_and_nothing_else_is(service: Application) -> None:
+    await say(service, "We decided to use PostgreSQL for the ledger.")
+    await service.call(PERSON, "settle", api.SettleRequest())
+
+    ran = await service.scheduler.history(None, 50)
+    assert [one.job for one in ran] == ["toc", "learn"], "the latest first; what had nothing to do is not noted"
+    assert [one.error for one in ran] == [None, None]
+    assert (await job(service, "learn")).runs == 1
+    [cause] = (await service.call(PERSON, "history", api.HistoryRequest(kind="distill"))).causes
+    steps = (await service.call(PERSON, "trace", api.TraceRequest(id=cause.id))).steps
+    [request] = {step.request for step in steps if step.request}
+    run = (await service.call(PERSON, "trace", api.TraceRequest(id=request))).steps
+    assert {(step.stage, step.name) for step in run} == {("job", "learn"), ("distill", "write")}
+
+    await service.call(PERSON, "settle", api.SettleRequest())
+    assert await service.scheduler.history(None, 50) == ran
+
+
+async def test_who_waits_for_a_job_is_told_of_its_failure_and_cuts_off_no_run_as_failed(service: Application) -> None:
+    counter, slow = Counter(), Slow()
+    service.scheduler.add(counter)
+    service.scheduler.add(slow)
+    counter.error = InvalidError("no", hint="none")
+    with pytest.raises(InvalidError):
+        await service.scheduler.finish("counter")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await service.scheduler.finish("slow")
+
+    assert [ran.error for ran in await service.scheduler.history("counter", 10)] == ["invalid"]
+    assert [ran.error for ran in await service.scheduler.history("slow", 10)] == [None]
+    assert (await job(service, "slow")).failures == 0
 
 
 async def test_the_last_runs_are_kept_and_no_more(opened: Opener) -> None:

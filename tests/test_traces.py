@@ -182,6 +182,21 @@ def test_opentelemetry_is_told_of_each_span_where_the_environment_names_a_collec
     assert told.status.description == "invalid"
 
 
+def test_opentelemetry_is_told_of_a_call_of_a_model_in_its_own_names() -> None:
+    kept = InMemorySpanExporter()
+    tell, end = telemetry.exporter(SimpleSpanProcessor(kept))
+    tell(Span(at=Millis(1), ms=1.0, stage="write", name="observe", model="small", input_tokens=120, output_tokens=7))
+    end()
+    [told] = kept.get_finished_spans()
+    assert told.name == "scrubjay.write"
+    assert dict(told.attributes or {}) == {
+        "scrubjay.name": "observe",
+        "gen_ai.request.model": "small",
+        "gen_ai.usage.input_tokens": 120,
+        "gen_ai.usage.output_tokens": 7,
+    }
+
+
 def test_a_person_reads_a_trace_in_a_terminal(shell: Shell) -> None:
     shell.json("add", "The gate is green.", "--name", "gate")
     found = shell.json("trace", "gate")

@@ -60,6 +60,14 @@ def exporter(processor: Any = None) -> tuple[Callable[[Span], None], Callable[[]
                 if value
             }
         )
+        if span.model:  # OpenTelemetry's own names for a call of a model
+            told.set_attributes(
+                {
+                    "gen_ai.request.model": span.model,
+                    "gen_ai.usage.input_tokens": span.input_tokens,
+                    "gen_ai.usage.output_tokens": span.output_tokens,
+                }
+            )
         if span.error is not None:
             told.set_status(StatusCode.ERROR, span.error)
         told.end(began + int(span.ms * 1_000_000))

@@ -42,9 +42,10 @@ def new_request() -> str:
 class Span:
     """One stage of one request: when it began (UTC milliseconds), how long it took, and what it was about.
 
-    `stage` is "commit", "recall", "inject", the kind of a cause ("distill", "consolidate", "forget" …), or "job".
-    `name` is the operation or the job; `ids` are of memories and events; `count` of all of them, where there are more
-    than are kept; `cause` is the run or the request as ops name it; `error` is an error's code.
+    `stage` is "commit", "recall", "inject", the kind of a cause ("distill", "consolidate", "forget" …), "job", or
+    "write" for a call of the Writer. `name` is the operation or the job; `ids` are of memories and events; `count` of
+    all of them, where there are more than are kept; `cause` is the run or the request as ops name it; `error` is an
+    error's code, or how a call ended. `model` is the Writer's as it is set, the tokens are what its call is counted as.
     """
 
     at: Millis
@@ -57,6 +58,9 @@ class Span:
     ids: tuple[str, ...] = ()
     count: int = 0
     error: str | None = None
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def concerns(self, ref: str) -> bool:
         """Say whether it is about a memory, an event, a session, a request or a run of that id."""
@@ -70,6 +74,10 @@ class Noting:
     ids: list[str] = field(default_factory=list)
     session: str | None = None
     cause: str | None = None
+    error: str | None = None
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class Tracer:
@@ -133,7 +141,10 @@ class Tracer:
                     cause=noting.cause,
                     ids=tuple(noting.ids[: self._policy.ids]),
                     count=len(noting.ids),
-                    error=error,
+                    error=noting.error or error,
+                    model=noting.model,
+                    input_tokens=noting.input_tokens,
+                    output_tokens=noting.output_tokens,
                 )
             )
 

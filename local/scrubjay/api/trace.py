@@ -23,7 +23,8 @@ class TraceStep:
     """One stage. `ms` is None for what is known from the log of ops, which has no durations.
 
     `stage` is what was done ("commit", "distill", "recall", "inject" …) and `name` by which operation, job or kind of
-    op; `ids` are memories and events that it was about, `count` how many those were in all.
+    op; `ids` are memories and events that it was about, `count` how many those were in all. The stage "write" is a call
+    of the Writer, with its model and the tokens that it is counted as; `error` says how it ended where it failed.
     """
 
     at: Millis
@@ -37,6 +38,9 @@ class TraceStep:
     ids: tuple[str, ...] = ()
     count: int = 0
     error: str | None = None
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class SessionObserver:
         if _is_asked_about(step):
             asked = await self._question(step)
             try:
-                written = await self._writer.write(self._prompt(asked), job=JOB)
+                written = await self._writer.write(self._prompt(asked), job=JOB, cause=cause.id, session=session_id)
             except ScrubjayError as error:
                 log.info("lifecycle.memory.commit_fallback reason=%s", error.code)
                 return None

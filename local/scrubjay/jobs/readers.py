@@ -48,8 +48,3 @@ class Readers:
             locks=locks,
             now=now,
         )
-
-    async def finish(self) -> None:
-        """Read all that waits now."""
-        await self.observe.finish()
-        await self.distill.run()

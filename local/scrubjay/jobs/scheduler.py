@@ -22,7 +22,7 @@ from scrubjay import api
 from scrubjay.jobs import conditions
 from scrubjay.jobs.nights import Nights
 from scrubjay.jobs.registry import Job, Jobs, Patient
-from scrubjay.policy import MemoryPolicy
+from scrubjay.policy import MemoryPolicy, WorkPolicy
 from scrubjay.store import JobRun, JobStatistics, Store
 from scrubjay.tracebacks import frames_of
 from scrubjay.tracing import REQUEST, Tracer, new_request
@@ -117,7 +117,7 @@ class Scheduler:
         planned = self._planned(name)
         if planned is None:
             return
-        gather_s = self._gather_s(self._jobs.named(name))
+        gather_s = _gather_s(self._jobs.named(name), self._policy)
         at = _now() + timedelta(seconds=gather_s)
         if planned.next_run_time is None or planned.next_run_time > at:
             planned.modify(next_run_time=at)
@@ -133,7 +133,18 @@ class Scheduler:
         if await job.pending() is None:
             raise ConflictError(f"{name} has no part now: nothing is set that it works for", hint=_TURNED_ON)
         async with self._lock(name):
-            return await self._noted(job, job.finish if isinstance(job, Patient) else job.run)
+            return await self._noted(job, _whole(job))
+
+    async def finish(self, name: str) -> None:
+        """Have a job do all that waits, for somebody who waits for that; paused or not, after the run under way.
+
+        A run that found something to do is noted as any other is. Raises what the job raises.
+        """
+        job = self._jobs.named(name)
+        async with self._lock(name):
+            waits = await job.pending()
+            if waits is not None:
+                await self._noted(job, _whole(job), waited_for=True, has_work=waits > 0)
 
     async def pause(self, name: str) -> None:
         """Leave a job alone until it is resumed, also after the next start. A run under way goes on."""
@@ -221,10 +232,7 @@ class Scheduler:
                     await self._noted(job, job.run)
                 if job.name not in self._again:
                     return
-                await asyncio.sleep(self._gather_s(job))
-
-    def _gather_s(self, job: Job) -> float:
-        return self._policy.gather_ms / 1000 if job.trigger.gathers else 0.0
+                await asyncio.sleep(_gather_s(job, self._policy))
 
     async def _may_run(self, job: Job) -> bool:
         """Say whether a job has something to do, and work of the night may begin."""
@@ -240,23 +248,38 @@ class Scheduler:
             _log_failure(job.name, error)
             return False
 
-    async def _noted(self, job: Job, work: Callable[[], Awaitable[object]]) -> JobRun:
-        """Do the work of a job and note how that went: the next look tries again what failed."""
+    async def _noted(
+        self,
+        job: Job,
+        work: Callable[[], Awaitable[object]],
+        *,
+        waited_for: bool = False,
+        has_work: bool = True,
+    ) -> JobRun:
+        """Do the work of a job and note how that went: the next look tries again what failed.
+
+        Without work known of, it is noted only where it did or failed at something. Who waits is told of the failure,
+        and a run that ends because nobody waits any more has not failed: what it left is found again.
+        """
         began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
-        failed: str | None = "cancelled"
+        failed: str | None = None if waited_for else "cancelled"
+        did: object = has_work
         self._nights.begun(job.name)
         token = REQUEST.set(new_request())
         try:
-            with nullcontext() if self._tracer is None else self._tracer.span("job", job.name):
-                await work()
+            with nullcontext() if self._tracer is None or not has_work else self._tracer.span("job", job.name):
+                did = await work() or has_work
             failed = None
-        except Exception as error:  # noqa: BLE001  # as above; its history says so, and doctor
+        except Exception as error:  # as above; its history says so, and doctor
             failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__
             _log_failure(job.name, error)
+            if waited_for:
+                raise
         finally:
             REQUEST.reset(token)
             ran = JobRun(job=job.name, started=started, ms=int((time.monotonic() - began) * 1000), error=failed)
-            await self._note(ran)
+            if did or failed is not None:
+                await self._note(ran)
         return ran
 
     async def _note(self, ran: JobRun) -> None:
@@ -270,6 +293,15 @@ class Scheduler:
 
     async def _statistics(self) -> dict[str, JobStatistics]:
         return await self._store.read(lambda queries: queries.stats.jobs())
+
+
+def _whole(job: Job) -> Callable[[], Awaitable[object]]:
+    """Return what does all that waits for a job, also what its own looks would leave until it is older."""
+    return job.finish if isinstance(job, Patient) else job.run
+
+
+def _gather_s(job: Job, policy: WorkPolicy) -> float:
+    return policy.gather_ms / 1000 if job.trigger.gathers else 0.0
 
 
 def _log_failure(name: str, error: Exception) -> None:

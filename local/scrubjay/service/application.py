@@ -115,6 +115,7 @@ class Application:
         self._now = now
         self.tracer, self._end_telemetry = telemetry.tracer(store.path, policy.trace)
         store.on_caused = self.tracer.wrote
+        writer.tracer = self.tracer
         self._maintainer = IndexMaintainer(
             store,
             known_space=lambda: self._models.embedder.known_space(),  # noqa: PLW0108  # made below
@@ -123,7 +124,7 @@ class Application:
         )
         self._models = Models(store, policy, named, self._maintainer.enter_space)
         self._stopping = stopping = asyncio.Event()
-        self._readers = Readers(
+        readers = Readers(
             store,
             policy,
             stopping,
@@ -132,7 +133,7 @@ class Application:
             on_memories=self._learned,
             now=now,
         )
-        self.distill, self.observe = self._readers.distill, self._readers.observe
+        self.distill, self.observe = readers.distill, readers.observe
         self.embed = Embed(self._models, policy.work, stopping)
         self.compact = Compact(
             store,
@@ -303,7 +304,8 @@ class Application:
         asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
         settling = Settling(
-            (self.compact.run, self._readers.finish, self.embed.run, self.toc.run),
+            [job.name for job in (self.compact, self.observe, self.distill, self.embed, self.toc)],
+            self.scheduler.finish,
             to_learn=self.distill.pending,
             to_embed=self.embed.pending,
         )

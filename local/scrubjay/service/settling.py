@@ -13,16 +13,18 @@ log = logging.getLogger(__name__)
 
 
 class Settling:
-    """Runs `steps` in their order; `to_learn` and `to_embed` say what is left."""
+    """Has `jobs` do what waits, in their order, by `finish`; `to_learn` and `to_embed` say what is left."""
 
     def __init__(
         self,
-        steps: Sequence[Callable[[], Awaitable[object]]],
+        jobs: Sequence[str],
+        finish: Callable[[str], Awaitable[object]],
         *,
         to_learn: Callable[[], Awaitable[int]],
         to_embed: Callable[[], Awaitable[int]],
     ) -> None:
-        self._steps = steps
+        self._jobs = jobs
+        self._finish = finish
         self._to_learn = to_learn
         self._to_embed = to_embed
 
@@ -31,8 +33,8 @@ class Settling:
         if request.timeout_ms > 0:
             try:
                 async with asyncio.timeout(request.timeout_ms / 1000):
-                    for step in self._steps:
-                        await step()
+                    for job in self._jobs:
+                        await self._finish(job)
             except TimeoutError:
                 log.info("settling gave up after ms=%d", request.timeout_ms)
         return api.SettleResponse(to_learn=await self._to_learn(), to_embed=await self._to_embed())

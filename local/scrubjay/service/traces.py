@@ -141,4 +141,7 @@ def _step(span: Span) -> api.TraceStep:
         ids=span.ids,
         count=span.count,
         error=span.error,
+        model=span.model,
+        input_tokens=span.input_tokens,
+        output_tokens=span.output_tokens,
     )

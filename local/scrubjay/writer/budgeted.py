@@ -13,11 +13,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from scrubjay.policy import WriterPolicy
 from scrubjay.store import Store
 from scrubjay.store.queries.writer_calls import WriterCall
+from scrubjay.tracing import Noting, Tracer
 from scrubjay.writer import budget
 from scrubjay.writer.budget import Asked, Caps, Estimate, Spent
 from scrubjay.writer.ledger import Ledger
@@ -25,6 +27,9 @@ from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownErr
 from scrubjay_shared.errors import InvalidError, ScrubjayError, TooManyError, UnavailableError
 
 log = logging.getLogger(__name__)
+
+STAGE = "write"
+"""What a call is in traces."""
 
 NOTHING = Usage(input_tokens=0, output_tokens=0)
 
@@ -66,14 +71,18 @@ class BudgetedWriter:
         self._monotonic = monotonic
         self._failures = 0
         self._rests_until = 0.0
+        self.tracer: Tracer | None = None
+        """Told of each call, where there is one: when, how long, how many tokens; not what it was about."""
 
     @property
     def is_on(self) -> bool:
         """Whether the person has set a Writer. Where not, nothing is ever asked."""
         return self.chosen is not None
 
-    async def write(self, prompt: Prompt, *, job: str) -> Written:
+    async def write(self, prompt: Prompt, *, job: str, cause: str | None = None, session: str | None = None) -> Written:
         """Ask, for a job of this name; try again where that makes sense, each time within the caps.
+
+        `cause` and `session` are what the answer is for, as traces name it.
 
         Raises BudgetError before a call that could pass a cap, UnavailableError where there is no Writer or it is left
         alone after failures, and what `port.Writer.write` raises. Callers fall back to what they do without a Writer.
@@ -85,7 +94,7 @@ class BudgetedWriter:
         wait = self._policy.wait_seconds
         for attempt in range(1, self._policy.attempts + 1):
             try:
-                written = await self._once(chosen, prompt, job)
+                written = await self._once(chosen, prompt, job, cause=cause, session=session)
             except (NotReachedError, UsageUnknownError, TooManyError) as error:
                 wait = max(wait, error.retry_after)
                 if attempt == self._policy.attempts or not _again(error) or wait > self._policy.wait_most_seconds:
@@ -149,7 +158,9 @@ class BudgetedWriter:
                 rest = max(rest, error.retry_after)
             self._rests_until = self._monotonic() + rest
 
-    async def _once(self, chosen: Chosen, prompt: Prompt, job: str) -> Written:
+    async def _once(
+        self, chosen: Chosen, prompt: Prompt, job: str, *, cause: str | None, session: str | None
+    ) -> Written:
         reserved = budget.most(prompt, framing_tokens=chosen.framing_tokens)
         call = WriterCall(
             job=job,
@@ -160,21 +171,29 @@ class BudgetedWriter:
         )
         n = await self.ledger.reserve(call, self.caps)
         started = self._monotonic()
-        model, usage, estimated = chosen.model, NOTHING, False
-        try:
-            written = await chosen.writer.write(prompt)
-        except ScrubjayError as error:
-            outcome = error.code
-            if isinstance(error, UsageUnknownError):
-                outcome, estimated = "failed", True
-                usage = error.usage or reserved
-            elif isinstance(error, NotReachedError):
-                outcome = "not_reached"
-            await self._settle(n, job, usage, model=model, estimated=estimated, outcome=outcome, started=started)
-            raise
-        # Whatever else is raised (a task that is cancelled, a fault of ours) leaves the reservation counted.
+        usage, estimated = NOTHING, False
+        with nullcontext(Noting()) if self.tracer is None else self.tracer.span(STAGE, job) as noting:
+            noting.model, noting.cause, noting.session = chosen.model, cause, session
+            try:
+                written = await chosen.writer.write(prompt)
+            except ScrubjayError as error:
+                outcome = error.code
+                if isinstance(error, UsageUnknownError):
+                    outcome, estimated = "failed", True
+                    usage = error.usage or reserved
+                elif isinstance(error, NotReachedError):
+                    outcome = "not_reached"
+                noting.error = outcome
+                noting.input_tokens, noting.output_tokens = usage.input_tokens, usage.output_tokens
+                await self._settle(
+                    n, job, usage, model=chosen.model, estimated=estimated, outcome=outcome, started=started
+                )
+                raise
+            # Whatever else is raised (a task that is cancelled, a fault of ours) leaves the reservation counted.
+            usage = written.usage
+            noting.input_tokens, noting.output_tokens = usage.input_tokens, usage.output_tokens
         await self._settle(
-            n, job, written.usage, model=written.model, estimated=written.estimated, outcome="done", started=started
+            n, job, usage, model=written.model, estimated=written.estimated, outcome="done", started=started
         )
         return written
 

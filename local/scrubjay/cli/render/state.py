@@ -167,6 +167,8 @@ def trace(found: TraceResponse) -> RenderableType:
     for step in found.steps:
         took = "" if step.ms is None else f"{step.ms:,.1f} ms"
         about = counted(step.count, "id") if step.count != 1 else step.ids[0]
+        if step.model:
+            about = f"{one_line(step.model, 60)}: {step.input_tokens:,} tokens in, {step.output_tokens:,} out"
         failed = f"{step.stage}: {step.error}" if step.error else step.stage
         table.add_row(times.moment(step.at), failed, step.name, took, about, step.cause or step.request)
     lost = f"{counted(found.lost, 'span')} could not be kept: the disk was too slow"
