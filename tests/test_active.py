@@ -117,6 +117,21 @@ async def test_decisions_that_were_read_with_doubt_and_questions_are_not_propose
     assert await refs(service) == [sure]
 
 
+async def test_a_turn_is_not_proposed_beside_the_decision_that_says_all_of_it(service: Application) -> None:
+    await say(service, "first", "We decided to use SQLite for the cart store.")
+    assert len(await refs(service)) == 1, "the turn: nothing was learned yet"
+    await service.call(PERSON, "settle", api.SettleRequest())
+    [decision] = [entry.memory for entry in (await service.call(PERSON, "list", api.ListRequest())).entries]
+
+    assert await refs(service) == [decision.id]
+    assert [line.ref for line in (await confirm(service, every=True)).active] == [decision.id]
+    assert await refs(service) == [], "nor is it once the decision is active"
+
+    await say(service, "second", "We decided to use Redis for the sessions. Write the migration, please.")
+    await service.call(PERSON, "settle", api.SettleRequest())
+    assert [one.kind for one in (await shown(service)).proposed] == ["memory", "event"], "it says more"
+
+
 # Who decides
 
 

@@ -108,6 +108,12 @@ def unfinished(turns: Sequence[Event], policy: LayersPolicy, *, now: Millis) -> 
     return None
 
 
+def says_more(end: Unfinished, told: Iterable[tuple[int, int]]) -> bool:
+    """Say whether the end of a session says anything outside of some passages of its event, as [start, end)."""
+    read = {at for start, stop in told for at in range(start, stop)}
+    return any(end.event.text[at].isalnum() and at not in read for at in range(end.start, end.end))
+
+
 def _trimmed(event: Event, start: int, end: int) -> Unfinished:
     text = event.text[start:end]
     return Unfinished(event=event, start=start + len(text) - len(text.lstrip()), end=start + len(text.rstrip()))

@@ -8,7 +8,7 @@ longer. An agent proposes by adding a goal: what it adds is its own words, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,7 +173,9 @@ class Layers:
                 return found
             turns = q.handed.last_words(before.id, limit=policy.turns, chars=policy.turn_chars)
             end = proposals.unfinished(turns, policy, now=now)
-            if end is not None and not q.layers.decided(end.event.id, LEFT_OFF):
+            if end is None or q.layers.decided(end.event.id, LEFT_OFF):
+                return found
+            if _says_more(q, end, {one.ref for one in found}):
                 found.append(_Found(reason=Reason.LEFT_OFF, end=end))
             return found
 
@@ -227,6 +229,18 @@ class Layers:
             created_at=event.ts,
         )
         return MemoryWrite(memory_id=memory_id, fields=transfer.fields_of(draft, tx.now), grips=(grip,))
+
+
+def _says_more(queries: Queries, end: proposals.Unfinished, proposed: Collection[str]) -> bool:
+    """Say whether the end of a session says more than memories that were read from it and are proposed or active."""
+    grips = [
+        grip
+        for grip in queries.grips.over(end.event.id, [(end.start, end.end)])
+        if grip.event_id_start == grip.event_id_end
+    ]
+    read = queries.memories.by_id([grip.memory_id for grip in grips])
+    lines = {memory_id for memory_id, memory in read.items() if memory_id in proposed or memory.layer is Layer.ACTIVE}
+    return proposals.says_more(end, [(grip.span_start, grip.span_end) for grip in grips if grip.memory_id in lines])
 
 
 def _proposal(one: _Found) -> api.Proposal:
