@@ -473,6 +473,31 @@ async def test_what_decayed_is_put_away_by_a_job_of_its_own_and_taken_back_by_it
         assert (jobs["prune"], jobs["consolidate"]) == (True, False)
 
 
+async def test_a_run_and_its_undo_end_in_the_state_that_was_there_before(opened: Opener) -> None:
+    clock = Clock()
+
+    async def state(service: Application) -> str:
+        return (await service.call(PERSON, "audit", api.Nothing())).state
+
+    async with opened(now=clock) as service:
+        await teach(service, *TOLD)
+        await teach(service, LONERS[0], at=NOW + 92 * DAY)
+        clock.now = Millis(NOW + 800 * DAY)
+        begin = await state(service)
+        assert len(begin) == 64
+        runs = [await run_job(service, name) for name in ("consolidate", "prune")]
+        assert await state(service) != begin
+        for run in reversed(runs):
+            await service.call(PERSON, "undo", api.UndoRequest(cause=str(run)))
+        assert await state(service) == begin
+        await recalled(service, "how old is Miso?")
+        await service.call(PERSON, "rebuild", api.RebuildRequest())
+        assert await state(service) == begin
+        [first, *_] = (await service.call(PERSON, "list", api.ListRequest())).entries
+        await service.call(PERSON, "alias", api.AliasRequest(ref=first.memory.id, alias="another name"))
+        assert await state(service) != begin
+
+
 async def test_each_run_of_prune_touches_its_share(opened: Opener) -> None:
     clock = Clock()
     policy = replace(DEFAULT, consolidation=replace(DEFAULT.consolidation, least=len(TOLD)))

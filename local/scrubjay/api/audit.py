@@ -37,7 +37,9 @@ class ScopeAudit:
 class AuditResponse:
     """What was found. Of a large store the newest is looked at: so many memories, events and sessions were read.
 
-    `feedback` counts what was said of memories on this device, `review` what is in which state.
+    `feedback` counts what was said of memories on this device, `review` what is in which state. `state` is a digest
+    (hex) of all that holds: the memories that are not put away, with their fields and names, but for when they were
+    written and recalled. So it is the same before a run and after the undo of that run.
     """
 
     findings: tuple[Finding, ...]
@@ -49,3 +51,4 @@ class AuditResponse:
     feedback: dict[str, int]
     review: dict[str, int]
     surfacing: SurfacingStats | None = None
+    state: str = ""

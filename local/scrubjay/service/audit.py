@@ -7,6 +7,7 @@ changes meanwhile may be counted or not. It says ids and numbers, never words, a
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -72,7 +73,20 @@ class Audit:
             feedback=await self._store.read(lambda q: q.feedback.totals()),
             review=await self._store.read(lambda q: q.review.counts()),
             surfacing=await self._surfacing(),
+            state=await self._state(),
         )
+
+    async def _state(self) -> str:
+        """Return the digest of all that holds. What is written while it is read may be in it or not."""
+        total, after = hashlib.sha256(), ""
+        while True:
+            page, more = await self._store.read(
+                lambda q, at=after: q.digests.held(at, self._policy.audit.at_once)  # type: ignore[misc]
+            )
+            total.update(page)
+            if more is None:
+                return total.hexdigest()
+            after = more
 
     def _finding(self, kind: str, ids: Sequence[str], of: int) -> api.Finding:
         return api.Finding(kind=kind, count=len(ids), of=of, ids=tuple(ids[: self._policy.audit.shown]))

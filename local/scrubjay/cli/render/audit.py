@@ -26,6 +26,9 @@ WORDS = {
 SHOWN = 3
 """Ids beside a finding; JSON has twenty."""
 
+STATE_CHARS = 16
+"""Of the digest of what holds: no two states share as many; JSON has all of it."""
+
 
 def audit(answer: AuditResponse) -> RenderableType:
     """Return the findings, then the counts of feedback and review."""
@@ -47,4 +50,8 @@ def audit(answer: AuditResponse) -> RenderableType:
     for name, counts in (("feedback", answer.feedback), ("review", answer.review)):
         said = ", ".join(f"{clean(word)} {count:,}" for word, count in counts.items() if count)
         lines.append(Text(f"{name}: {said or 'none'}"))
+    if answer.state:
+        lines.append(
+            Text(f"state {answer.state[:STATE_CHARS]}: the same again once what was done is undone", style="dim")
+        )
     return Group(table, *lines)

@@ -38,6 +38,23 @@ class DigestQueries:
         """Return a digest (hex) of what every device shows that holds the same ops."""
         return self._digest(*tables.SHOWN)
 
+    def held(self, after: str, limit: int) -> tuple[bytes, str | None]:
+        """Return the digest of a page of what holds, after an id, and the id to read on after; None at the end.
+
+        That is each memory that is not put away, with its names, but for when it was written and how often recalled.
+        """
+        found = self._fetch(
+            "select id, content, kind, type, name, scope, resource_id, layer, salience, confidence, topic, trust,"
+            " valid_from, valid_to, superseded_by, created_at, metadata, review,"
+            " (select group_concat(name, char(10)) from (select name from name where memory_id = m.id order by name))"
+            " from memory m where archived_at is null and id > ? order by id limit ?",
+            (after, limit),
+        )
+        page = hashlib.sha256()
+        for row in found:
+            page.update(msgspec.msgpack.encode(row))
+        return page.digest(), str(found[-1][0]) if len(found) == limit else None
+
     def _digest(self, *queries: str) -> str:
         total = hashlib.sha256()
         for sql in queries:
