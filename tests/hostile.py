@@ -16,7 +16,7 @@ import msgspec
 from claude_tree import BEGAN, Turn, Work, transcript
 from planted_secrets import Planted, planted
 from scrubjay import api
-from scrubjay.api.caller import PERSON
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.importers import export_format
 from scrubjay.redaction import clean
 from scrubjay.service.application import Application
@@ -42,6 +42,7 @@ from scrubjay_shared.records import (
 )
 
 NOW = 1_800_000_000_000
+AGENT = Caller(principal=Principal.AGENT, agent="crow", session_id="noted")
 
 
 def secrets(seed: int, count: int = 200) -> list[Planted]:
@@ -276,7 +277,7 @@ class Hostile:
             "mcp": ("m.json", self.mcp, "mcp-memory"),
             "locomo": ("l.json", self.locomo, "locomo"),
         }
-        way = rng.choice([*files, "export", "ops", "ops", "ops", "add", "ingest", "update"])
+        way = rng.choice([*files, "export", "ops", "ops", "ops", "add", "ingest", "update", "observe"])
         try:
             if way in files:
                 name, make, form = files[way]
@@ -296,6 +297,14 @@ class Hostile:
                     project=event.project, trust=event.trust, metadata=event.metadata, dedupe_key=event.dedupe_key,
                 )  # fmt: skip
                 await service.call(PERSON, "ingest", api.IngestRequest(events=(draft,)))
+            elif way == "observe":
+                text = self.words()
+                turn = EventDraft(agent="crow", session_id="noted", type=EventType.USER_MESSAGE, text=text)
+                await service.call(PERSON, "ingest", api.IngestRequest(events=(turn,)))
+                fact = api.ObserveRequest(
+                    scope=rng.choice(list(Scope)), content=text, topic=self.short(), session_id="noted"
+                )
+                await service.call(rng.choice([PERSON, AGENT]), "observe", fact)
             elif way == "add":
                 memory = self.memory()
                 await service.call(

@@ -12,7 +12,7 @@ from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, DeniedError, InvalidError, TooLargeError
-from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role, Scope, Trust
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, ReviewState, Role, Scope, Trust, review_state
 from service_calls import NOW, Opener, ingest, listed, said
 
 pytestmark = pytest.mark.anyio
@@ -26,12 +26,16 @@ def turn(text: str, at: int = 0, **more: Any) -> EventDraft:
     return said(text, **({"ts": Millis(NOW + at * 1000), "project": PROJECT, "agent": "crow"} | more))
 
 
+def agent(text: str, at: int = 0) -> EventDraft:
+    return turn(text, at, type=EventType.ASSISTANT_STOP, role=Role.ASSISTANT, trust=Trust.AGENT)
+
+
 def tool(text: str, at: int = 0) -> EventDraft:
     return turn(text, at, type=EventType.TOOL_RESULT, role=Role.TOOL, trust=Trust.UNTRUSTED)
 
 
 PORT = turn("The harbour crane server must listen on port 9417, because the customer's firewall opens only that.", 1)
-DONE = turn("Set it in crane.toml.", 2, type=EventType.ASSISTANT_STOP, role=Role.ASSISTANT, trust=Trust.AGENT)
+DONE = agent("Set it in crane.toml.", 2)
 FACT = "The crane server listens on port 9417: the customer's firewall opens only that port."
 
 
@@ -163,6 +167,25 @@ async def test_what_the_person_rejected_or_forgot_is_refused(service: Applicatio
     with pytest.raises(DeniedError, match="forgotten for good"):
         await observed(service, "The crane keys are in the blue safe.")
     assert await listed(service) == []
+
+
+async def test_a_later_fact_ends_an_earlier_one_of_the_agent_and_against_the_person_it_waits(
+    service: Application,
+) -> None:
+    await ingest(service, agent("The staging port of the crane server is 8080."))
+    first = (await observed(service, "The staging port of the crane server is 8080.")).entry.memory
+    await ingest(service, agent("The staging port of the crane server is 9090 now.", 60))
+    second = (await observed(service, "The staging port of the crane server is 9090.")).entry.memory
+    ended = (await service.call(PERSON, "get", api.RefRequest(ref=first.id))).memory
+    assert (ended.superseded_by, second.review) == (second.id, None)
+
+    persons = MemoryDraft(
+        content="The test port of the crane server is 7070.", scope=Scope.PROJECT, resource_id=PROJECT
+    )
+    await service.call(PERSON, "add", persons)
+    await ingest(service, agent("The test port of the crane server is 7171.", 90))
+    waits = (await observed(service, "The test port of the crane server is 7171.")).entry.memory
+    assert review_state(waits.review) is ReviewState.WAITING
 
 
 async def test_what_the_session_was_handed_from_memory_is_no_news(service: Application) -> None:
