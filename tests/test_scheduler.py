@@ -252,6 +252,40 @@ async def test_what_is_done_for_whoever_settles_is_in_the_history_and_nothing_el
     assert await service.scheduler.history(None, 50) == ran
 
 
+async def test_who_waits_for_a_job_need_not_wait_until_it_would_be_due(service: Application) -> None:
+    looked, quiet = asyncio.Event(), asyncio.Event()
+
+    class Patient(Counter):
+        async def due(self) -> bool:
+            looked.set()
+            await quiet.wait()  # as the table of contents waits until nobody writes
+            return True
+
+    counter = Patient()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        scheduler.wake("counter")
+        await looked.wait()
+        with anyio.fail_after(30):
+            await scheduler.finish("counter")
+        assert counter.runs == 1
+        quiet.set()
+
+
+async def test_what_a_job_is_told_of_while_somebody_waits_for_it_is_done_too(service: Application) -> None:
+    class Told(Counter):
+        async def run(self) -> None:
+            if not self.runs:
+                service.scheduler.wake("counter")  # after it looked
+            await super().run()
+
+    counter = Told()
+    async with scheduled(service) as scheduler:
+        scheduler.add(counter)
+        await scheduler.finish("counter")
+        await until(partial(job_ran, service, "counter", 2))
+
+
 async def test_who_waits_for_a_job_is_told_of_its_failure_and_cuts_off_no_run_as_failed(service: Application) -> None:
     counter, slow = Counter(), Slow()
     service.scheduler.add(counter)

@@ -62,7 +62,9 @@ class Scheduler:
         self._stopping = stopping
         self._paused: set[str] = set()
         self._running: dict[str, asyncio.Lock] = {}
+        self._looking: set[str] = set()
         self._again: set[str] = set()
+        """Of those that look for work or wait for their turn to, which were told of more meanwhile."""
         self._soon: dict[str, float] = {}
         """Until when (of the monotonic clock) a look is planned for which a job was woken; gone when that begins."""
         self._scheduler: Any = None  # APScheduler's; loaded at the start, which comes after the daemon answers
@@ -78,7 +80,7 @@ class Scheduler:
     async def stop(self) -> None:
         """Stop looking for work and wait for the step under way; the rest is found again at the next start."""
         self._stopping.set()
-        if self._is_running:
+        if self._scheduler is not None and self._scheduler.running:
             self._scheduler.remove_all_jobs()
             for running in tuple(self._running.values()):
                 async with running:
@@ -89,7 +91,7 @@ class Scheduler:
     def add(self, job: Job) -> None:
         """Take one more job, and start it where the others run. Raises ConflictError when another has its name."""
         self._jobs.add(job)
-        if self._is_running:
+        if self._scheduler is not None and self._scheduler.running:
             self._schedule(job)
 
     async def remove(self, name: str) -> None:
@@ -109,7 +111,7 @@ class Scheduler:
         """
         if self._stopping.is_set() or name in self._paused:
             return
-        if self._lock(name).locked():
+        if name in self._looking:
             self._again.add(name)
             return
         if time.monotonic() < self._soon.get(name, 0):  # told a moment ago: that look comes, and finds this work too
@@ -199,10 +201,6 @@ class Scheduler:
             self._jobs.named(name)
         return tuple(await self._store.read(lambda queries: queries.stats.job_runs(name, limit)))
 
-    @property
-    def _is_running(self) -> bool:
-        return self._scheduler is not None and bool(self._scheduler.running)
-
     def _planned(self, name: str) -> Any:
         """Return what APScheduler has planned for a job, None when nothing."""
         return None if self._scheduler is None else self._scheduler.get_job(name)
@@ -221,18 +219,31 @@ class Scheduler:
         )
 
     async def _look(self, job: Job) -> None:
-        """Run a job if it is due, and again as long as it is told of more."""
+        """Run a job if it is due, and again as long as it is told of more: each time after the run under way.
+
+        It holds nothing up but while it runs: whoever waits for the job to finish need not wait until it is due or
+        until what comes has gathered.
+        """
         self._soon.pop(job.name, None)
-        if job.name in self._paused or self._lock(job.name).locked():
+        if job.name in self._paused or job.name in self._looking:
             return
-        async with self._lock(job.name):
+        self._looking.add(job.name)
+        try:
             while not self._stopping.is_set():
                 self._again.discard(job.name)
-                if await self._may_run(job) and job.name not in self._paused:  # it may have been paused meanwhile
-                    await self._noted(job, job.run)
+                if await self._may_run(job):
+                    async with self._lock(job.name):
+                        if self._is_wanted(job):  # that may have changed meanwhile
+                            await self._noted(job, job.run)
                 if job.name not in self._again:
                     return
                 await asyncio.sleep(_gather_s(job, self._policy))
+        finally:
+            self._looking.discard(job.name)
+
+    def _is_wanted(self, job: Job) -> bool:
+        """Say whether a job is still there and not paused, and the process goes on."""
+        return job.name not in self._paused and not self._stopping.is_set() and self._planned(job.name) is not None
 
     async def _may_run(self, job: Job) -> bool:
         """Say whether a job has something to do, and work of the night may begin."""
