@@ -70,7 +70,7 @@ def test_a_line_that_is_not_utf8_is_refused(shell: Shell) -> None:
 
 def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
     shell.json("init")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs behind inherits to ignore it
     process = subprocess.Popen(
         [sys.executable, "-m", "scrubjay.cli", "ingest"],
         stdin=subprocess.PIPE,
