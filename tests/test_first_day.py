@@ -181,10 +181,11 @@ async def test_another_process_makes_of_a_run_what_this_one_does() -> None:
 async def test_a_process_that_is_killed_is_done_without() -> None:
     preparation = Preparation()
     try:
-        await preparation.ready(DEVICE, mixed_run())
-        assert preparation._child is not None
-        preparation._child.process.kill()
-        preparation._child.process.wait()
+        await preparation.start()
+        for child in preparation._children:
+            assert child is not None
+            child.process.kill()
+            child.process.wait()
         assert await preparation.ready(DEVICE, mixed_run()) == ready(DEVICE, mixed_run())
     finally:
         await preparation.close()

@@ -99,6 +99,18 @@ def test_what_a_chunk_says_of_an_event_does_not_depend_on_what_is_beside_it(odd:
     assert together.events == alone
 
 
+async def test_where_a_run_has_fewer_events_than_it_looked_the_next_are_numbered_as_they_arrive() -> None:
+    preparation = Preparation()
+    payload = snapshot.encode_chunk(chunk_of([{}, {"type": "of a newer version"}, {}]))
+    try:
+        preparation.follow(10)
+        first = await preparation.ready_chunk(payload)
+        second = await preparation.ready_chunk(payload)
+        assert [first.numbered, second.numbered] == [11, 13]
+    finally:
+        await preparation.close()
+
+
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 def test_an_event_of_a_snapshot_is_ready_as_its_op_is(odd: dict[str, Any]) -> None:
     (event,) = chunk_of([odd]).events
@@ -149,21 +161,21 @@ async def test_runs_that_are_asked_for_at_once_come_in_order_and_are_numbered_on
 
 
 async def test_a_child_that_dies_with_runs_to_answer_is_done_without_and_another_goes_on() -> None:
-    preparation = Preparation()
+    preparation = Preparation(children=2)
     chunk = chunk_of([{}] * 900)
     payload = snapshot.encode_chunk(chunk)
     try:
         preparation.follow(0)
-        await preparation.ready_chunk(payload)
-        child = preparation._child
+        await asyncio.gather(*(preparation.ready_chunk(payload) for _ in preparation._children))
+        child = preparation._children[0]
         assert child is not None
         asked = [asyncio.create_task(preparation.ready_chunk(payload)) for _ in range(4)]
         await asyncio.sleep(0)
         child.process.kill()
-        assert [one.numbered for one in await asyncio.gather(*asked)] == [901, 1_801, 2_701, 3_601]
-        await preparation.ready_chunk(payload)
-        assert preparation._child is not child
-        assert (await preparation.ready_chunk(payload)) == ready_chunk(chunk, 5_401)
+        assert [one.numbered for one in await asyncio.gather(*asked)] == [1_801, 2_701, 3_601, 4_501]
+        again = await asyncio.gather(preparation.ready_chunk(payload), preparation.ready_chunk(payload))
+        assert again == [ready_chunk(chunk, 5_401), ready_chunk(chunk, 6_301)]
+        assert preparation._children[0] not in {None, child}
     finally:
         await preparation.close()
 

@@ -149,6 +149,12 @@ def decode_chunk(payload: bytes) -> Chunk:
     return Chunk(device=device, events=events, others=others)
 
 
+def count_of_events(payload: bytes) -> int:
+    """Return how many events a chunk says it has. Raises MalformedError for what is none."""
+    events = _parts(payload).get(2)
+    return 0 if events is None else _count(events)
+
+
 def _parts(payload: bytes) -> dict[int, msgspec.Raw]:
     try:
         return _parts_decoder.decode(payload)

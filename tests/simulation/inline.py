@@ -89,14 +89,14 @@ class _Child:
     """Makes ops ready here, by the same code as the other process."""
 
     def __init__(self) -> None:
-        self._maker = preparation.Maker()
+        self.sending, self.receiving = asyncio.Lock(), asyncio.Lock()
         self._asked: deque[preparation.Request] = deque()
 
     def send(self, request: preparation.Request) -> None:
         self._asked.append(request)
 
     def receive(self) -> Ready:
-        return self._maker.ready(self._asked.popleft())
+        return preparation.made(self._asked.popleft())
 
     def end(self, *, at_once: bool) -> None:
         """Do nothing: there is no process."""
