@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -183,19 +181,14 @@ async def test_another_process_makes_of_a_run_what_this_one_does() -> None:
 async def test_a_process_that_is_killed_is_done_without() -> None:
     preparation = Preparation()
     try:
-        await preparation.ready(DEVICE, mixed_run())
-        assert preparation._child is not None
-        preparation._child.kill()
-        preparation._child.wait()
+        await preparation.start()
+        for child in preparation._children:
+            assert child is not None
+            child.process.kill()
+            child.process.wait()
         assert await preparation.ready(DEVICE, mixed_run()) == ready(DEVICE, mixed_run())
     finally:
         await preparation.close()
-
-
-def held(lock: Lock) -> None:
-    """Wait until somebody holds it."""
-    while not lock.locked():
-        time.sleep(0.0005)
 
 
 async def test_who_stops_waiting_for_a_run_leaves_the_next_one_its_own_answer() -> None:
@@ -203,9 +196,9 @@ async def test_who_stops_waiting_for_a_run_leaves_the_next_one_its_own_answer() 
     long = [event_op(number, "acorns under the oak " * 50) for number in range(2_000)]
     try:
         await preparation.start()
-        for _ in range(5):
+        for seconds in (0, 0.001, 0.01, 0.03, 0.1):  # not sent yet, sent in part, being made
             given_up = asyncio.create_task(preparation.ready(OTHER, long))
-            await asyncio.to_thread(held, preparation._pipes)
+            await asyncio.sleep(seconds)
             given_up.cancel()
             await asyncio.gather(given_up, return_exceptions=True)
             assert await preparation.ready(DEVICE, mixed_run()) == ready(DEVICE, mixed_run())

@@ -70,6 +70,32 @@ class ImagedEvent(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_f
         return body
 
 
+class ImagedColumns(NamedTuple):
+    """The values of some events, column by column; the names are those of `ImagedEvent`."""
+
+    seqs: tuple[int, ...]
+    op_ids: tuple[bytes, ...]
+    hlcs: tuple[int, ...]
+    causes: tuple[str | None, ...]
+    entities: tuple[bytes, ...]
+    agents: tuple[str, ...]
+    sessions: tuple[str, ...]
+    types: tuple[str, ...]
+    roles: tuple[str, ...]
+    texts: tuple[str, ...]
+    times: tuple[int, ...]
+    keys: tuple[str, ...]
+    projects: tuple[str | None, ...]
+    offsets: tuple[int, ...]
+    trusts: tuple[str, ...]
+    metadata: tuple[dict[str, Any] | None, ...]
+
+
+def columns_of(events: Sequence[ImagedEvent]) -> ImagedColumns:
+    """Return some events, of which there is one at least, column by column."""
+    return ImagedColumns(*zip(*map(msgspec.structs.astuple, events), strict=True))
+
+
 class Chunk(NamedTuple):
     """Ops of one device: those that append events, and the bytes of the others by `seq`."""
 
@@ -121,6 +147,12 @@ def decode_chunk(payload: bytes) -> Chunk:
     if len({one.seq for one in events} & {seq for seq, _ in others}):
         raise MalformedError("a snapshot says one change twice", hint=_HINT)
     return Chunk(device=device, events=events, others=others)
+
+
+def count_of_events(payload: bytes) -> int:
+    """Return how many events a chunk says it has. Raises MalformedError for what is none."""
+    events = _parts(payload).get(2)
+    return 0 if events is None else _count(events)
 
 
 def _parts(payload: bytes) -> dict[int, msgspec.Raw]:

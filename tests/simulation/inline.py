@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -84,9 +85,21 @@ def _signed(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def _in_this_process(_: preparation.Preparation, *asked: Any) -> Ready:
-    """Make ops ready here, by the same code as the other process."""
-    return preparation._made(*asked)
+class _Child:
+    """Makes ops ready here, by the same code as the other process."""
+
+    def __init__(self) -> None:
+        self.sending, self.receiving = asyncio.Lock(), asyncio.Lock()
+        self._asked: deque[preparation.Request] = deque()
+
+    def send(self, request: preparation.Request) -> None:
+        self._asked.append(request)
+
+    def receive(self) -> Ready:
+        return preparation.made(self._asked.popleft())
+
+    def end(self, *, at_once: bool) -> None:
+        """Do nothing: there is no process."""
 
 
 class _Remembering:
@@ -146,7 +159,7 @@ def inline() -> Iterator[None]:
     sites: tuple[tuple[Any, str, Any], ...] = (
         (sqlite, "Connection", Connection),
         (httpx2, "AsyncClient", Client),
-        (preparation.Preparation, "_asked", _in_this_process),
+        (preparation, "Child", _Child),
         (_REPLAY, "Ed25519PublicKey", _Remembering),
         (envelope, "Ed25519PublicKey", _Remembering),
     )

@@ -46,6 +46,11 @@ def all_summed(values: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(*row, crc32(encode(row)) - (1 << 31)) for row in values]
 
 
+def sums(rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    """Return what `checksum_of` does of each of some rows."""
+    return [zlib.crc32(data) - (1 << 31) for data in map(_ENCODER.encode, rows)]
+
+
 def numbers_summed(numbers: Iterable[int]) -> list[int]:
     """Return some numbers, each a whole row, with the check sum of that row behind each."""
     encode, crc32 = _ENCODER.encode, zlib.crc32

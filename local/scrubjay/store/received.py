@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
 
 from scrubjay.ingest import receipt
-from scrubjay.store import checksums, rows
+from scrubjay.store import checksums, event_columns, rows
 from scrubjay.store.session_counts import SessionCount, session_counts
-from scrubjay_shared import ops
+from scrubjay_shared import ops, snapshot
 from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.snapshot import Chunk
+from scrubjay_shared.snapshot import Chunk, ImagedColumns, ImagedEvent
 
 
 class ReadyEvent(NamedTuple):
@@ -156,28 +157,41 @@ def run_of(
     number: int = 0,
 ) -> Ready:
     """Return a run of these ops. Events are numbered from `number` on, unless that is 0."""
-    values: list[Any] = []
-    logged: list[Any] = []
-    row_sum = op_sum = 0
-    for n, (seq, op_id, hlc, _, _, row, _) in enumerate(events, number):
-        if number:
-            row_sum = checksums.checksum_of((n, *row, 0, seq, 0))
-            op_sum = checksums.checksum_of((device, seq, op_id, hlc, _EVENT, row[0], None, None, 0))
-        values += (n, row[0], *row[2:], seq, row_sum)
-        logged += (seq, op_id, hlc, row[0], op_sum)
-    return Ready(
-        device=device,
-        rows=values,
-        ops=logged,
-        said={one.seq: (one.data, one.cause) for one in events if one.data is not None or one.cause is not None},
-        speakers=[one.found_by[0] for one in events],
-        tokens=[one.found_by[1] for one in events],
-        others=list(others),
-        refused=list(refused),
-        erased=list(erased),
-        numbered=number,
-        sessions=session_counts([(one.seq, one.row) for one in events]) if number else [],
-    )
+    run = Ready(device, [], [], {}, [], [], list(others), list(refused), list(erased), number)
+    for at in range(0, len(events), _AT_ONCE):
+        seqs, op_ids, hlcs, data, causes, made, found_by = zip(*events[at : at + _AT_ONCE], strict=True)
+        said = zip(seqs, data, causes, strict=True)
+        run.said.update({seq: (one, cause) for seq, one, cause in said if one is not None or cause is not None})
+        speakers, tokens = zip(*found_by, strict=True)
+        _add(run, (seqs, op_ids, hlcs), list(zip(*made, strict=True)), speakers, tokens)
+    if number:
+        run.sessions.extend(session_counts([(one.seq, one.row) for one in events]))
+    return run
+
+
+def _add(
+    run: Ready,
+    places: tuple[Sequence[int], Sequence[bytes], Sequence[int]],
+    columns: Sequence[Sequence[Any]],
+    speakers: Sequence[str],
+    tokens: Sequence[str],
+) -> None:
+    """Add some events to a run: their ops' places, ids and stamps, the columns of `rows.EVENT_COLUMNS`, `found_by`."""
+    (seqs, op_ids, hlcs), ids, device, count = places, columns[0], run.device, len(run.speakers)
+    numbers = range(run.numbered + count, run.numbered + count + len(seqs))
+    row_sums = op_sums = [0] * len(seqs)
+    if run.numbered:
+        nought, none, of, kind = repeat(0), repeat(None), repeat(device), repeat(_EVENT)
+        row_sums = checksums.sums(zip(numbers, *columns, nought, seqs, nought, strict=False))
+        op_sums = checksums.sums(zip(of, seqs, op_ids, hlcs, kind, ids, none, none, nought, strict=False))
+    run.rows.extend(chain.from_iterable(zip(numbers, ids, *columns[2:], seqs, row_sums, strict=True)))
+    run.ops.extend(chain.from_iterable(zip(seqs, op_ids, hlcs, ids, op_sums, strict=True)))
+    run.speakers.extend(speakers)
+    run.tokens.extend(tokens)
+
+
+_AT_ONCE = 512
+"""Events whose columns are made together: few enough for a processor's cache."""
 
 
 def ready(device: str, run: Sequence[tuple[int, bytes | None]], number: int = 0) -> Ready:
@@ -214,6 +228,8 @@ def ready_chunk(chunk: Chunk, number: int = 0) -> Ready:
     """
     device = chunk.device.hex()
     said = ready(device, chunk.others)
+    if not said.ops and (made := _imaged(run_of(device, [], others=said.others, number=number), chunk.events)):
+        return made
     events = said.events
     for one in chunk.events:
         body = one.body
@@ -228,6 +244,59 @@ def ready_chunk(chunk: Chunk, number: int = 0) -> Ready:
         found_by = rows.received_words(row, one.metadata)
         events.append(_ready((one.seq, one.op_id, one.hlc, data, one.cause, row, found_by)))
     return run_of(device, events, others=said.others, number=number)
+
+
+def _are_plain(events: ImagedColumns) -> bool:
+    """Whether each of some events can be applied, and its row says all that its op says."""
+    said = set(zip(events.roles, events.trusts, strict=True))
+    return (
+        ops.all_events_fit(
+            hlcs=events.hlcs,
+            agents=events.agents,
+            sessions=events.sessions,
+            types=events.types,
+            roles=events.roles,
+            times=events.times,
+            keys=events.keys,
+            projects=events.projects,
+            offsets=events.offsets,
+            trusts=events.trusts,
+            metadata=events.metadata,
+        )
+        and all(cause is None or ops.is_cause(cause) for cause in set(events.causes))
+        and all(ops.trust_word({5: role, 11: trust}) == trust for role, trust in said)
+    )
+
+
+def _imaged(run: Ready, imaged: Sequence[ImagedEvent]) -> Ready | None:
+    """Return a run that has no events with those of a chunk; None where one needs to be looked at by itself."""
+    counted: list[tuple[int, tuple[Any, ...]]] = []
+    for at in range(0, len(imaged), _AT_ONCE):
+        events = snapshot.columns_of(imaged[at : at + _AT_ONCE])
+        if not _are_plain(events):
+            return None
+        run.said.update({seq: (None, cause) for seq, cause in zip(events.seqs, events.causes, strict=True) if cause})
+        columns = (
+            event_columns.ulid_texts(events.entities),
+            [run.device] * len(events.seqs),
+            events.agents,
+            events.sessions,
+            events.projects,
+            events.times,
+            events.offsets,
+            events.types,
+            events.roles,
+            events.texts,
+            [rows.json(more) if more else "{}" for more in events.metadata],
+            events.keys,
+            events.trusts,
+        )
+        found_by = event_columns.found_by(events.types, events.roles, events.texts, events.metadata)
+        _add(run, (events.seqs, events.op_ids, events.hlcs), columns, *found_by)
+        counted += zip(events.seqs, zip(*columns, strict=True), strict=True)
+    if run.numbered:
+        run.sessions.extend(session_counts(counted))
+    return run
 
 
 def _event(device: str, seq: int, data: bytes, wire: ops.Wire) -> ReadyEvent:

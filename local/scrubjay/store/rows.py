@@ -345,7 +345,7 @@ def event_tokens(event: Event) -> str:
 
 
 def _tokens(event_type: str, speaker: str, text: str) -> str:
-    if event_type not in _SEARCHED or not text:
+    if event_type not in SEARCHED or not text:
         return ""
     return _tokens_of(speaker, text[:MAX_INDEXED_CHARS], text[-ENDING_CHARS:])
 
@@ -355,7 +355,7 @@ def _tokens_of(speaker: str, beginning: str, end: str) -> str:
     return f"{tokens} {ASKS}".lstrip() if asks(end) else tokens
 
 
-_SEARCHED = frozenset(kind.value for kind in SEARCHED_TYPES)
+SEARCHED = frozenset(kind.value for kind in SEARCHED_TYPES)
 
 
 def memory_tokens(memory: Memory) -> str:

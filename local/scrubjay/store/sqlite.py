@@ -32,6 +32,10 @@ def fetching(connection: Any) -> Fetch:
 
 
 BUSY_TIMEOUT_MS = 5_000  # readers never wait in WAL mode; this covers recovery of the log after a crash
+CHECKPOINT_PAGES = 1_000  # of the log, 4 MB, after which SQLite puts it into the file: its own default
+# The same while a machine reads all that an account holds: its pages are written again and again, and each time that
+# the log is put into the file waits for the disk twice. 32 MB of log; twice as many pages save no more.
+FIRST_READING_CHECKPOINT_PAGES = 8_000
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log file is cut back to this after a checkpoint
 
 

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -382,6 +382,16 @@ class Store:
         rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
         busy, log, done = rows_[0]
         return not busy and log == done and not self._cut_back
+
+    @asynccontextmanager
+    async def taking_in(self) -> AsyncIterator[None]:
+        """Put the log into the file less often until this ends: much is about to be written."""
+        await self._writer.outside(f"pragma wal_autocheckpoint = {sqlite.FIRST_READING_CHECKPOINT_PAGES}")
+        try:
+            yield
+        finally:
+            with suppress(ScrubjayError):  # a store that was closed, or failed, has no log to put anywhere
+                await self._writer.outside(f"pragma wal_autocheckpoint = {sqlite.CHECKPOINT_PAGES}")
 
     async def shrink(self, stop: Callable[[], bool]) -> int:
         """Give pages that hold nothing back to the disk, some at a time, so that a write waits for one step at most.

@@ -89,7 +89,7 @@ from scrubjay_shared.ops.schema import (
 )
 from scrubjay_shared.ops.stamps import MAX_HLC, Stamp
 from scrubjay_shared.ops.state import State, apply, first_event, first_grip, fold, merge
-from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, problem, wire_problem
+from scrubjay_shared.ops.validity import MAX_JSON_DEPTH, all_events_fit, problem, wire_problem
 from scrubjay_shared.ops.views import View, view
 
 __all__ = [
@@ -115,6 +115,7 @@ __all__ = [
     "Wire",
     "adopted",
     "agree",
+    "all_events_fit",
     "apply",
     "blank_body",
     "blanked",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Any
 
@@ -112,6 +112,37 @@ def _event_problem(body: dict[int, Any]) -> str:
         and (12 not in body or _map(body[12]))
     )
     return "" if fine else "it is not well formed"
+
+
+def all_events_fit(
+    *,
+    hlcs: Sequence[int],
+    agents: Sequence[str],
+    sessions: Sequence[str],
+    types: Sequence[str],
+    roles: Sequence[str],
+    times: Sequence[int],
+    keys: Sequence[str],
+    projects: Sequence[str | None],
+    offsets: Sequence[int],
+    trusts: Sequence[str],
+    metadata: Sequence[dict[str, Any] | None],
+) -> bool:
+    """Whether `wire_problem` says nothing of any of some events, of which there is one at least: column by column.
+
+    That the values are of these types is known, and that the ids are of the right size. A million events are looked at
+    in a tenth of the time.
+    """
+    return (
+        _EVENT_TYPES.issuperset(types)
+        and _ROLES.issuperset(roles)
+        and _TRUSTS.issuperset(trusts)
+        and 0 < min(hlcs) <= max(hlcs) <= MAX_HLC
+        and 0 <= min(times) <= max(times) <= MAX_EVENT_MILLIS
+        and -DAY_MINUTES < min(offsets) <= max(offsets) < DAY_MINUTES
+        and not any("\0" in "".join(column) for column in (agents, sessions, keys, filter(None, projects)))
+        and all(map(_map, filter(None, metadata)))
+    )
 
 
 def _memory_problem(body: dict[int, Any]) -> str:

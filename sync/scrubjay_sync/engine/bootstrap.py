@@ -76,19 +76,20 @@ async def _backfill(context: Context, tally: Tally) -> None:
     if not waiting:
         return
     reading = _Backwards(context, tally, lanes)
-    try:
-        reading.is_new = not await _begin_with_snapshot(context, reading, tally)
-        while waiting:
-            for lane_id in list(waiting):
-                context.check_disk()
-                if lanes[lane_id].low <= 1 or lane_id in tally.held:
-                    waiting.remove(lane_id)
-                    continue
-                await reading.step(lane_id)
-                tally.pages += 1
-        await reading.written()
-    finally:
-        await reading.close()
+    async with context.store.taking_in():
+        try:
+            reading.is_new = not await _begin_with_snapshot(context, reading, tally)
+            while waiting:
+                for lane_id in list(waiting):
+                    context.check_disk()
+                    if lanes[lane_id].low <= 1 or lane_id in tally.held:
+                        waiting.remove(lane_id)
+                        continue
+                    await reading.step(lane_id)
+                    tally.pages += 1
+            await reading.written()
+        finally:
+            await reading.close()
 
 
 async def _cut_revoked(context: Context) -> None:

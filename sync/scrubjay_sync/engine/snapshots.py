@@ -140,11 +140,15 @@ async def _load(
     total, done = sum(one.ops for one in chunks), 0
     coming: deque[asyncio.Task[Ready]] = deque()
     left = deque(chunks)
+    turn = asyncio.Event()
+    turn.set()
     preparation.follow(await context.store.read(lambda q: q.events.last()))
     try:
         while left or coming:
             while left and len(coming) <= SYNC.snapshot_ahead:
-                coming.append(asyncio.create_task(_ready(context, manifest, left.popleft(), preparation)))
+                turns = turn, asyncio.Event()
+                turn = turns[1]
+                coming.append(asyncio.create_task(_ready(context, manifest, left.popleft(), preparation, turns)))
             context.check_disk()
             ready = await coming.popleft()
 
@@ -165,19 +169,39 @@ async def _load(
         await asyncio.gather(*coming, return_exceptions=True)
 
 
-async def _ready(context: Context, manifest: Manifest, chunk: ChunkRef, preparation: Preparation) -> Ready:
-    """Fetch, check and open a chunk, and make it ready to be stored. The manifest's signature is over its hash."""
+async def _ready(
+    context: Context,
+    manifest: Manifest,
+    chunk: ChunkRef,
+    preparation: Preparation,
+    turns: tuple[asyncio.Event, asyncio.Event],
+) -> Ready:
+    """Fetch, check and open a chunk, and make it ready to be stored when it is its turn, as numbers are given in order.
+
+    `turns` are its own and that of the next one.
+    """
+    turn, following = turns
+    try:
+        payload = await _payload(context, manifest, chunk)
+        await turn.wait()
+        making = asyncio.create_task(preparation.ready_chunk(payload))
+    finally:
+        following.set()
+    ready = await making
+    seqs = ready.seqs
+    if ready.device != chunk.device.hex() or (seqs and not chunk.low <= min(seqs) <= max(seqs) <= chunk.high):
+        raise CorruptError("a chunk of the snapshot holds other changes than its maker says", hint=_READ)
+    return ready
+
+
+async def _payload(context: Context, manifest: Manifest, chunk: ChunkRef) -> bytes:
+    """Fetch, check and open a chunk. The manifest's signature is over its hash."""
     data = await context.cloud.snapshots.chunk(chunk.hash)
     if sha256(data).digest() != chunk.hash:
         raise CorruptError("the server has another chunk of the snapshot than its maker signed", hint=_READ)
     envelope = parse(data)
     _check_header(context, envelope, ObjectKind.SNAPSHOT_CHUNK, manifest.maker)
-    payload = sealing.unseal(envelope, key=context.key(envelope))
-    ready = await preparation.ready_chunk(payload)
-    seqs = ready.seqs
-    if ready.device != chunk.device.hex() or (seqs and not chunk.low <= min(seqs) <= max(seqs) <= chunk.high):
-        raise CorruptError("a chunk of the snapshot holds other changes than its maker says", hint=_READ)
-    return ready
+    return sealing.unseal(envelope, key=context.key(envelope))
 
 
 async def _refuse(context: Context, tally: Tally, error: ScrubjayError) -> None:
