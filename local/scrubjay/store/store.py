@@ -102,7 +102,8 @@ class Store:
         store = cls(path, lock, now, entropy)
         try:
             seed = file.created(now(), entropy(16).hex(), entropy(16).hex())
-            store.schema_version = await asyncio.to_thread(file.prepare, path, file.migrations(), lambda: seed)
+            prepare = partial(file.prepare, path, file.migrations(), lambda: seed, schema=file.schema())
+            store.schema_version = await asyncio.to_thread(prepare)
             await store._connect()
             lock.opened()
         except BaseException:
