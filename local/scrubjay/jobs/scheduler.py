@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,6 +63,8 @@ class Scheduler:
         self._paused: set[str] = set()
         self._running: dict[str, asyncio.Lock] = {}
         self._looking: set[str] = set()
+        self._nobody_looks = asyncio.Event()
+        self._nobody_looks.set()
         self._again: set[str] = set()
         """Of those that look for work or wait for their turn to, which were told of more meanwhile."""
         self._soon: dict[str, float] = {}
@@ -82,6 +84,7 @@ class Scheduler:
         self._stopping.set()
         if self._scheduler is not None and self._scheduler.running:
             self._scheduler.remove_all_jobs()
+            await self._nobody_looks.wait()
             for running in tuple(self._running.values()):
                 async with running:
                     pass
@@ -228,6 +231,7 @@ class Scheduler:
         if job.name in self._paused or job.name in self._looking:
             return
         self._looking.add(job.name)
+        self._nobody_looks.clear()
         try:
             while not self._stopping.is_set():
                 self._again.discard(job.name)
@@ -237,9 +241,12 @@ class Scheduler:
                             await self._noted(job, job.run)
                 if job.name not in self._again:
                     return
-                await asyncio.sleep(_gather_s(job, self._policy))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), _gather_s(job, self._policy))
         finally:
             self._looking.discard(job.name)
+            if not self._looking:
+                self._nobody_looks.set()
 
     def _is_wanted(self, job: Job) -> bool:
         """Say whether a job is still there and not paused, and the process goes on."""
