@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import msgspec
 import pytest
@@ -238,6 +239,33 @@ async def test_what_did_not_change_is_not_sent_again_and_what_is_replaced_is_gon
     assert (first.sent, again.sent, later.sent) == (2, 0, 1)
     assert (first.ops, later.ops) == (56, 62)
     assert await kept(world) == [(3, 1), (3, 1), (4, 1)]
+
+
+async def test_chunks_that_come_in_another_order_than_they_were_asked_for_are_all_stored(world: World) -> None:
+    one, _ = await filled(world)
+    await one.engine.snapshot()
+    late, other = await world.device(), anyio.Event()
+    asked: list[str] = []
+
+    async def first_comes_last(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.method != "GET" or "/objects/" not in request.url.path:
+            return await answer()
+        asked.append(request.url.path)
+        if len(asked) == 1:
+            with anyio.fail_after(30):
+                await other.wait()
+            return await answer()
+        given = await answer()
+        other.set()
+        return given
+
+    late.network.fault = first_comes_last
+    await late.sync()
+
+    assert len(asked) == 2
+    assert await shown(late) == await shown(one)
+    assert await late.alarms() == []
+    assert not await late.store.read(lambda q: q.snapshots.unconfirmed())
 
 
 @pytest.mark.slow
