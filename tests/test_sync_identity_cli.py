@@ -664,7 +664,8 @@ def test_what_cannot_be_done_is_one_error_with_its_exit_code(
 
 
 CONTROLLING = """
-import fcntl, sys, termios
+import fcntl, signal, sys, termios
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from scrubjay.cli import main
 sys.exit(main())
