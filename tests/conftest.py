@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import platform
+import signal
 import sys
 import tempfile
 import warnings
@@ -28,6 +29,10 @@ from scrubjay_shared.records import EventDraft
 # many runs of few find what one run of many would.
 hypothesis.settings.register_profile("scrubjay", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("scrubjay")
+
+# What a shell runs in the background inherits that Ctrl-C is ignored, and so would each command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Opener = Callable[..., AbstractAsyncContextManager[Application]]
 

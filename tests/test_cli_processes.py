@@ -70,7 +70,6 @@ def test_a_line_that_is_not_utf8_is_refused(shell: Shell) -> None:
 
 def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
     shell.json("init")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs behind inherits to ignore it
     process = subprocess.Popen(
         [sys.executable, "-m", "scrubjay.cli", "ingest"],
         stdin=subprocess.PIPE,
@@ -78,7 +77,6 @@ def test_ctrl_c_ends_quietly_with_130(shell: Shell) -> None:
         stderr=subprocess.PIPE,
         env=environment(shell.home),
     )
-    signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
     process.stdin.write(b"x" * 100_000)
     process.stdin.flush()

@@ -664,8 +664,7 @@ def test_what_cannot_be_done_is_one_error_with_its_exit_code(
 
 
 CONTROLLING = """
-import fcntl, signal, sys, termios
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
+import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from scrubjay.cli import main
 sys.exit(main())

@@ -184,6 +184,8 @@ class Asking:
         )
         yield "alias, a large one", partial(self._about, "lines", "POST", "/aliases", {"alias": "lines"})
         yield "learn, large", partial(self.client.call, "POST", "/v1/learn", {"text": "L " + self.texts["prose"]})
+        fact = {"scope": "session", "content": self.texts["prose"][:200], "session_id": "prose"}
+        yield "observe, of a large turn", partial(self.client.call, "POST", "/v1/observe", fact)
         value = "The person's name is Mara. " + self.texts["prose"][: self.chars // SMALLER_SHARE]
         yield "set_active, large", partial(self.client.call, "PUT", "/v1/active/current", {"value": value})
         yield "set_identity", partial(self.client.call, "PUT", "/v1/identity/human", {"value": "Mara"})
