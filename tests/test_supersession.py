@@ -42,6 +42,9 @@ REPLACED = [
     ("We use mocks in repository tests.", "We stopped using mocks in repository tests."),
     ("The fence service is in Rust.", "No Rust, the fence service is going to be Go."),
     ("We support Windows.", "We no longer support Windows."),
+    ("We use Meilisearch for the search.", "Meilisearch has been switched off since May."),
+    ("We use poetry.", "We use uv insted of poetry."),
+    ("Keep at most 14 days of readings on the gateway.", "Make it 30 days of readings insted of 14."),
     # the other polarity
     ("We squash commits.", "We don't squash commits any more."),
     ("Always rebase before merging.", "Never rebase before merging."),
@@ -53,6 +56,8 @@ REPLACED = [
 ]
 
 UNSURE = [
+    ("Let's switch to Meilisearch.", "ok then no Meilisearch"),
+    ("Let's switch to Meilisearch.", "No Meilisearch after all, we stay with Postgres full-text search."),
     ("We use Postgres.", "We want to move from Postgres to MySQL next year."),  # planned
     ("The port is 8080.", "For now the port is 9090."),  # for a time
     ("Our API uses Postgres 16.", "We moved from Postgres to MySQL 9."),  # whose database?

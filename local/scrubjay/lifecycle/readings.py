@@ -83,7 +83,8 @@ _WAS = rf"(?:{_BE}|has been|have been|will be|is being)"
 _ENDED = (
     r"(?:replaced|superseded|dropped|removed|deprecated|abandoned|retired|cancell?ed|discontinued|scrapped|withdrawn"
     r"|deleted|outdated|obsolete|gone|phased out|off the table"
-    r"|called off|revoked|no longer (?:needed|used|true|valid|supported|allowed|engaged|planned))"
+    r"|called off|revoked|(?:switched|turned) off|shut down|taken down|decommissioned"
+    r"|no longer (?:needed|used|true|valid|supported|allowed|engaged|planned))"
 )
 _ENDING = (
     r"(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|scrap(?:s|ped|ping)?|retir(?:es?|ed|ing)|deprecat(?:es?|ed|ing)"
@@ -112,10 +113,12 @@ ENDINGS = tuple(
 )
 """Ways to say that something named has ended; `gone` is what, `new` is what came in its place, where that is said."""
 
+_LEAD_IN = r"(?:(?:ah|oh|ok|okay|so|then|well|right|alright|hm+|yes|and|but)[, ]+){0,3}"
+
 DENIALS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"(?:^|[,;:.] ?)(?:no|not) {_PHRASE}(?=\s*(?:[,;:!?]|\.(?:\s|$)|$|any ?more\b|\bbut\b|[.…]))",
+        rf"(?:^|[,;:.] ?){_LEAD_IN}(?:no|not) {_PHRASE}(?=\s*(?:[,;:!?]|\.(?:\s|$)|$|any ?more\b|\bbut\b|[.…]))",
         rf"\b(?:is|are|be) not {_PHRASE} but {_NEW}",
         rf"(?:^|\s){_PHRASE} ?(?:→|->|=>) ?{_NEW}",
     )
@@ -124,7 +127,8 @@ DENIALS = tuple(
 
 _HINT = re.compile(
     r"from |off |instead|rather|place|replac|supersed|drop|abandon|scrap|retir|deprecat|remov|ditch|discontinu| rid of"
-    r"|up on|take|took|taking|call| off\b|revok|stop|quit|longer|any ?more|forget|ignore|scratch|cancel|withdraw|delete"
+    r"|up on|take|took|taking|call| off\b| down\b|decommission|revok|stop|quit|longer|any ?more|forget|ignore|scratch"
+    r"|cancel|withdraw|delete"
     r"|outdated|obsolete|gone|phased"
     r"|\bno |\bnot |→|->|=>",
     re.IGNORECASE,
@@ -251,6 +255,7 @@ def telling(text: str) -> frozenset[str]:
 @lru_cache(maxsize=2048)
 def read(text: str) -> Reading:
     """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
+    text = _spelled(text)
     head = _CLAUSE.sub("", _unbounded(_CODE.sub(lambda code: code[1].replace(" ", "_"), text))).strip() or text
     said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
     low = [word.lower() for word in said]
@@ -282,8 +287,16 @@ def read(text: str) -> Reading:
 @lru_cache(maxsize=512)
 def ended(text: str) -> frozenset[str]:
     """Return the stems of what a text of several sentences says has ended; quicker than to read all that it says."""
-    sentences = _SENTENCES.split(text)
+    sentences = _SENTENCES.split(_spelled(text))
     return frozenset[str]().union(*(ending.gone for one in sentences for ending in _endings(one)))
+
+
+def _spelled(text: str) -> str:
+    """Return a text with "instead" as it is spelled: of all words that tell of a change it is mistyped most."""
+    return _INSTEAD.sub("instead", text)
+
+
+_INSTEAD = re.compile(r"\b(?:in stead|insted|instad|instaed|insteed|isntead|intead|insead|insteads)\b", re.IGNORECASE)
 
 
 def _unbounded(text: str) -> str:

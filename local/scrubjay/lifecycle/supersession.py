@@ -360,7 +360,7 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
         return Verdict.SUPERSEDES, "ended"  # what it is all about
     if not ending.sure:
         sure = whole and stands and bool(subject & after.subject)
-        return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and shared else None
+        return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and (shared or not rest) else None
     if whole and stands and same_subject and (shared or not further):
         part = before.lists and bool(rest - shared)  # of "we use X and Y", Y still holds when X has ended
         return (Verdict.UNSURE, "part") if part else (Verdict.SUPERSEDES, "ended")
