@@ -57,6 +57,7 @@ REPLACED = [
 
 UNSURE = [
     ("Let's switch to Meilisearch.", "ok then no Meilisearch"),
+    ("Bills are delivered to customers by e-mail, as PDF files.", "The delivery by e-mail has been switched off."),
     ("Let's switch to Meilisearch.", "No Meilisearch after all, we stay with Postgres full-text search."),
     ("We use Postgres.", "We want to move from Postgres to MySQL next year."),  # planned
     ("The port is 8080.", "For now the port is 9090."),  # for a time

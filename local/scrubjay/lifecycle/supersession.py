@@ -343,8 +343,9 @@ def _ended(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told 
 
 def _ended_by(ending: Ending, before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
     gone = ending.gone - after.subject or ending.gone
-    hit = gone & before.stems
-    if not hit or len(hit) < policy.gone_share * len(gone) or before.denied:
+    found = {stem: other for stem in gone for other in before.stems if _is_one_word(stem, other)}
+    hit = frozenset(found.values())
+    if not hit or len(found) < policy.gone_share * len(gone) or before.denied:
         return None
     told_before = ending.new and ending.new <= before.stems and not after.bounded
     if any(earlier.gone & hit for earlier in before.endings) or told_before:
@@ -355,7 +356,8 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
     stands = bool(telling(" ".join(before.words[before.holder :])) & hit) and before.holder >= 0
     subject = before.subject - hit
     same_subject = not subject or bool(subject & after.stems)
-    whole = gone <= before.stems and len(rest - shared) <= policy.short_stems
+    all_found = len(found) == len(gone)
+    whole = all_found and len(rest - shared) <= policy.short_stems
     if ending.sure and not ending.new and _opens(before, gone) and _opens(after, gone):
         return Verdict.SUPERSEDES, "ended"  # what it is all about
     if not ending.sure:
@@ -366,7 +368,19 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
         return (Verdict.UNSURE, "part") if part else (Verdict.SUPERSEDES, "ended")
     tied = len(shared) >= policy.tying_stems or (bool(shared) and (whole or (stands and same_subject)))
     alone = whole and not further and (stands or len(gone) >= policy.tying_stems)
-    return (Verdict.UNSURE, "ended") if tied or alone else None
+    named = all_found and len(gone) >= policy.naming_stems
+    return (Verdict.UNSURE, "ended") if tied or alone or named else None
+
+
+def _is_one_word(stem: str, other: str) -> bool:
+    """Say whether two stems are of one word, or of a verb and its noun: "deliv" and "deliveri"."""
+    return stem == other or (
+        min(len(stem), len(other)) >= _LEAST_STEM and (stem.startswith(other) or other.startswith(stem))
+    )
+
+
+_LEAST_STEM = 5
+"""Letters from which a stem that begins another one is of the same word."""
 
 
 def _opens(reading: Reading, gone: frozenset[str]) -> bool:

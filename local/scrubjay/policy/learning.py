@@ -78,6 +78,7 @@ class SupersessionPolicy:
     gone_share: float = 0.75  # share of the words of what ended that the earlier statement must hold
     short_stems: int = 2  # stems of an earlier statement that the later one does not repeat: with more, a part is left
     tying_stems: int = 2  # shared beside what ended, from which a part of the earlier statement may have ended
+    naming_stems: int = 3  # of what ended, all in the earlier statement, from which no other thing is likely meant
     shared_stems: int = 3  # in common, from which two statements are about one thing …
     shared_share: float = 0.5  # … where these are half of the shorter one
 
