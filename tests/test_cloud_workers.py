@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,11 +29,9 @@ SECONDS = 60.0
 
 
 def free_ports(count: int) -> int:
-    """A port of loopback of which, and of whose next ones, nobody makes use."""
+    """A port of loopback of which, and of whose next ones, nobody makes use: none that the system gives to whoever asks."""
     while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
+        port = random.randrange(20_000, 32_000)
         try:
             for place in range(count):
                 with socket.socket() as one:
@@ -52,7 +51,8 @@ def serve(folder: Path, **environ: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def running(folder: Path, postgres: str, **environ: str) -> Iterator[tuple[subprocess.Popen[bytes], int, int]]:
-    port, metrics = free_ports(1), free_ports(WORKERS)
+    port = free_ports(1 + WORKERS)
+    metrics = port + 1
     ports = {"SCRUBJAY_CLOUD_PORT": str(port), "SCRUBJAY_CLOUD_METRICS_PORT": str(metrics)}
     process = serve(folder, DATABASE_URL=postgres, **ports, **environ)
     try:

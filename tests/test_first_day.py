@@ -412,7 +412,7 @@ async def test_a_first_reading_that_is_ended_leaves_no_process(world: World) -> 
 
 @pytest.mark.slow
 def test_a_daemon_killed_again_and_again_while_it_joins_ends_with_everything_once(tmp_path: Path) -> None:
-    events = 12_000
+    events = 40_000
     newest = bootstrap._newest_words(events)
     first = bootstrap.stored(tmp_path / "keep", events)
     with (
