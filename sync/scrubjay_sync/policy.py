@@ -115,7 +115,6 @@ class SyncPolicy:
     snapshot_ops: int = 20_000  # below, reading the lanes takes a second or two
     snapshot_growth: float = 1.25  # of the ops that the last one had: the rest is read from lanes, a quarter at most
     snapshot_sent: int = 16  # chunks made before the server is asked which of them it has: 8 MB of memory at most
-    snapshot_together: int = 4  # chunks that are ready are stored at once: each commit waits for the disk
     snapshot_ahead: int = 3  # chunks on their way while one is stored: two that are made ready, one that is fetched
 
     # Watching the server.

@@ -143,32 +143,23 @@ async def _load(
     turn = asyncio.Event()
     turn.set()
     preparation.follow(await context.store.read(lambda q: q.events.last()))
-
-    def ask_ahead() -> None:
-        nonlocal turn
-        while left and len(coming) <= SYNC.snapshot_ahead:
-            turns = turn, asyncio.Event()
-            turn = turns[1]
-            coming.append(asyncio.create_task(_ready(context, manifest, left.popleft(), preparation, turns)))
-
     try:
         while left or coming:
-            ask_ahead()
+            while left and len(coming) <= SYNC.snapshot_ahead:
+                turns = turn, asyncio.Event()
+                turn = turns[1]
+                coming.append(asyncio.create_task(_ready(context, manifest, left.popleft(), preparation, turns)))
             context.check_disk()
-            run = [await coming.popleft()]
-            while len(run) < SYNC.snapshot_together and coming and coming[0].done() and not coming[0].exception():
-                run.append(await coming.popleft())
-            ask_ahead()
+            ready = await coming.popleft()
 
-            def work(tx: Transaction, run: list[Ready] = run) -> tuple[int, int]:
-                return sum(tx.unconfirmed.take(one).applied for one in run), tx.queries.events.last()
+            def work(tx: Transaction, ready: Ready = ready) -> tuple[int, int]:
+                return tx.unconfirmed.take(ready).applied, tx.queries.events.last()
 
             applied, last = await context.store.write(work)
-            for one in run:
-                preparation.settled(one)
+            preparation.settled(ready)
             preparation.follow(last)
             tally.ops_received += applied
-            done += sum(len(one.seqs) for one in run)
+            done += len(ready.seqs)
             context.on_progress(Progress(step="snapshot", done=min(done, total), total=total))
         tally.pages += 1
     finally:
