@@ -785,6 +785,25 @@ async def test_of_appends_that_go_together_a_refused_one_does_not_disturb_the_ot
         assert last == gseq
 
 
+async def test_of_an_append_that_one_lane_refuses_the_others_are_stored_once(world: World, device: Device) -> None:
+    """A lane that goes on and one that begins, before one that forked: what was moved for them is put back first."""
+    new, forked = device.account.scope(), device.account.scope()
+    await device.append(*device.account.entries[-2:])
+    await device.push(device.segment(), device.segment(b"one", scope=forked, keep=False))
+
+    statuses = await device.statuses(
+        device.segment(), device.segment(scope=new), device.segment(b"other", scope=forked)
+    )
+
+    assert statuses == ["ok", "ok", "fork"]
+    assert await device.statuses(device.segment(), device.segment(scope=new)) == ["ok", "ok"]
+    assert sorted(await world.rows("select n from lane")) == [(1,), (2,), (3,)]
+    assert await world.rows(
+        "select a.gseq = count(*), a.objects = count(*), a.bytes = sum(o.size), a.gseq = max(o.gseq)"
+        " from account a join object o on o.account = a.id group by a.gseq, a.objects, a.bytes"
+    ) == [(True,) * 4]
+
+
 async def test_limits_hold_over_all_instances(postgres: str) -> None:
     policy = replace(LOOSE, limits=replace(LOOSE.limits, push=Bucket(burst=10, rate=0.001, draw=3)))
     now = Clock()

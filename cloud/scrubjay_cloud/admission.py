@@ -13,14 +13,14 @@ DEVICE_TOKEN = 2
 IN_FORCE = 0
 
 _LOOKUP = {
-    "postgres": "select * from caller_of(?)",
+    "postgres": "select * from callers_of(?)",
     "sqlite": """
-select t.account, t.device, t.expires, d.limited, d.revoked_at, a.status, a.log_head, a.gseq, a.bytes, a.objects,
-  a.quota, (select v from meta where k = 'generation')
+select t.hash, t.account, t.device, t.expires, d.limited, d.revoked_at, a.status, a.log_head, a.gseq, a.bytes,
+  a.objects, a.quota, (select v from meta where k = 'generation')
 from token t join account a on a.id = t.account left join device d on d.account = t.account and d.id = t.device
 where t.hash = ?""",
 }
-"""The row of a token, with all that is asked of it; `caller_of` is the same statement, planned once a connection."""
+"""The row of a token, with all that is asked of it; `callers_of` finds those of many, planned once a connection."""
 
 
 async def admitted(service: Service, authorization: str, admits: Admits) -> Caller:
@@ -33,13 +33,13 @@ async def admitted(service: Service, authorization: str, admits: Admits) -> Call
 
 async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Caller:
     """Return who calls with a token of this hash: again, for those who have waited."""
-    row = await service.database.lookup(_LOOKUP[service.database.dialect], (digest,))
+    row = await service.database.lookup(_LOOKUP[service.database.dialect], digest)
     if row is None:
         raise UnauthenticatedError(
             "the token is not valid: it was withdrawn, or is of another server",
             hint="ask for a new one at /v1/auth/token",
         )
-    account, device, expires, limited, revoked_at, status, head, gseq, used, objects, quota, generation = row
+    _, account, device, expires, limited, revoked_at, status, head, gseq, used, objects, quota, generation = row
     service.generation = int(generation)
     if expires <= service.now():
         raise ExpiredError("the token has expired", hint="ask for a new one at /v1/auth/token")

@@ -82,8 +82,11 @@ class Database(Protocol):
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Return `work`'s result on one unchanging view of the database. Raises what it raised."""
 
-    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
-        """Return the first row of one statement that finds a few rows by their keys: a `read` of the least cost."""
+    async def lookup(self, sql: str, key: bytes) -> Row | None:
+        """Return the row, which begins with the key, that a statement finds by it; None without one.
+
+        It is a `read` of the least cost. On PostgreSQL the statement takes an array, and those who wait ask together.
+        """
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
         """Return `work`'s result once what it wrote is durable. Raises what it raised; then nothing was written.

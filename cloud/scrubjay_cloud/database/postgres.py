@@ -203,10 +203,10 @@ class PostgresDatabase:
         self._refuse_closed()
         return await self._in_thread(lambda: self._attempt(partial(_transact, self._way, work=work, snapshot=True)))
 
-    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
-        """Run it outside of any transaction, and with others: one way to the server and back instead of three."""
+    async def lookup(self, sql: str, key: bytes) -> Row | None:
+        """Ask for it outside of any transaction, with all who wait: of ten together each costs a sixth of one alone."""
         self._refuse_closed()
-        row: Row | None = await self._lookups.done((sql, params))
+        row: Row | None = await self._lookups.done((sql, key))
         return row
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:
@@ -239,7 +239,7 @@ class PostgresDatabase:
             lambda: self._attempt(partial(_transact, self._way, work=all_of_them, snapshot=False))
         )
 
-    async def _looked_up(self, lookups: list[tuple[str, Params]]) -> list[Row | None]:
+    async def _looked_up(self, lookups: list[tuple[str, bytes]]) -> list[Row | None]:
         return await self._in_thread(lambda: self._attempt(partial(_rows, lookups)))
 
     async def _written(self, works: list[Callable[[Transaction], Any]]) -> list[Any]:
@@ -343,18 +343,19 @@ def _transact(way: Way, connection: psycopg.Connection[Row], work: Callable[[Tra
         return work(PostgresTransaction(stack.enter_context(connection.cursor(binary=True))))
 
 
-def _rows(lookups: list[tuple[str, Params]], connection: psycopg.Connection[Row]) -> list[Row | None]:
-    """Return the first row of each of some statements, asked in one go."""
+def _rows(lookups: list[tuple[str, bytes]], connection: psycopg.Connection[Row]) -> list[Row | None]:
+    """Return the row of each of some keys, asked of each statement in one go."""
+    keys: dict[str, list[bytes]] = {}
+    for sql, key in lookups:
+        keys.setdefault(sql, []).append(key)
     try:
-        if len(lookups) == 1:
-            return [PostgresTransaction(connection.cursor(binary=True)).row(*lookups[0])]
-        with connection.pipeline():
-            asked = [connection.cursor(binary=True).execute(_marked(sql), params) for sql, params in lookups]
-            return [cursor.fetchone() for cursor in asked]
+        transaction = PostgresTransaction(connection.cursor(binary=True))
+        found = {sql: {row[0]: row for row in transaction.rows(sql, (some,))} for sql, some in keys.items()}
     except psycopg.OperationalError as error:
         if not connection.closed:
             raise
         raise _NotBegunError(error) from error  # they read: nothing is done twice
+    return [found[sql].get(key) for sql, key in lookups]
 
 
 async def open_postgres(

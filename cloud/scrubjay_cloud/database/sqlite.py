@@ -109,15 +109,15 @@ class SqliteDatabase:
         finally:
             self._idle.put_nowait(reader)
 
-    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, key: bytes) -> Row | None:
         """Run it here: a few pages of the cache take a tenth of what the way to a reader and back does.
 
         It never waits for a lock; where there is one, a reader waits.
         """
         self._refuse_closed()
         with translated(self._path), contextlib.suppress(driver.OperationalError):
-            return SqliteTransaction(self._lookups).row(sql, params)
-        return await self.read(lambda tx: tx.row(sql, params))
+            return SqliteTransaction(self._lookups).row(sql, (key,))
+        return await self.read(lambda tx: tx.row(sql, (key,)))
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:  # noqa: ARG002 - all share
         """Run `work` in the writer's next transaction; return once it is durable."""
@@ -180,9 +180,9 @@ class InlineSqliteDatabase:
         """Run `work` at once."""
         return _in_read(self._connection, work, self._path)
 
-    async def lookup(self, sql: str, params: Params = ()) -> Row | None:
+    async def lookup(self, sql: str, key: bytes) -> Row | None:
         """Run it at once."""
-        return await self.read(lambda tx: tx.row(sql, params))
+        return await self.read(lambda tx: tx.row(sql, (key,)))
 
     async def write(self, work: Callable[[Transaction], T], *, account: bytes | None = None) -> T:  # noqa: ARG002 - all share
         """Run `work` in a transaction of its own, at once."""

@@ -1,0 +1,1 @@
+-- Nothing to do here: on PostgreSQL this step makes functions quicker that take what waits at the same time.
