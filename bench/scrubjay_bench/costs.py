@@ -101,7 +101,7 @@ async def measured(service: Service, server: Server) -> dict[str, float]:
 
     async with AsyncExitStack() as stack:
         lines = [await stack.enter_async_context(clouds.connected(service)) for _ in range(32)]
-        await _each(service, server, "push", lines, pushes())  # lanes begin, plans are made, files grow: not a push's cost
+        await _each(service, server, "push", lines, pushes())  # lanes begin and plans are made: no push's own cost
         found |= await _each(service, server, "push", lines, pushes())
         for author in authors[:BATCHES]:
             objects = [author.made([next(texts) for _ in range(sealing.TURN)])[0].envelope for _ in range(100)]
