@@ -95,12 +95,14 @@ def test_a_hit_has_numbers_only_where_they_are_asked_for() -> None:
     ]
 
 
-def test_what_ended_is_said_and_what_happened_on_one_day_is_not() -> None:
+def test_what_ended_is_said_and_what_happened_at_a_time_is_not() -> None:
     start = 1_700_000_000_000
     day = 24 * 3_600_000
 
     assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_to=start + 5 * day), 1))
-    assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_from=start, valid_to=start + 5 * day), 1))
+    assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_from=start, valid_to=start + 5 * day, sources=()), 1))
+    assert "until 19 Nov 2023" in shown(hits.hit(hit(valid_from=start, valid_to=start + 5 * day, ts=start + day), 1))
+    assert "until" not in shown(hits.hit(hit(valid_from=start, valid_to=start + 5 * day), 1)), "said two years later"
     assert "until" not in shown(hits.hit(hit(valid_from=start, valid_to=start + day), 1))
     assert "until" not in shown(hits.hit(hit(valid_to=int(time.time() * 1000) + day), 1))
 

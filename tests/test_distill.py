@@ -212,6 +212,29 @@ def test_first_and_second_person_become_names_and_verbs_agree(text: str, expecte
     assert named(tidied(text), Speaker(name="Ann", other="Ben", company="others")) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "begins", "ends"),
+    [
+        ("We switched from pnpm to bun last week.", "2023-05-01", None),
+        ("We decided yesterday to use Postgres.", "2023-05-07", None),
+        ("We moved the build to uv today.", "2023-05-08", None),
+        ("As of yesterday we use bun in this repo.", "2023-05-07", None),
+        ("We decided to freeze the API until 20 May 2023.", None, "2023-05-21"),
+        ("Next week we use the old runner.", "2023-05-15", "2023-05-22"),
+    ],
+)
+def test_what_was_chosen_at_a_time_holds_from_then_on(text: str, begins: str | None, ends: str | None) -> None:
+    """The sample events are of 8 May 2023."""
+    found = distill([event(text)]).observations[0]
+
+    days = [None if at is None else datetime.fromtimestamp(at / 1000, UTC).date().isoformat() for at in bounds(found)]
+    assert days == [begins, ends]
+
+
+def bounds(found: Observation) -> tuple[Millis | None, Millis | None]:
+    return found.valid_from, found.valid_to
+
+
 def test_a_memory_of_talk_reads_on_its_own_and_says_when() -> None:
     said = event("I sang in the harbour choir yesterday and it was so moving.", 1, speaker="Greta")
 

@@ -45,6 +45,11 @@ REPLACED = [
     ("We use Meilisearch for the search.", "Meilisearch has been switched off since May."),
     ("We use poetry.", "We use uv insted of poetry."),
     ("Keep at most 14 days of readings on the gateway.", "Make it 30 days of readings insted of 14."),
+    ("We use pnpm in this repo.", "We moved from pnpm to bun on 24 November 2026."),  # when is not what
+    ("We use pnpm in this repo, never npm.", "We switched from pnpm to bun by the way, so use bun."),
+    ("We use jest for tests.", "In the week of 16 November 2026 we replaced jest with vitest."),
+    ("We store sessions in Redis.", "As of 24 November 2026 sessions are stored in Postgres instead of Redis."),
+    ("Deploys go out every Friday.", "Deploys go out every Tuesday, no longer on Fridays."),  # all else is said again
     # the other polarity
     ("We squash commits.", "We don't squash commits any more."),
     ("Always rebase before merging.", "Never rebase before merging."),
@@ -68,6 +73,7 @@ UNSURE = [
     ("We bill customers monthly.", "We bill customers quarterly now."),
     ("The CLI supports JSON and YAML output.", "The CLI no longer supports YAML output."),  # a part of it
     ("The worker uses 4 threads and 2 GB of memory.", "The worker uses 8 threads now."),
+    ("Deploys go out on Mondays and Fridays.", "Deploys go out no longer on Fridays."),
     ("Standups are at 9:00 in room Fjord.", "Standups are now in room Delta."),
     ("The cafeteria closes at 15:00.", "During Ramadan the cafeteria closes at 13:00."),  # for a time
     ("Alerts go to the ops channel.", "Until Monday alerts go to the incident channel."),
@@ -97,6 +103,7 @@ APART = [
     ("The test took 3 seconds.", "The build took 9 seconds."),
     ("Ruth works at Bosch.", "Ruth works from home on Fridays."),
     ("We deploy on Thursdays.", "We deploy with Ansible."),
+    ("We use bun, never pnpm.", "We moved from pnpm to bun on 24 November 2026."),
     ("Paul visited Lima in 2019.", "Paul visited Quito in 2021."),
     ("The worker restarts after 3 failures.", "The proxy restarts after 5 failures."),
     ("Restart the worker after a deploy.", "Restart the proxy after a deploy."),

@@ -47,7 +47,7 @@ from simulation.server import ORIGIN, Server
 START_MS = 1_800_000_000_000
 DAY_MS = 86_400_000
 MACHINES = 4
-ROUNDS = 6
+ROUNDS = 8
 """Rounds of every machine within which all must be settled once the faults are off."""
 HEALING = 2
 """Rounds in which other machines may still put right what the server tells one."""

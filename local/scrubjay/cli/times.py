@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
+from scrubjay import intervals
 from scrubjay.dates import find_dates
 from scrubjay.toc import periods
 from scrubjay_shared.clock import Millis
@@ -14,8 +15,6 @@ from scrubjay_shared.errors import InvalidError
 HINT = 'write 2026-11-21, 2026-11-21T14:30, today, yesterday, "7 days ago", "last week" or "May 2026"'
 FIRST, LAST = -62_135_510_400_000, 253_402_214_400_000
 """The second day of the year 1 and the last one of 9999, in UTC milliseconds, for any zone."""
-DAY_MS = 25 * 3_600_000
-"""The most that a day of the calendar has: clocks are set back on one."""
 MINUTES = {"minute": 1, "hour": 60}
 """Units that are counted back from this moment. Days and longer are days of the calendar: `dates` reads those."""
 
@@ -90,12 +89,12 @@ def moment(ts: Millis, utc_offset: int | None = None) -> str:
     return f"{day(ts, utc_offset)} {local(ts, utc_offset):%H:%M}"
 
 
-def over(valid_from: Millis | None, valid_to: Millis | None, now: Millis) -> str:
+def over(valid_from: Millis | None, valid_to: Millis | None, said_at: Millis | None, now: Millis) -> str:
     """Return until when something held, as "until 14 Mar 2026", where that time is over; else "".
 
-    Of what happened on one day nothing is said: it is as true as it was.
+    Of what happened at a time nothing is said: it is as true as it was. `said_at` as of `intervals.happened`.
     """
-    if valid_to is None or valid_to > now or (valid_from is not None and valid_to - valid_from <= DAY_MS):
+    if valid_to is None or not intervals.over(valid_from, valid_to, said_at, now):
         return ""
     return f"until {day(Millis(valid_to - 1))}"
 

@@ -14,7 +14,7 @@ from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.selection import selected
 from scrubjay.distill.selector import Selector, probabilities
-from scrubjay.distill.thought import SpeechContext, Thought, read
+from scrubjay.distill.thought import SpeechContext, Thought, ends, read
 from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
 from scrubjay_shared.clock import Millis
@@ -301,7 +301,7 @@ def observation(
         resource_id=resources[scope],
         topic=None,
         valid_from=thought.valid_from,
-        valid_to=thought.valid_to,
+        valid_to=ends(thought, event.ts),
         trust=event.trust,
         event_id_start=event.id,
         event_id_end=event.id,

@@ -77,6 +77,25 @@ class Thought:
     personal: bool
 
 
+_LASTING = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.HOWTO})
+"""What holds on from when it came about."""
+_CAME_ABOUT = re.compile(
+    r"(?i)\b(?:(?!need|feed|speed|embed)[a-z]{2,}ed|went|took|made|did|gave|got|began|chose|wrote|built)\b"
+)
+
+
+def ends(thought: Thought, said_at: Millis) -> Millis | None:
+    """Return when a thought ceases to hold; None where it came about by the time it was said, and lasts.
+
+    What was chosen last week is in force this week. Of a fact the bounds are when it happened.
+    """
+    start, end = thought.valid_from, thought.valid_to
+    if thought.type not in _LASTING or start is None or end is None:
+        return end
+    came_about = end <= said_at or (start <= said_at and _CAME_ABOUT.search(thought.content) is not None)
+    return None if came_about else end
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedText:
     """The thoughts of a text that are sure enough, in order. `cut_off`: a cap ended it early."""

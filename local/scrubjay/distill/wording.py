@@ -17,7 +17,9 @@ PREPOSITION = re.compile(
 SUBJECT_DATE = re.compile(r"'s|\s(?:was|is|has been)\b")
 """After a date that stands as a noun: "yesterday was …", "yesterday's"."""
 
-BOUND = re.compile(r"(?i)\b(since|from|starting|until|till|by|before|after)\s+(?:the\s+|late\s+|early\s+|end of\s+)*$")
+BOUND = re.compile(
+    r"(?i)\b(since|as of|from|starting|until|till|by|before|after)\s+(?:the\s+|late\s+|early\s+|end of\s+)*$"
+)
 COMPANIONS = re.compile(rf"(?i)\b(?:my|the|our|some|few) (?:\w+ )?({KIN})\b")
 FIRST_PERSON_LEFT = re.compile(r"(?<![\w'\"/.-])(?:I|I'm|I've|I'd|I'll|[Mm]y|[Mm]yself)(?![\w'\"/.-])")
 REMINDER = re.compile(r"(?i)(?:please )?remind \S+(?: (?:that|to|about|of))? ")
@@ -127,7 +129,7 @@ def validity(text: str, dates: tuple[DateMention, ...]) -> tuple[Millis | None, 
     date = dates[0]
     bound = BOUND.search(text[: date.span_start])
     match bound[1].lower() if bound else "":
-        case "since" | "from" | "starting" | "after":
+        case "since" | "as of" | "from" | "starting" | "after":
             return date.start, None
         case "until" | "till" | "by" | "before":
             return None, date.end

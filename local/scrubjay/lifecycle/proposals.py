@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scrubjay.intervals import over, said_at
 from scrubjay.policy import TYPE_SALIENCE, LayersPolicy
 from scrubjay_shared.clock import DAY_MINUTES, Millis
 from scrubjay_shared.records import TRUST_ORDER, Event, EventType, Layer, Memory, MemoryType, Scope, Trust
@@ -83,7 +84,7 @@ def holds(memory: Memory, now: Millis) -> bool:
     return (
         memory.superseded_by is None
         and memory.archived_at is None
-        and (memory.valid_to is None or memory.valid_to > now)
+        and not over(memory.valid_from, memory.valid_to, said_at(memory), now)
     )
 
 

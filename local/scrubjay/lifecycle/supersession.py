@@ -345,14 +345,15 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
     gone = ending.gone - after.subject or ending.gone
     found = {stem: other for stem in gone for other in before.stems if _is_one_word(stem, other)}
     hit = frozenset(found.values())
-    if not hit or len(found) < policy.gone_share * len(gone) or before.denied:
+    denied = before.denied and not (before.contrast and not hit & before.contrast)
+    if not hit or len(found) < policy.gone_share * len(gone) or denied:
         return None
     told_before = ending.new and ending.new <= before.stems and not after.bounded
     if any(earlier.gone & hit for earlier in before.endings) or told_before:
         return None
-    rest = {stem for stem in before.stems - hit if not stem.isdigit()}
+    rest = {stem for stem in before.stems - hit - before.dated - before.contrast if not stem.isdigit()}
     shared = rest & (after.stems - (ending.new - before.stems))
-    further = {stem for stem in after.stems - gone - ending.new - before.stems if not stem.isdigit()}
+    further = {stem for stem in after.stems - gone - ending.new - after.dated - before.stems if not stem.isdigit()}
     stands = bool(telling(" ".join(before.words[before.holder :])) & hit) and before.holder >= 0
     subject = before.subject - hit
     same_subject = not subject or bool(subject & after.stems)
@@ -363,8 +364,9 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
     if not ending.sure:
         sure = whole and stands and bool(subject & after.subject)
         return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and (shared or not rest) else None
-    if whole and stands and same_subject and (shared or not further):
-        part = before.lists and bool(rest - shared)  # of "we use X and Y", Y still holds when X has ended
+    repeats = whole and bool(rest) and not rest - shared
+    if repeats or (whole and stands and same_subject and (shared or not further)):
+        part = before.lists and bool(rest - shared if stands else rest)  # of "we use X and Y", Y holds on when X ended
         return (Verdict.UNSURE, "part") if part else (Verdict.SUPERSEDES, "ended")
     tied = len(shared) >= policy.tying_stems or (bool(shared) and (whole or (stands and same_subject)))
     alone = whole and not further and (stands or len(gone) >= policy.tying_stems)

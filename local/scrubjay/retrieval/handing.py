@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
 from scrubjay.api import ContextItem, Hit, RecallResponse, Section
+from scrubjay.intervals import over, said_at
 from scrubjay.policy import HandingPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.turns import TurnKind, turn_kind
@@ -56,7 +57,7 @@ def holds(memory: Memory, now: Millis) -> bool:
         memory.trust is not Trust.UNTRUSTED
         and memory.superseded_by is None
         and memory.archived_at is None
-        and (memory.valid_to is None or memory.valid_to > now)
+        and not over(memory.valid_from, memory.valid_to, said_at(memory), now)
     )
 
 
@@ -172,7 +173,7 @@ def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:
     if (
         hit.superseded_by is not None
         or hit.questioned_by is not None
-        or (hit.valid_to is not None and hit.valid_to <= now)
+        or over(hit.valid_from, hit.valid_to, hit.ts if hit.read_from else None, now)
     ):
         return False
     if hit.read_from and all(source.session_id == session_id for source in hit.read_from):

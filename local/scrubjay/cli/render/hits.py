@@ -81,7 +81,9 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         times.day(found.ts),
         found.type.replace("_", " "),
         one_line(found.name or "", 60),
-        "superseded" if found.superseded_by else times.over(found.valid_from, found.valid_to, now),
+        "superseded"
+        if found.superseded_by
+        else times.over(found.valid_from, found.valid_to, found.ts if found.read_from else None, now),
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         f"in archive {short(found.archive)}" if found.archive else "",
         "" if found.trust in {None, "user"} else f"trust: {found.trust}",

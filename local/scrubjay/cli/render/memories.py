@@ -25,6 +25,7 @@ from scrubjay.cli.render.history import did, written_by
 from scrubjay.cli.render.hits import REVIEWS
 from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
+from scrubjay.intervals import said_at
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Memory
 
@@ -122,7 +123,7 @@ def _mark(memory: Memory, now: Millis) -> str:
     if memory.superseded_by is not None:
         return "replaced"
     waits = REVIEWS.get((memory.review or "").partition(" ")[0], "")
-    return times.over(memory.valid_from, memory.valid_to, now) or waits
+    return times.over(memory.valid_from, memory.valid_to, said_at(memory), now) or waits
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from scrubjay import api, redaction
 from scrubjay.dates import find_dates
+from scrubjay.intervals import happened
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Memory, ReviewState, review_state
@@ -126,7 +127,8 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
     if is_memory and found.trust in DOUBTED:
         about.append(DOUBTED[found.trust])
     about += _reviewed(found.review)
-    if found.valid_to is not None:
+    said_at = found.ts if found.read_from else None
+    if found.valid_to is not None and not happened(found.valid_from, found.valid_to, said_at):
         about.append(f"held until {day(found.valid_to, utc_offset)}")
     if found.superseded_by:
         about.append(f"replaced by {MEMORY_ID}{found.superseded_by}")

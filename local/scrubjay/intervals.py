@@ -1,0 +1,33 @@
+"""What the bounds of a statement say: until when it held, or when something happened, which stays true. Pure."""
+
+from __future__ import annotations
+
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Kind, Memory
+
+LONGEST_DAY_MS = 25 * 3_600_000
+"""A day on which clocks are put back."""
+
+
+def happened(valid_from: Millis | None, valid_to: Millis | None, said_at: Millis | None) -> bool:
+    """Say whether bounds are the time of something that happened: one day, or a time that was over when it was told.
+
+    `said_at` is None for what was not read from talk: somebody set its bounds, and meant them.
+
+    >>> week = 7 * 86_400_000
+    >>> happened(Millis(0), Millis(week), Millis(week)), happened(Millis(0), Millis(week), Millis(5))
+    (True, False)
+    """
+    if valid_from is None or valid_to is None:
+        return False
+    return valid_to - valid_from <= LONGEST_DAY_MS or (said_at is not None and valid_to <= said_at)
+
+
+def over(valid_from: Millis | None, valid_to: Millis | None, said_at: Millis | None, now: Millis) -> bool:
+    """Say whether a statement held until a time that is over. Takes what `happened` does."""
+    return valid_to is not None and valid_to <= now and not happened(valid_from, valid_to, said_at)
+
+
+def said_at(memory: Memory) -> Millis | None:
+    """Return when a memory's words were said; None for one that was not read from talk."""
+    return memory.created_at if memory.kind is Kind.OBSERVATION else None
