@@ -78,7 +78,7 @@ QUIET_PASSES = 2
 """Passes in a row in which nobody may have anything to say before a round has settled."""
 TRIES = 40
 """Attempts of one sync: the service may just be starting, or limit how often it is asked."""
-MOST_ASKED_S = 30.0
+MOST_ASKED_S = 120.0
 """As long as an account that played a round a second for minutes waits to be let through again."""
 COPIES = 4
 """Older copies that are kept of each device."""
