@@ -50,6 +50,17 @@ REPLACED = [
     ("We use jest for tests.", "In the week of 16 November 2026 we replaced jest with vitest."),
     ("We store sessions in Redis.", "As of 24 November 2026 sessions are stored in Postgres instead of Redis."),
     ("Deploys go out every Friday.", "Deploys go out every Tuesday, no longer on Fridays."),  # all else is said again
+    ("Let's use Zustand for the state.", "Scrap Zustand, we go with Redux Toolkit."),  # and what comes instead
+    ("We decided to use Kafka for the events.", "Let's drop Kafka and use NATS."),
+    ("We deploy with Ansible.", "We dont deploy with Ansible anymore, its all Terraform."),
+    (
+        "Use the legacy client for uploads.",
+        "The user asked: don't use the legacy client for uploads anymore, use the new SDK.",
+    ),
+    ("The env var for the key is called PAY_KEY.", "We renamed the env var PAY_KEY to PAYMENTS_API_KEY."),
+    ("We store images on local disk.", "Images go to S3 now instead of local disk."),
+    ("The nightly job runs at 2am.", "Actually the nightly job runs at 4am now."),
+    ("The cache keeps 500 rows.", "The cache keeps 800 rows now."),
     # the other polarity
     ("We squash commits.", "We don't squash commits any more."),
     ("Always rebase before merging.", "Never rebase before merging."),
@@ -103,6 +114,9 @@ APART = [
     ("The test took 3 seconds.", "The build took 9 seconds."),
     ("Ruth works at Bosch.", "Ruth works from home on Fridays."),
     ("We deploy on Thursdays.", "We deploy with Ansible."),
+    ("We use Redis for sessions.", "Drop Redis from the queue, use Kafka."),
+    ("We use Redis for sessions.", "Drop Redis, the queue is fine without."),
+    ("We use Redis for sessions.", "The queue dropped Redis and uses Kafka."),
     ("We use bun, never pnpm.", "We moved from pnpm to bun on 24 November 2026."),
     ("Paul visited Lima in 2019.", "Paul visited Quito in 2021."),
     ("The worker restarts after 3 failures.", "The proxy restarts after 5 failures."),

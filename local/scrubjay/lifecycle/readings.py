@@ -29,6 +29,7 @@ NOW_WORDS = _words("now currently actually instead henceforth nowadays finally j
 NEGATORS = _words(
     "not no never without cannot longer anymore neither nor stop stopped don't doesn't didn't won't can't isn't aren't"
     " wasn't shouldn't mustn't haven't hasn't"
+    " dont doesnt didnt wont cant isnt arent wasnt shouldnt mustnt havent hasnt"  # as people type them
 )
 _BESIDE_NEGATORS = _words("longer anymore")
 """They stand beside a word that denies, and do not deny a second time."""
@@ -95,6 +96,18 @@ _ENDING = (
 )
 _MOVING = r"(?:(?:mov|switch|migrat|chang|convert|port|transition)\w*|went|go(?:es|ing)?)"
 
+_WITH = (
+    r"(?:use|uses|using|want|need|needs|support|supports|on|in|with|[a-z]{2,12} (?:with|on|in|to|by|via|through|from))"
+)
+_THEN = re.compile(
+    r"\s*(?:any ?more)?(?:[,;.:]\s*|\s+(?:and|but|so|then)\s+)"
+    r"(?:and |but |so |then |we |we['’]?(?:re|ll) |i |let['’]?s |it['’]?s |please |just |now |all )*"
+    r"(?:(?:use|using|take|adopt|pick|go(?:es|ing)? (?:with|for)|went (?:with|for)|(?:mov|switch)\w* to|is|are) )?"
+    rf"(?:all |just |now )*{_NEW}(?=\s*(?:[,;.:!]|$|\b(?:{_CLAUSES}|{_PLACES}|now|instead)\b))",
+    re.IGNORECASE,
+)
+"""What follows on an end and tells what comes in its place: "drop X, we go with Y"."""
+
 ENDINGS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -105,8 +118,9 @@ ENDINGS = tuple(
         rf"{_NEW} (?:replaces|supersedes|takes the place of) {_PHRASE}{_END}",
         rf"{_PHRASE} {_WAS} (?:now |since |all |to be )?{_ENDED}(?: (?:with|by|in favou?r of) {_NEW})?",
         rf"\b{_ENDING} (?!from |by ){_PHRASE}(?: (?:in favou?r of|for) {_NEW}|{_END})",
-        rf"\bno longer (?:use|uses|using|want|need|needs|support|supports|on|in|with) {_PHRASE}{_END}",
-        rf"\b(?:not|n['’]t) (?:use|using|want|need|support|on|in|with) {_PHRASE} any ?more\b",
+        rf"\brenam(?:e|es|ed|ing) {_PHRASE} (?:in)?to {_NEW}",
+        rf"\bno longer {_WITH} {_PHRASE}{_END}",
+        rf"(?:\bnot|n['’]t|\b(?:do|does|did|wo|ca|is|are|was)nt) {_WITH} {_PHRASE} any ?more\b",
         rf"^{_PHRASE} (?:is|are) off(?=\.?$)",
         rf"\b(?:forget|ignore|scratch) (?:what (?:i|we) said about|that about|the idea of) {_PHRASE}{_END}",
     )
@@ -128,7 +142,7 @@ DENIALS = tuple(
 _HINT = re.compile(
     r"from |off |instead|rather|place|replac|supersed|drop|abandon|scrap|retir|deprecat|remov|ditch|discontinu| rid of"
     r"|up on|take|took|taking|call| off\b| down\b|decommission|revok|stop|quit|longer|any ?more|forget|ignore|scratch"
-    r"|cancel|withdraw|delete"
+    r"|cancel|withdraw|delete|renam"
     r"|outdated|obsolete|gone|phased"
     r"|\bno |\bnot |→|->|=>",
     re.IGNORECASE,
@@ -168,10 +182,13 @@ _SIGNS_OF_TIME = re.compile(
 )
 _WILL_BE = re.compile(r"\b(?:(?:is|are) going to be|will be|is set to be)\b", re.IGNORECASE)
 
+_SPEAKERS = _words("we i they")
+"""After them comes a verb."""
 BE_WORDS = _words("is are be will becomes became equals")
 USE_WORDS = _words("use uses using chose choose pick picked adopt adopted prefer run runs need needs keep")
 _FUNCTIONAL = _phrases(
-    "written in|runs on|run on|running on|lives in|live in|lives at|listens on|listen on|defaults to|default to|due on"
+    "written in|runs on|run on|runs at|run at|running on|lives in|live in|lives at|listens on|listen on|defaults to"
+    "|default to|due on"
     "|due by|due in|based in|based on|built on|built with|hosted on|hosted at|hosted in|deployed to|deployed on"
     "|stored in|kept in|located in|located at|called|named|set to|costs|starts at|starts on|ends at|ends on|happens on"
     "|scheduled for|assigned to|owned by|maintained by|reviewed by|belongs to|reports to|expires on|expires in"
@@ -203,7 +220,8 @@ _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
 _MIXED = re.compile(r"[a-z]-?\d|\d-?[a-z]", re.IGNORECASE)
 _LISTS = re.compile(r"\w,? (?:and|or|as well as|with) \w", re.IGNORECASE)
 _ASIDE = re.compile(
-    r",? ?\b(?:by the way|btw|fyi|for the record|as you know|just so you know)\b(?:,(?= ))?", re.IGNORECASE
+    r"^The user asked: |,? ?\b(?:by the way|btw|fyi|for the record|as you know|just so you know)\b(?:,(?= ))?",
+    re.IGNORECASE,
 )
 _CONTRAST = re.compile(
     r"(?<=\w)(?:,| -+| –| —| and| but)+ (?:not|never|no)(?: (?:with|to|on|in|use|using))?"
@@ -292,7 +310,7 @@ def read(text: str) -> Reading:
         denied=bool(denials % 2),
         core=frozenset(analyse(core.replace("_", " "))) | ({"like"} & set(core.split())),
         definite=definite,
-        holder=next((n for n, word in enumerate(words) if word in BE_WORDS | USE_WORDS or _functional(words, n)), -1),
+        holder=_holder(words),
         endings=tuple(_endings(head)),
         changes=CHANGE.search(text) is not None,
         now=any(word in NOW_WORDS for word in low) or CHANGE.search(text) is not None,
@@ -303,6 +321,11 @@ def read(text: str) -> Reading:
         contrast=_contrast(head) if denials == 1 else frozenset(),
         dated=frozenset[str]().union(*(telling(date[0]) for date in DATE.finditer(head))),
     )
+
+
+def _holder(words: tuple[str, ...]) -> int:
+    held = (n for n, word in enumerate(words) if word in BE_WORDS | USE_WORDS or _functional(words, n))
+    return next(held, 1 if len(words) > LEAST_WORDS - 1 and words[0] in _SPEAKERS else -1)
 
 
 def _contrast(text: str) -> frozenset[str]:
@@ -383,8 +406,16 @@ def _endings(text: str) -> list[Ending]:
                 groups = match.groupdict()
                 gone = telling(groups["gone"])
                 if gone:
-                    found.append(Ending(gone, telling(groups.get("new") or ""), sure))
+                    new = groups.get("new") or (_instead(text[match.end() :]) if sure else "")
+                    found.append(Ending(gone, telling(new), sure))
     return found
+
+
+def _instead(rest: str) -> str:
+    """Return what the words after an end say comes in its place, where they say nothing else; else ""."""
+    found = _THEN.match(rest)
+    left = telling(rest[found.end() :]) if found else frozenset()
+    return found["new"] if found and not left else ""
 
 
 def kind_of(value: tuple[str, ...]) -> str:

@@ -320,7 +320,8 @@ def _value_of_use(frame: _Frame, after: Reading) -> bool | None:
 
 def _value_further_on(frame: _Frame, after: Reading) -> bool | None:
     numbers = kind_of(frame.news) == kind_of(frame.olds) == "number"
-    if not (numbers and BE_WORDS & set(frame.prefix) and telling(" ".join(frame.prefix))):
+    holds = bool(BE_WORDS & set(frame.prefix)) or (after.now and not is_past(frame.prefix))
+    if not (numbers and holds and telling(" ".join(frame.prefix))):
         return None
     return after.now or after.definite
 
