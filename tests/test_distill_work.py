@@ -41,6 +41,11 @@ def learned(*turns: Event) -> tuple[Observation, ...]:
         ("Sentry -> GlitchTip for the frontend", DECISION, "Sentry -> GlitchTip for the frontend."),
         ("we moved from Jenkins to Buildkite", DECISION, "We moved from Jenkins to Buildkite."),
         ("let's not use GraphQL", DECISION, "Let's not use GraphQL."),
+        ("we use jest for tests", DECISION, "We use jest for tests."),
+        ("we deploy with ansible", DECISION, "We deploy with ansible."),
+        ("we store images on local disk", DECISION, "We store images on local disk."),
+        ("we dont deploy with ansible anymore", DECISION, "We don't deploy with ansible anymore."),
+        ("we no longer support Python 3.10", DECISION, "We no longer support Python 3.10."),
         ("don't push to main", PREFERENCE, "The user asked: don't push to main."),
         ("dont rebase shared branches", PREFERENCE, "The user asked: don't rebase shared branches."),
         ("Please don't mock the database.", PREFERENCE, "The user asked: please don't mock the database."),
@@ -81,6 +86,9 @@ def test_what_is_said_at_work_is_learned(text: str, kind: MemoryType, content: s
         "maybe we move from Jenkins to Buildkite",
         "if we use uv, not poetry, it would be faster",
         "a -> b",
+        "we use it for tests",
+        "we build on that",
+        "we test with this now",
     ],
 )
 def test_what_is_over_at_once_or_only_asked_is_not_learned(text: str) -> None:

@@ -127,6 +127,11 @@ WORK_DECISION = any_of(
     r"^we(?:'ve| have|'re| are)? (?:now |just |also )?(?:moved|moving|switched|switching|migrated|migrating|"
     r"went|going|changed|"
     r"replaced|replacing|swapped|dropped|dropping)\b [^.]{0,60}\b(?:to|with|for|by|in favou?r of) \S+",
+    r"^we(?:'re| are|'ve| have)? (?:now |also )?(?:no longer [a-z]{2,} |stopped (?:using|supporting|running|shipping) |"
+    r"(?:don't|do not) [^.,]{4,60} any ?more\b)",
+    r"^we (?:always |now |only |currently )?(?:use|deploy|store|host|build|test|format|lint|bundle|package|track|log) "
+    r"(?!(?:it|this|that|them|these|those)\b)(?:[\w./@+-]+ ){0,3}(?:for|in|on|with|to|via|at|as|by) "
+    r"(?:the |our |all |every )?(?!(?:it|this|that|them|now|a|an|some)\b)[\w./@+-]+(?: [\w./@+-]+){0,4}$",
     r"^[\w.+-]+(?: [\w.+-]+){0,2} ?(?:\u2192|->|=>) ?[\w.+-]+(?: [\w.+-]+){0,5}$",
     r"^let's (?:not|never|always|only) \w{3,}(?! (?:it|that|this)\b) \S+",
     r"\bwe(?:'ll)? go with\b|^go(?:ing)? with \w+",
