@@ -69,6 +69,8 @@ INSTRUCTION = any_of(
     r"^(?:also |and |so |but )?(?:please )?use \w.* (?:instead of|rather than|for all|for every|"
     r"everywhere|not|against)\b",
     r"^remind me\b",
+    r"^(?:also |and |so |but )?(?:please )?(?:always |only )?(?:answer|reply|respond|speak)(?: (?:to )?me)? in "
+    r"(?!the\b|this\b|that\b|an?\b|detail|short|general|full|order)[a-z]+(?: (?:from now on|please|only))?$",
     r"^no \w+(?: \w+)? please\b",
 )
 
