@@ -93,6 +93,25 @@ async def test_a_session_that_changes_its_mind_teaches_what_holds(opened: Opener
         assert (await get(service, old.id)).memory.superseded_by is None
 
 
+async def test_a_doubt_outlasts_the_days_on_which_what_raises_it_happened(opened: Opener) -> None:
+    """What was told of a week that was over then is no less true a month later."""
+    async with opened(now=lambda: Millis(NOW + 40 * DAY)) as service:
+        old, new = (
+            "The release branch is called main-release.",
+            "The release branch was renamed to stable two weeks ago.",
+        )
+        await ingest(service, said(old, ts=NOW, project="/harbour"))
+        await ingest(service, said(new, session="s2", ts=Millis(NOW + 9 * DAY), project="/harbour"))
+        await service.distill.run()
+
+        answer = await service.call(PERSON, "recall", api.RecallRequest(query="what is the release branch called?"))
+        found = {hit.text: hit for hit in answer.hits if hit.kind == "memory"}
+        (later,) = [hit for text, hit in found.items() if "renamed" in text]
+        assert later.valid_to is not None
+        assert later.valid_to < NOW + 9 * DAY
+        assert found[old].questioned_by == later.id
+
+
 async def test_within_one_session_the_later_turn_holds(service: Application) -> None:
     first = said("We use Postgres 16 for the events table.", ts=NOW)
     await ingest(service, first, said("We moved from Postgres to MySQL 9.", ts=Millis(NOW + DAY)))

@@ -63,7 +63,7 @@ class ConflictQueries:
             f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array'"
             f" and (m.superseded_by is null and m.archived_at is null or {rows.PUT_AWAY_INTO})"
             " and (m.review is null or m.review not like 'waiting%')"
-            " and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3)"
+            f" and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3 or {rows.HAPPENED})"
             " and e.value in (select value from json_each(?2)) order by m.created_at, m.n",
             (key, rows.array(ids), at),
         )
@@ -95,8 +95,8 @@ class ConflictQueries:
         while memory_id not in passed:
             passed.add(memory_id)
             found = self._fetch(
-                "select superseded_by, coalesce(valid_to < ?2, 0), archived_at is not null from memory"
-                " where id = ?1 and created_at < ?2",
+                f"select superseded_by, coalesce(valid_to < ?2, 0) and not (superseded_by is null and {rows.HAPPENED}),"
+                " archived_at is not null from memory m where id = ?1 and created_at < ?2",
                 (memory_id, before),
             )
             if not found or (found[0][1] and found[0][0] is None):
