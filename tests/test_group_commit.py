@@ -62,6 +62,40 @@ async def writer(path: Path, counts: Counts, *, limit: int = 8) -> AsyncIterator
         await connection.close()
 
 
+async def test_only_what_is_regained_by_itself_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    said: list[str] = []
+    connection = Connection(lambda: driver.connect(str(tmp_path / "s.db"), isolation_level=None), 64)
+    await connection
+    await connection.call(lambda raw: raw.execute("create table note (t text primary key)"))
+    await connection.call(lambda raw: raw.execute("pragma synchronous = full"))
+    counts = Counts()
+    made = GroupCommit(connection.call, counts.owner(), limit=8, name="test-writer")
+
+    def level(raw: Any) -> str:
+        return f"{raw.execute('pragma synchronous').fetchone()[0]}"
+
+    def work(text: str) -> Any:
+        def noted(raw: Any) -> None:
+            raw.execute("insert into note values (?)", (text,))
+            said.append(f"{text} {level(raw)}")
+
+        return noted
+
+    def broken(_: Any) -> None:
+        raise InvalidError("no", hint="")
+
+    await made.submit(work("regained"), regained=True)
+    with pytest.raises(InvalidError):
+        await made.submit(broken, regained=True)
+    await asyncio.gather(made.submit(work("regained beside"), regained=True), made.submit(work("durable")))
+    after = await connection.call(level)
+    await made.close()
+    await connection.close()
+
+    assert said == ["regained 1", "regained beside 2", "durable 2"]  # 1: normal, 2: full
+    assert after == "2"
+
+
 def notes(path: Path) -> list[str]:
     connection = driver.connect(str(path))
     try:

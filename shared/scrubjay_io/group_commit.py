@@ -77,6 +77,7 @@ class _Pending(Generic[T]):
     work: Callable[[Any], T]
     done: asyncio.Future[T]
     alone: bool = False  # outside any transaction, between two groups
+    regained: bool = False  # what it writes is somewhere else too, and is read again where it is lost
 
 
 class GroupCommit:
@@ -94,14 +95,17 @@ class GroupCommit:
         """Why the writer stopped by itself; None while it works, and after `close`."""
         self._task = asyncio.create_task(self._run(), name=name)
 
-    async def submit(self, work: Callable[[Any], T]) -> T:
+    async def submit(self, work: Callable[[Any], T], *, regained: bool = False) -> T:
         """Run `work(connection)` in the next transaction, in the connection's thread; return its result once durable.
 
         Raises what `work` raised; then nothing of it was written. Raises the owner's `closed` after `close`, and its
         `stopped` after the disk failed: what was under way then was not confirmed, and may or may not be there after
         the next start. `work` may run twice: alone, when the group that it was in could not be written.
+
+        What is `regained` does not wait for the disk: a power failure may take it, and all that was written since the
+        last write that waited, and leaves the file whole.
         """
-        return await self._submitted(_Pending(work, asyncio.get_running_loop().create_future()))
+        return await self._submitted(_Pending(work, asyncio.get_running_loop().create_future(), regained=regained))
 
     async def outside(self, sql: str) -> list[Any]:
         """Run a statement that may not stand in a transaction, between two groups, and return its rows."""
@@ -182,7 +186,10 @@ class GroupCommit:
 
     async def _commit(self, group: list[_Pending[Any]]) -> None:
         works = [pending.work for pending in group]
-        outcomes, error, unconfirmed = await self._call(lambda connection: _confirmed(connection, works, self._owner))
+        waits = not all(pending.regained for pending in group)
+        outcomes, error, unconfirmed = await self._call(
+            lambda connection: _confirmed(connection, works, self._owner, waits=waits)
+        )
         if error is not None and len(group) > 1:
             # Nothing of the group was written. One write may be to blame (too large for the disk): the others go on.
             for pending in group:
@@ -209,10 +216,17 @@ Outcome = tuple[Any, Exception | None]
 
 
 def _confirmed(
-    connection: Any, works: Sequence[Write], owner: Owner
+    connection: Any, works: Sequence[Write], owner: Owner, *, waits: bool
 ) -> tuple[list[Outcome], Exception | None, ScrubjayError | None]:
-    """Do what `run_group` does, and return with it what `Owner.confirm` raised."""
-    outcomes, error = run_group(connection, works, owner)
+    """Do what `run_group` does, and return with it what `Owner.confirm` raised. `waits`: until the disk has it."""
+    if waits:
+        outcomes, error = run_group(connection, works, owner)
+    else:
+        connection.execute("pragma synchronous = normal")
+        try:
+            outcomes, error = run_group(connection, works, owner)
+        finally:
+            connection.execute("pragma synchronous = full")
     if error is None:
         try:
             owner.confirm()

@@ -73,13 +73,13 @@ class Machine:
         self.store = await Store.open(self.path, now=self.now, entropy=self.entropy)
         plain = self.store.write
 
-        async def write(work: Callable[[Transaction], T]) -> T:
+        async def write(work: Callable[[Transaction], T], *, regained: bool = False) -> T:
             how = self.due()
             if how == "crash before":
                 raise CrashError
             if how == "disk full":
                 return await plain(lambda tx: _on_a_full_disk(tx, work))
-            done = await plain(work)
+            done = await plain(work, regained=regained)
             if how == "crash after":
                 raise CrashError
             return done

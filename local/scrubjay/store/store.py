@@ -224,8 +224,10 @@ class Store:
         """Return a cause to write for: a run, a request or a plan. `label` says what it is about, on this device."""
         return new_cause(kind, self._now(), self._entropy, label=label)
 
-    async def write(self, work: Callable[[Transaction], T], *, cause: Cause | None = None) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, cause: Cause | None = None, regained: bool = False) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
+
+        What is `regained`, as it is read again from where it came, is durable only with the next write that is not.
 
         Raises UnavailableError when the file was deleted or moved meanwhile: nobody would see what was written there.
 
@@ -244,7 +246,7 @@ class Store:
             return result, context.changes
 
         try:
-            result, _ = await self._writer.submit(run)
+            result, _ = await self._writer.submit(run, regained=regained)
         except ForgottenWordsError as refused:  # nothing was written; that it came again is to be known all the same
             said = refused.said
             await self.write(lambda tx: tx.forget.left_of(said))
