@@ -9,7 +9,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from scrubjay.index.documents import EventDoc, MemoryDoc
-from scrubjay.intervals import LONGEST_DAY_MS
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.errors import CorruptError
@@ -70,12 +69,6 @@ ACCESSES = (
     " and c.device <> (select value from meta where key = 'device'))), 0)"
 )
 """How often memory m was recalled on all devices, and when last. Of this one, access a is ahead of the log."""
-
-HAPPENED = (
-    "m.valid_from is not null and m.valid_to is not null"
-    f" and (m.valid_to - m.valid_from <= {LONGEST_DAY_MS} or m.kind = 'observation' and m.valid_to <= m.created_at)"
-)
-"""Whether the bounds of a memory m that nothing superseded are when something happened: see `intervals.happened`."""
 
 KEPT_OUT = "(n in (select n from unlearned) and device = (select value from meta where key = 'device'))"
 """Which events were stored here without being learned from: nothing is told of them that was not asked for."""

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scrubjay.intervals import LONGEST_DAY_MS
 from scrubjay.store import rows
 from scrubjay.store.queries.op_log import OpLogQueries
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops
 from scrubjay_shared.ops import Stamp
+
+_HAPPENED = (
+    "m.valid_from is not null and m.valid_to is not null"
+    f" and (m.valid_to - m.valid_from <= {LONGEST_DAY_MS} or m.kind = 'observation' and m.valid_to <= m.created_at)"
+)
+"""Whether the bounds of a memory m that nothing superseded are when something happened: see `intervals.happened`."""
 
 NOTED = "instr(m.metadata, '\"may_supersede\"') > 0"
 """Which memories may have a note that they may take the place of others: in the words of the index `memory_doubt`."""
@@ -63,7 +70,7 @@ class ConflictQueries:
             f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array'"
             f" and (m.superseded_by is null and m.archived_at is null or {rows.PUT_AWAY_INTO})"
             " and (m.review is null or m.review not like 'waiting%')"
-            f" and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3 or {rows.HAPPENED})"
+            f" and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3 or {_HAPPENED})"
             " and e.value in (select value from json_each(?2)) order by m.created_at, m.n",
             (key, rows.array(ids), at),
         )
@@ -95,7 +102,7 @@ class ConflictQueries:
         while memory_id not in passed:
             passed.add(memory_id)
             found = self._fetch(
-                f"select superseded_by, coalesce(valid_to < ?2, 0) and not (superseded_by is null and {rows.HAPPENED}),"
+                f"select superseded_by, coalesce(valid_to < ?2, 0) and not (superseded_by is null and {_HAPPENED}),"
                 " archived_at is not null from memory m where id = ?1 and created_at < ?2",
                 (memory_id, before),
             )
