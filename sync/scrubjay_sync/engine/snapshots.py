@@ -155,7 +155,7 @@ async def _load(
             def work(tx: Transaction, ready: Ready = ready) -> tuple[int, int]:
                 return tx.unconfirmed.take(ready).applied, tx.queries.events.last()
 
-            # A chunk that a power failure takes is fetched again: waiting for the disk was a tenth of the time.
+            # Where a power failure takes a chunk, the state still says "loading": the snapshot is read again.
             applied, last = await context.store.write(work, regained=True)
             preparation.settled(ready)
             preparation.follow(last)
