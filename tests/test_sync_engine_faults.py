@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -478,6 +479,26 @@ REFUSALS: tuple[tuple[httpx2.Response, type[ScrubjayError], float | None], ...] 
 )
 
 
+async def test_a_request_too_many_is_made_again_when_the_server_says_so_and_nothing_begins_anew(
+    pair: tuple[Device, Device],
+) -> None:
+    one, two = pair
+    await two.note("from the other")
+    await two.sync()
+    asked: Counter[str] = Counter()
+
+    async def one_in_three(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        asked[request.url.path] += 1
+        return plain(429, Retry_After="0.01") if asked[request.url.path] % 3 else await answer()
+
+    one.network.fault = one_in_three
+    assert (await one.sync()).synced
+
+    one.network.fault = None
+    assert "from the other" in await one.contents()
+    assert set(asked.values()) == {3}  # each thing once, and twice too soon
+
+
 async def test_refusals_are_named_and_say_when_to_come_back(pair: tuple[Device, Device]) -> None:
     one, two = pair
     for path in ("/v1/log", "/v1/heads", "/v1/push", "/v1/pull"):
@@ -750,6 +771,39 @@ async def test_what_came_from_a_device_that_the_server_forgot_is_sent_by_who_has
     await world.settle(back, one)
 
     assert await one.contents() == ["known to one other alone"]
+    assert await one.digest() == await back.digest()
+
+
+@pytest.mark.parametrize("heals", [False, True], ids=["nobody else has it", "another machine gives it back later"])
+async def test_what_the_server_lost_of_a_known_device_is_sent_by_who_logs_in_again(
+    world: World, *, heals: bool
+) -> None:
+    one, two = await world.device(), await world.device()
+    kept = await two.note("written first")
+    await world.settle()
+    await world.back_up()
+    lost = await two.note("confirmed, then lost with the server's disk")
+    await two.edit(kept, "changed before it was lost")
+    await two.say("said there")
+    await two.sync()
+    if heals:
+        await one.sync()
+    former = two.store.device
+    await leaving.leave(two.store, two.machine.vault, two.machine.entropy)
+    await two.edit(lost, "changed by who has left")
+    await two.edit(lost, "changed by who has left, again")
+    await world.restore()
+
+    back = await world.rejoined(two, by=one)
+    await back.sync()
+    assert former not in await back.store.read(lambda q: q.ops.writers(lost))
+    await back.edit(kept, "changed since")
+    await world.settle(one, back)
+
+    for device in (one, back):
+        assert await device.contents() == ["changed by who has left, again", "changed since"]
+        assert await device.store.read(lambda q: q.conflicts.open()) == []
+        assert await device.store.read(lambda q: q.fetch("select text from event")) == [("said there",)]
     assert await one.digest() == await back.digest()
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
-from scrubjay.store import rows
 from scrubjay.store.projections.memories import OF_MEMORIES
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
+from scrubjay_shared.clock import Hlc
 from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Op
 
 _READDRESSED = 64
 """Ops whose bytes are in memory at one time while they change hands: one may be megabytes long."""
@@ -78,52 +80,96 @@ class Incarnation:
         and times that stay. What they counted becomes this device's count. What is quarantined stays, and is sent by
         whoever can read it. What was said here under a former id is distilled here; what came from others is not.
         """
-        own, at = self._context.head.device, 0
+        own = self._context.head.device
         every = {str(row[0]) for row in self._fetch("select distinct device from op")} - {own}
-        others = rows.array(sorted(every if of is None else every & set(of)))
-        theirs = None if of is None else frozenset(bytes.fromhex(one) for one in every & set(of))
-        self._run(
-            "insert into access (memory_id, total, last, logged)"
-            " select memory_id, sum(total), max(last), 0 from counted where device in (select value from json_each(?))"
-            " group by memory_id"
-            " on conflict do update set total = total + excluded.total, last = max(last, excluded.last), logged = 0",
-            (others,),
-        )
-        self._run(
-            "update op set body = null where device in (select value from json_each(?)) and type = ?",
-            (others, int(OpType.COUNT)),
-        )
         if of is None:
             self._run("insert or ignore into unlearned (n) select n from event where device <> ?", (own,))
+            return self._take(dict.fromkeys(every, 0), ops.adopted)
+        theirs = {bytes.fromhex(one) for one in every & set(of)}
+        return self._take(dict.fromkeys(every & set(of), 0), partial(ops.adopted, of=theirs))
+
+    def adopt_rest(self, after: Mapping[str, int]) -> int:
+        """Make the ops of some devices this one's own that come after the place given for each. Returns how many.
+
+        For an account that knows these devices, and whose server has their lanes up to there alone. Another machine
+        may give it the rest one day: so what changes hands comes just after what it was, and this device's own ops,
+        none of which was sent yet, just after that.
+        """
+        own, ends = self._context.head.device, self._context.queries.ops.ends()
+        rest = {device: seq for device, seq in after.items() if device in ends and ends[device][0] > seq}
+        rest.pop(own, None)
+        if not rest:
+            return 0
+        moved = {
+            (bytes.fromhex(device), *stamp)
+            for device, after_seq in (*rest.items(), (own, 0))
+            for seq, body in self._fetch(
+                "select seq, body from op where device = ? and seq > ? and body is not null", (device, after_seq)
+            )
+            for stamp in ops.stamps_of(ops.decode(body, device=device, seq=seq))
+        }
+        head = self._context.head
+        latest = max(head.hlc, *(ends[device][2] for device in rest))
+        head.hlc = Hlc(min(latest + 1, ops.MAX_HLC))
+        return self._take(rest, partial(ops.taken_over, moved=moved))
+
+    def _take(self, after: Mapping[str, int], changed: Callable[[Op, str, int], Op]) -> int:
+        """Put the ops of devices after a place of each at the end of the own log, and say all in it as `changed`."""
+        own, at = self._context.head.device, 0
+        self._run("create temp table leaving (device text primary key, after integer)")
+        self._run_many("insert into temp.leaving values (?, ?)", sorted(after.items()))
+        self._take_counts(after)
         while found := self._fetch(
             "select device, seq, body from op where device = ? and seq > ? order by seq limit ?",
             (own, at, _READDRESSED),
         ):
             for device, seq, body in found:
-                self._readdress((device, seq, body), own, seq, theirs)
+                self._readdress((device, seq, body), own, seq, changed)
             at = found[-1][1]
-        adopted = self._adopt_others(own, at, others, theirs)
+        adopted = self._adopt_others(own, at, changed)
         self._run(
             "update event set (device, seq) = (select o.device, o.seq from op o where o.entity = event.id"
-            " and o.type = ? order by o.device, o.seq limit 1) where device in (select value from json_each(?))",
-            (int(OpType.EVENT), others),
+            " and o.type = ? order by o.device, o.seq limit 1) from temp.leaving l"
+            " where event.device = l.device and event.seq > l.after",
+            (int(OpType.EVENT),),
         )
-        self._run("delete from heard where device in (select value from json_each(?))", (others,))
+        self._run("delete from heard where device in (select device from temp.leaving where after = 0)")
+        self._run("drop table temp.leaving")
         self._context.note_rewritten()
         self._context.head.seq = at + adopted
         self._projections.project_all(tell=True)
         return adopted
 
-    def _adopt_others(self, own: str, last: int, others: str, theirs: frozenset[bytes] | None) -> int:
-        """Put the ops of `others`, a JSON array, in this one's log after `last`. Returns how many.
+    def _take_counts(self, after: Mapping[str, int]) -> None:
+        """Make what the ops that change hands counted this device's count, beside what those that stay say of it."""
+        stays = [
+            (entity, total, device)
+            for device, seq in after.items()
+            if seq
+            for entity, total in self._acknowledged(device, seq).items()
+        ]
+        self._run_many("update counted set total = max(total - ?2, 0) where memory_id = ?1 and device = ?3", stays)
+        self._run(
+            "insert into access (memory_id, total, last, logged)"
+            " select memory_id, sum(total), max(last), 0 from counted where device in (select device from temp.leaving)"
+            " group by memory_id"
+            " on conflict do update set total = total + excluded.total, last = max(last, excluded.last), logged = 0"
+        )
+        self._run(
+            "update op set body = null where type = ?"
+            " and exists (select 1 from temp.leaving l where l.device = op.device and l.after < op.seq)",
+            (int(OpType.COUNT),),
+        )
+
+    def _adopt_others(self, own: str, last: int, changed: Callable[[Op, str, int], Op]) -> int:
+        """Put the ops that change hands in this one's log after `last`. Returns how many.
 
         Their order is written down first, as it is by times that no index follows, and then a page is held at a time.
         """
         self._run("create temp table adopting (place integer primary key, device text, seq integer)")
         self._run(
-            "insert into temp.adopting select row_number() over (order by hlc, device, seq), device, seq"
-            " from main.op where device in (select value from json_each(?))",
-            (others,),
+            "insert into temp.adopting select row_number() over (order by o.hlc, o.device, o.seq), o.device, o.seq"
+            " from temp.leaving l join main.op o on o.device = l.device and o.seq > l.after"
         )
         place = 0
         while found := self._fetch(
@@ -132,23 +178,26 @@ class Incarnation:
             (place, _READDRESSED),
         ):
             for at, device, seq, body in found:
-                self._readdress((device, seq, body), own, last + at, theirs)
+                self._readdress((device, seq, body), own, last + at, changed)
             place = found[-1][0]
         self._run("drop table temp.adopting")
         return place
 
     def _readdress(
-        self, found: tuple[str, int, bytes | None], own: str, at: int, theirs: frozenset[bytes] | None
+        self, found: tuple[str, int, bytes | None], own: str, at: int, changed: Callable[[Op, str, int], Op]
     ) -> None:
-        """Put an op (device, seq, body) at place `at` of this device's log, with its stamps of `theirs`."""
+        """Put an op (device, seq, body) at place `at` of this device's log, as `changed` says it."""
         device, seq, body = found
-        new = None
         if body is not None:
-            new = ops.encode(ops.adopted(ops.decode(body, device=device, seq=seq), own, at, theirs))
-        if device != own or new != body:
-            self._run(
-                "update op set device = ?, seq = ?, body = ? where device = ? and seq = ?", (own, at, new, device, seq)
-            )
+            op = changed(ops.decode(body, device=device, seq=seq), own, at)
+            new = ops.encode(op)
+            if device != own or new != body:
+                self._run(
+                    "update op set device = ?, seq = ?, hlc = ?, body = ? where device = ? and seq = ?",
+                    (own, at, op.hlc, new, device, seq),
+                )
+        elif device != own:
+            self._run("update op set device = ?, seq = ? where device = ? and seq = ?", (own, at, device, seq))
 
     def _acknowledged(self, device: str, upto: int) -> dict[str, int]:
         """Return what a device's log up to a place says of how often it recalled each memory that is still there."""

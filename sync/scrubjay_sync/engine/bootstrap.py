@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +16,7 @@ from scrubjay.store.transaction import Transaction
 from scrubjay_shared.errors import (
     WithheldError,
 )
-from scrubjay_shared.wire import Heads
+from scrubjay_shared.wire import Heads, LaneHead
 from scrubjay_sync import packing
 from scrubjay_sync.engine import apply, snapshots, validation
 from scrubjay_sync.engine.context import Context
@@ -24,23 +26,24 @@ from scrubjay_sync.packing import Opened
 from scrubjay_sync.planning import LaneId
 from scrubjay_sync.policy import SYNC
 
+log = logging.getLogger(__name__)
+
 
 async def pin_lanes(context: Context, heads: Heads) -> SyncState:
-    """Begin on a device that has read nothing: pin where every lane ends, to be read backwards from there."""
+    """Begin on a device that has read nothing: pin where every lane ends, to be read backwards from there.
+
+    What this machine holds of an earlier login that stands beyond there becomes its own: the server lost that since,
+    and no object is left here to heal it with.
+    """
+    pinned = [_pinned(context, head) for head in heads.heads if head.device != context.device]
+    lanes = [lane for lane in pinned if lane.n and lane.scope in context.scopes]
+    ends = await _ends_of_left_devices(context, lanes)
 
     def work(tx: Transaction) -> SyncState:
-        for head in heads.heads:
-            if head.device == context.device or head.scope not in context.scopes:
-                continue
-            known = context.member.state.device_of(head.device)
-            end = None if known is None else known.end_of(head.scope, head.device)
-            n, tip = head.n, head.tip
-            if end is not None and n > end[0]:
-                n, tip = end
-            if n and tx.queries.replication.lane(head.scope, head.device) is None:
-                pinned = context.empty_lane(head.scope, head.device)
-                pinned = replace(pinned, n=n, tip=tip, low=n + 1, low_prev=tip, hw_n=n, hw_tip=tip)
-                tx.replication.put_lane(pinned)
+        tx.incarnation.adopt_rest(ends)
+        for lane in lanes:
+            if tx.queries.replication.lane(lane.scope, lane.device) is None:
+                tx.replication.put_lane(lane)
         tx.replication.set_state(
             cursor=heads.cursor, store_id=context.cloud.store_id or "", generation=context.cloud.generation or 0
         )
@@ -49,6 +52,53 @@ async def pin_lanes(context: Context, heads: Heads) -> SyncState:
         return state
 
     return await context.store.write(work)
+
+
+def _pinned(context: Context, head: LaneHead) -> Lane:
+    """Return a lane that is to be read backwards from the server's end of it, or from where its device was revoked."""
+    known = context.member.state.device_of(head.device)
+    end = None if known is None else known.end_of(head.scope, head.device)
+    n, tip = (head.n, head.tip) if end is None or head.n <= end[0] else end
+    lane = context.empty_lane(head.scope, head.device)
+    return replace(lane, n=n, tip=tip, low=n + 1, low_prev=tip, hw_n=n, hw_tip=tip)
+
+
+async def _ends_of_left_devices(context: Context, lanes: Sequence[Lane]) -> dict[str, int]:
+    """Return the last op that the server has of each device of which an earlier login left ops here; 0 is none.
+
+    A device with a lane that does not open is left out: its ops stay where they are. So do all on a limited device,
+    which sees some scopes only.
+    """
+    own = context.member.state.device_of(context.device)
+    if own is None or not own.full:
+        return {}
+    left = await context.store.read(lambda q: q.replication.left_devices())
+    ends = {one: 0 for one in left if context.member.state.device_of(bytes.fromhex(one)) is not None}
+    for lane in lanes:
+        device = lane.device.hex()
+        if device in ends:
+            try:
+                ends[device] = max(ends[device], await _last_op(context, lane))
+            except REFUSED as error:  # reading the lane meets it again, and raises the alarm
+                log.warning("sync leaves ops of an earlier login alone code=%s device=%s", error.code, device[:8])
+                del ends[device]
+    return ends
+
+
+async def _last_op(context: Context, lane: Lane) -> int:
+    """Return the last op in a lane that was pinned, 0 where it has none."""
+    n, prev, above = lane.n, lane.tip, lane.n + 1
+    while n:
+        got = await context.cloud.lane(lane.scope, lane.device, start=n, limit=1)
+        if not got:
+            raise WithheldError(f"the server does not hand out place {n} of lane {short(lane.device)}", hint=VERIFY)
+        await validation.check_below(context, lane, got[0], above, prev)
+        opened = packing.opened(got[0], context.key(got[0]))
+        if last := packing.seqs([opened])[1]:
+            return last
+        above, prev = got[0].header.n_from, got[0].header.prev
+        n = above - 1
+    return 0
 
 
 async def backfill(context: Context, tally: Tally) -> None:
