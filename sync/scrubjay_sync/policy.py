@@ -65,6 +65,10 @@ class CloudPolicy:
     token_margin_ms: int = 60_000  # renewed before its end: requests under way must not meet it
     token_least_ms: int = 300_000  # trusted at least so long when a clock makes its end look past
     max_retry_after_s: float = 3600.0  # longer pauses are a server's mistake
+    # A request that is one too many waits so long at most, so often, before what it is part of ends: what reads a
+    # hundred lanes would else begin again with the first one, and use up what the server lets through each time.
+    pause_most_s: float = 5.0
+    pauses: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -16,6 +17,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ExpiredError,
     MalformedError,
+    TooManyError,
     UnauthenticatedError,
     UnavailableError,
 )
@@ -98,7 +100,8 @@ class Connection:
         """Send a request and return the response.
 
         `auth` is the token of a login, or says that the device asks: then once more with a new token, when the old one
-        has ended. Raises the error that a response of 300 or above stands for.
+        has ended. Where the server lets no more through for some seconds, it is asked again then. Raises the error that
+        a response of 300 or above stands for.
         """
         headers = {}
         content = raw
@@ -107,7 +110,7 @@ class Connection:
         elif body is not None:
             content = msgspec.json.encode(body)
             headers["Content-Type"] = "application/json"
-        fresh = False
+        fresh, pauses = False, CLOUD.pauses
         while True:
             if auth is not None:
                 if isinstance(auth, str):
@@ -120,6 +123,10 @@ class Connection:
             if response.status < 300:
                 return response
             error = error_of(self.origin, response)
+            if isinstance(error, TooManyError) and pauses and 0 < error.retry_after <= CLOUD.pause_most_s:
+                pauses -= 1
+                await asyncio.sleep(error.retry_after)
+                continue
             ended = isinstance(error, ExpiredError) or type(error) is UnauthenticatedError
             if not ended or fresh or auth is not Auth.DEVICE:
                 raise error
