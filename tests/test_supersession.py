@@ -57,6 +57,12 @@ REPLACED = [
         "Use the legacy client for uploads.",
         "The user asked: don't use the legacy client for uploads anymore, use the new SDK.",
     ),
+    ("Keep the retry count at 3.", "Make the retry count 5."),  # an order to set something says what it is
+    ("The request timeout is 30s.", "Set the request timeout to 60s."),
+    ("Our node version is 20.", "We're on node 22 now."),  # another version of what is named
+    ("We use Tailwind v3.", "We upgraded to Tailwind v4."),
+    ("We run Python 3.11 in production.", "Bump production to Python 3.12."),
+    ("The user asked: please answer in German.", "The user asked: please answer in English from now on."),
     ("The env var for the key is called PAY_KEY.", "We renamed the env var PAY_KEY to PAYMENTS_API_KEY."),
     ("We store images on local disk.", "Images go to S3 now instead of local disk."),
     ("The nightly job runs at 2am.", "Actually the nightly job runs at 4am now."),
@@ -72,6 +78,8 @@ REPLACED = [
 ]
 
 UNSURE = [
+    ("The staging database runs on Postgres 14.", "We upgraded staging to Postgres 16."),
+    ("The mobile app uses Expo.", "We ejected from Expo, its bare React Native now."),
     ("Let's switch to Meilisearch.", "ok then no Meilisearch"),
     ("Bills are delivered to customers by e-mail, as PDF files.", "The delivery by e-mail has been switched off."),
     ("Let's switch to Meilisearch.", "No Meilisearch after all, we stay with Postgres full-text search."),
@@ -92,6 +100,11 @@ UNSURE = [
 ]
 
 APART = [
+    ("Set the timeout to 30s.", "Set the retry timeout to 60s."),
+    ("The client needs Node 18 because of the SDK.", "We upgraded to Node 20."),
+    ("The bug appears on iOS 17.", "We updated the test phone to iOS 18."),
+    ("Chunk 1 of the migration is done.", "Chunk 2 of the sync is ready now."),
+    ("The API listens on port 8080.", "Port 9090 is used for metrics now."),
     ("The dev port is 8080.", "The test port is 9090."),  # another thing
     ("Anna lives in Oslo.", "Petra lives in Oslo."),
     ("Anna lives in Oslo.", "Petra lives in Bergen."),

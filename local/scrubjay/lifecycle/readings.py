@@ -67,7 +67,7 @@ _LIGHT = frozenset(
         " remove removed instead rather longer anymore now currently always never going make made keep kept get got"
         " want wants need needs decide decided please also really still yet new old stop stopped prefer"
         " like likes love hate dislike avoid cancel cancelled withdrawn withdraw deprecated retired abandoned scrapped"
-        " revoked discontinued superseded renamed"
+        " revoked discontinued superseded renamed ejected"
     )
 )
 """Stems that say what happens, not what it happens to: sharing these, two statements are not yet about one thing."""
@@ -113,6 +113,7 @@ ENDINGS = tuple(
     for pattern in (
         rf"\b(?:{_MOVING})\b[^,;.!?]{{0,40}}?\b(?:away )?from {_PHRASE} (?:over )?to {_NEW}",
         rf"\b(?:{_MOVING}) (?:away from|off(?: of)?) {_PHRASE}{_END}",
+        rf"\beject(?:ed|ing)? from {_PHRASE}{_END}",
         rf"(?:{_NEW} )?\b(?:instead of|rather than|in place of) {_PHRASE}{_END}",
         rf"\breplac(?:e|es|ed|ing) {_PHRASE} (?:with|by) {_NEW}",
         rf"{_NEW} (?:replaces|supersedes|takes the place of) {_PHRASE}{_END}",
@@ -193,7 +194,7 @@ _FUNCTIONAL = _phrases(
     "|stored in|kept in|located in|located at|called|named|set to|costs|starts at|starts on|ends at|ends on|happens on"
     "|scheduled for|assigned to|owned by|maintained by|reviewed by|belongs to|reports to|expires on|expires in"
     "|ends in|end in|run with|runs with|works at|works from|works for"
-    "|limited to|capped at|goes to|go to|ships on|ships in"
+    "|answer in|reply in|respond in|speak in|talk in|limited to|capped at|goes to|go to|ships on|ships in"
 )
 """Relations of which a thing has one at a time: another value is a later value."""
 _CLAUSE = re.compile(
@@ -228,6 +229,29 @@ _CONTRAST = re.compile(
     r" (?P<denied>[^,;:.!?]{1,40})[.!]?$",
     re.IGNORECASE,
 )
+_SETS = re.compile(
+    r"^(?:please )?(?:set|keep|make|raise|lower|increase|decrease|reduce|change) "
+    r"(?P<what>(?:the |our )?(?!to\b|at\b)[\w-]+(?: (?!to\b|at\b|from\b)[\w-]+){0,3}?) "
+    r"(?:to |at |from \S+ to )?(?P<value>[#$€]?\d\S*)$",
+    re.IGNORECASE,
+)
+"""An order to set something to a number, which says what it is from then on."""
+_NUMBERED = _words(
+    "to is are at in on of by than the about only least most port line lines page pages issue issues pr prs"
+    " ticket tickets step steps day days week weeks month months year years top level levels part parts phase"
+    " phases chunk chunks task tasks item items option options stage stages round rounds milestone milestones"
+    " sprint sprints section sections batch test tests case cases question questions run runs session sessions"
+    " group groups team teams version v"
+)
+"""Words after which a number is a place in a row, or counts something, and is no version."""
+_VERSION = re.compile(
+    rf"\b(?P<name>(?!(?:{'|'.join(sorted(_NUMBERED))})\b)[a-z][\w+#-]*)(?:['’]s)?(?: version)?(?: (?:is|to))? "
+    r"v?(?P<number>\d+(?:\.\d+)*(?:\.x)?)(?![\w%:/-])",
+    re.IGNORECASE,
+)
+"""A thing with a version of it: "postgres 16", "tailwind v4", "our node version is 20"."""
+_RAISED = re.compile(r"\b(?:upgrad|downgrad|bump|updat|mov|switch|migrat)(?:e|es|ed|s|ing)?\b", re.IGNORECASE)
+"""What is said to have been done to a thing that has another version since."""
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 DATE = re.compile(
     rf"\b(?:week of )?(?:\d{{1,2}} (?:{_MONTH})|(?:{_MONTH})(?: \d{{1,2}},?)?) \d{{4}}\b|\b\d{{4}}-\d\d-\d\d\b"
@@ -255,8 +279,8 @@ class Reading:
     is about, `core` the stems with those of opposites made one; `denied` is whether an odd number of words deny it.
     `definite` is whether it begins with one certain thing ("the …"), `lists` whether it says several things at once.
     `contrast` is what it denies at its end only to affirm the rest ("X, never Y"), `dated` its dates of the calendar.
-    `holder` is the place in `words` of the verb that
-    says what holds, -1 without one.
+    `versions` are the things that it names with a version, and `raised` is whether it tells of another version.
+    `holder` is the place in `words` of the verb that says what holds, -1 without one.
     """
 
     text: str
@@ -276,6 +300,8 @@ class Reading:
     lists: bool
     contrast: frozenset[str]
     dated: frozenset[str]
+    versions: tuple[tuple[str, str], ...]
+    raised: bool
 
     @property
     def subject(self) -> frozenset[str]:
@@ -292,7 +318,7 @@ def telling(text: str) -> frozenset[str]:
 def read(text: str) -> Reading:
     """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
     text = _spelled(text)
-    text = _ASIDE.sub("", text)
+    text = _SETS.sub(r"\g<what> is \g<value>", _ASIDE.sub("", text))
     head = _CLAUSE.sub("", _unbounded(_CODE.sub(lambda code: code[1].replace(" ", "_"), text))).strip() or text
     said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
     low = [word.lower() for word in said]
@@ -320,6 +346,8 @@ def read(text: str) -> Reading:
         lists=_LISTS.search(text) is not None,
         contrast=_contrast(head) if denials == 1 else frozenset(),
         dated=frozenset[str]().union(*(telling(date[0]) for date in DATE.finditer(head))),
+        versions=tuple((one["name"].lower(), one["number"]) for one in _VERSION.finditer(DATE.sub(" ", head))),
+        raised=_RAISED.search(head) is not None,
     )
 
 

@@ -189,6 +189,7 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
     told = (
         _denied(before, after)
         or _later_value(before, after, policy)
+        or _later_version(before, after)
         or _ended(before, after, policy)
         or _nearly_denied(before, after, policy)
         or _about_the_same(before, after, policy)
@@ -254,12 +255,36 @@ def _later_value(before: Reading, after: Reading, policy: SupersessionPolicy) ->
     return None if sure is None else (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "later value")
 
 
+def _later_version(before: Reading, after: Reading) -> Told | None:
+    """Judge whether something that the earlier statement names with a version is said to have another one now.
+
+    Where the earlier one says where it is so, the later one must say it of there.
+    """
+    if not (after.raised or after.now or after.changes) or before.denied or after.denied:
+        return None
+    was, now = dict(before.versions), dict(after.versions)
+    for name in was.keys() & now.keys():
+        numbers = {number for other, number in (*before.versions, *after.versions) if other == name}
+        versions = " ".join(f"{number} v{number}" for number in numbers)
+        rest = before.stems - telling(f"{name} version runs {versions}") - before.dated
+        said = {stem for stem in rest if not stem.isdigit()}
+        if was[name] == now[name] or (said and not said & after.stems):
+            continue
+        sure = said <= after.stems and not before.lists and len(numbers) == _OLD_AND_NEW
+        return (Verdict.SUPERSEDES if sure else Verdict.UNSURE), "later version"
+    return None
+
+
+_OLD_AND_NEW = 2
+"""Versions that two statements name of a thing of which one is the other's successor."""
+
+
 def _value_in_frame(frame: _Frame, before: Reading, after: Reading) -> bool | None:
     """Say whether a value replaces (True), may (False), or both may hold (None)."""
     if not frame.prefix:
         return _has_one_role(frame, after) or None
     if functional(frame.prefix) or functional(frame.prefix[:-1]):
-        return _value_of_relation(frame, before)
+        return _value_of_relation(frame, before, after)
     if frame.prefix[-1] in BE_WORDS:
         return _value_of_being(frame, after)
     if frame.prefix[-1] in USE_WORDS:
@@ -293,9 +318,9 @@ def _has_one_role(frame: _Frame, after: Reading) -> bool:
 # Each of these says whether the value replaces (True), may (False), or both may hold (None).
 
 
-def _value_of_relation(frame: _Frame, before: Reading) -> bool | None:
+def _value_of_relation(frame: _Frame, before: Reading, after: Reading) -> bool | None:
     if not (before.subject or frame.suffix):
-        return None
+        return (after.now and frame.is_alike) or None  # an order: "answer in German"
     # More words in the old value say something besides, which may still hold.
     return bool(before.subject) and not _one_holds_other(frame) and len(frame.olds) <= len(frame.news) + 1
 
