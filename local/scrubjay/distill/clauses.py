@@ -16,6 +16,8 @@ FILLER = re.compile(
     r"honestly|actually|basically|to be honest|tbh|fyi|as for me|for me|for sure|guess what|i mean|"
     r"you know|you know what|well done|good question|"
     r"thanks|thank you|thanks for asking|thanks so much|woohoo|yay|hooray|omg|oops|wait|wait really|then|"
+    r"i(?:'ve| have)? changed my mind(?: (?:on|about) [\w' ]{2,40}?)?(?: (?:again|yesterday|today|"
+    r"last \w+))?(?=\s*[,.:;])|"
     r"last|next|fine|exciting news|good news|big news|crazy news|same here|same)"
     r"(?:,? (?:there|again|so much|too|then|man|dude|buddy|bro))?(?=\s*[,.!:;\u2014-]|\s+(?:i|i'm|i've|im|"
     r"ive|we|we're|my|our|and|but|so|the)\b)\s*(?:[,.!:;\u2014]|-(?=\s))*\s*)+",

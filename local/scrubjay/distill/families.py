@@ -13,6 +13,7 @@ from scrubjay.distill.chatter import is_chatter
 from scrubjay.distill.lexicon import ADVERB_RUN, ADVERBS, PAST_FORMS, any_of, words
 from scrubjay.distill.person import KIN
 from scrubjay.distill.reference import opens_pointing
+from scrubjay.distill.standing import standing
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 from scrubjay_shared.text import STOP_WORDS
@@ -22,12 +23,14 @@ from scrubjay_shared.text import STOP_WORDS
 class Classification:
     """What a sentence is, and the confidence of its pattern in [0, 1], before its words are weighed.
 
-    `asked` marks an instruction, whose subject is the listener.
+    `asked` marks an instruction, whose subject is the listener; `standing` what is laid down in a few words, all of
+    which count.
     """
 
     type: MemoryType
     confidence: float
     asked: bool = False
+    standing: bool = False
 
 
 _US = rf"(?:i|we|they|she|he|the team|my \w+|our \w+)(?:'ve|'re|'d)? {ADVERB_RUN}"
@@ -289,6 +292,11 @@ def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: 
     two named people talk, where "let's" and "we should" are invitations, and nobody instructs anybody.
     """
     low = text.lower()
+    laid_down = None if named_talk or role_agent else standing(low, text)
+    if laid_down is not None:
+        kind, asked = laid_down
+        sure = policy.instruction_confidence if asked else policy.family_confidence
+        return Classification(kind, sure, asked=asked, standing=True)
     if is_chatter(low):
         return None
     if not (named_talk or role_agent) and (INSTRUCTION.search(low) or WORK_INSTRUCTION.search(low)):

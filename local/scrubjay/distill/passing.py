@@ -27,6 +27,7 @@ _STATE = any_of(
     r"\b(?:same|exact) (?:behaviou?r|result|problem|issue|errors?|thing)\b|\bout of sync\b|\bmess(?:ed|es)\b",
     r"\b(?:says|complains)\b.*(?::|\b(?:errors?|could not|cannot|can'?t|not found)\b)",
     _LEAD + r"after (?:the|your|my|that|this) (?:\w+ )?(?:changes?|updates?|fix|restart|deploy\w*)\b",
+    r"\b(?:and|but|so) now (?:it|the|i|my|there|this|all|none|nothing|everything)\b|^there must be (?:an?|some)\b",
     r"\bhave not been\b|\bhas not been\b|\bhasn'?t been\b|\bhaven'?t been\b",
 )
 """A state of things that is told because it should be another."""
@@ -48,6 +49,7 @@ _FOR_NOW = any_of(
     r"\b(?:aren'?t|isn'?t|don'?t|doesn'?t) (?:we|it|you|they)\W*\?",
     r"^(?:please )?(?:consider|ready to|make sure to (?:understand|read|check))\b|\bfirst,? th[ea]n\b",
     _LEAD + r"(?:please )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|retry)\b(?! messages?\b)",
+    r"\b(?:when|once|as soon as) (?:it|this|that|you|everything)(?:'s|'re| is| are) (?:done|finished|ready|through)\b",
     r":\W*$",
 )
 _DOUBTFUL = any_of(

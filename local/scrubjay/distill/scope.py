@@ -20,6 +20,8 @@ EVERYWHERE = re.compile(
 PLACE = re.compile(
     r"\b(?:here|this (?:repo|project|repository|codebase|app|branch|service|module|folder|package|file|team|company))\b"
 )
+_OF_THE_CODE = re.compile(r"(?!(?:i|my)\b)[\w.+#-]+(?: [\w.+#-]+)? everywhere\b")
+"""What is to be everywhere in the code, and not everywhere where the person works: "async everywhere"."""
 OF_SEVERAL = re.compile(r"\b(?:we|our|us|we're|we've|we'll|the team)\b")
 OF_ONESELF = re.compile(r"(?:[^,]{0,40}, )?(?:i|i'm|i've|i'd|my|mine)\b")
 IDENTITY = re.compile(
@@ -58,7 +60,7 @@ def is_personal(low: str, kind: MemoryType, *, asked: bool) -> bool:
     if PLACE.search(low):
         return False
     if EVERYWHERE.search(low):
-        return True
+        return not _OF_THE_CODE.match(low)
     if asked:
         return bool(MANNER.search(low) or (ALWAYS.match(low) and not THING_OF_THE_PROJECT.search(low)))
     if not OF_ONESELF.match(low) or OF_SEVERAL.search(low) or kind in {MemoryType.DECISION, MemoryType.INSIGHT}:

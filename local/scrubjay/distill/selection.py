@@ -23,6 +23,7 @@ from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.scope import EVERYWHERE
 from scrubjay.distill.selector import Selector, probabilities
+from scrubjay.distill.standing import standing
 from scrubjay.distill.thought import SpeechContext, Thought
 from scrubjay.distill.wording import dated, sentence_case, validity, whole
 from scrubjay.policy import DistillPolicy
@@ -124,7 +125,12 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
     of_things = not _OF_ONESELF.search(said)
     if is_passing(low):
         return False
-    return at_work(low, said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
+    laid_down = standing(plain_words(said, ()).lower().strip(" ."), said.strip(" ."))
+    return (
+        laid_down is not None
+        or at_work(low, said, policy) is not None
+        or (of_things and chance >= policy.min_chance_of_fact)
+    )
 
 
 def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:

@@ -14,6 +14,7 @@ from scrubjay.distill.person import Speaker, tidied
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.reference import TAKES_UP, taken_up
 from scrubjay.distill.scope import is_personal
+from scrubjay.distill.standing import standing
 from scrubjay.distill.subject import with_subject
 from scrubjay.distill.wording import dated, in_company, is_grammatical, requested, sentence_case, validity, worded
 from scrubjay.distill.worth import confidence
@@ -222,4 +223,5 @@ class _Reader:
 
     def _least(self, plain: str) -> int:
         """Return how few words a sentence may have: "I hate ORMs" says all there is to say, to an agent."""
-        return 1 if not self.context.named_talk and TASTE.match(plain) else self.policy.min_words
+        said_all = TASTE.match(plain) or standing(plain.lower(), plain) is not None
+        return 1 if not self.context.named_talk and said_all else self.policy.min_words

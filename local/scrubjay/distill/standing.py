@@ -1,0 +1,150 @@
+"""What people lay down at work in a few words: a rule, a choice, a value, who somebody is.
+
+"PRs need two approvals", "no ORMs, plain SQL only", "our staging url is stage.shop.io": every word of it counts, and it
+is no task that is over once it is done. A rule is about things of a kind ("functions", "every PR"), a task about one
+("the function").
+"""
+
+from __future__ import annotations
+
+import re
+
+from scrubjay.distill.lexicon import any_of
+from scrubjay_shared.records import MemoryType
+
+_LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
+_KINDS = (
+    r"(?:all |any |every |each |new |your |our )*(?!(?:the|this|that|these|those|it|my|"
+    r"both)\b)(?:[\w-]+ ){0,2}[\w-]+s"
+)
+"""Things of a kind, and not these ones here."""
+_AN_ACT = (
+    r"(?:commit(?:ting)?|push(?:ing)?|merg(?:e|ing)|deploy(?:ing|s|ment)?|releas(?:e|ing)|publish(?:ing)?|"
+    r"ship(?:ping)?|"
+    r"rebas(?:e|ing)|tag(?:ging)?|(?:open(?:ing)? (?:a |the )?)?prs?)\b"
+)
+_NOT_ONE = (
+    r"(?!.*\b(?:this|that|these|those|it|now|for now|first|again|the (?:pr|commit|branch|change|fix|release)|i)\b)"
+)
+
+_RULE = any_of(
+    rf"{_LEAD}{_NOT_ONE}keep {_KINDS} (?:under|below|above|within|out of|at|short|small|pure|simple|flat|"
+    rf"sorted|minimal|"
+    r"tiny|atomic|alphabetical|separate|up to date|close to|next to)\b",
+    rf"{_LEAD}{_NOT_ONE}(?:name|prefix|suffix|write|document|tag|squash) {_KINDS} (?:in|with|by|after|like|"
+    rf"as|on|before)\b",
+    rf"{_LEAD}{_NOT_ONE}(?:put|place|store|write|group) (?:all|any|every|new|our) [^,.]{{3,40}}? (?:in|"
+    rf"into|under|next to|"
+    r"beside|below|at|to|by)\b",
+    rf"{_LEAD}{_NOT_ONE}(?:run|check|ask|update|lint|format|test|build|squash|bump|add|write|get|"
+    rf"wait for) [^,.:]{{2,40}}? "
+    rf"(?:before|after|whenever) (?:you |we |every |each |any |a )?{_AN_ACT}",
+    rf"{_LEAD}{_NOT_ONE}(?:format|lint|type-?check|bundle|deploy|document|mock|parse|validate|style|log|manage) "
+    r"(?!(?:the|this|that|these|those|my|both)\b)(?:[\w-]+ ){1,2}(?:with|using|through|via|as|"
+    r"in) [\w.+#-]+(?: [\w.+#-]+)?$",
+    r"^(?:short|brief|concise|terse|small|plain|simple|no|only|tiny) "
+    r"(?!(?:more|other|new|further|changes|worries|problems|errors|ideas|"
+    r"tests)\b)(?:[\w-]+ )?[\w-]+s (?:please|pls)$",
+    r"^no (?:new |more |extra |further )?(?:[\w-]+ )?[\w-]+ without (?:asking|approval|review|permission|"
+    r"tests?|my|our|an?|"
+    r"the) ?",
+    r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
+    r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
+)
+_NO_MEASURE = (
+    r"(?:outputs?|results?|errors?|answers?|counts?|statuse?s?|responses?|problems?|issues?|bugs?|values?|"
+    r"diffs?|scores?|"
+    r"code|totals?|lines?|messages?|question|idea|point|thing|next|text|title|font|button|width|height|"
+    r"padding|margin|"
+    r"difference|first|second|last|other|current|fix|reason)"
+)
+"""What a person reads off a screen: its value is of this moment."""
+_VALUE = (
+    r"(?:#?[\w.:@+-]*\d[\w.:/@%+-]*|#[\da-f]{3,8}|https?://\S+|(?:[~.]?/)?[\w-]+(?:[./@][\w-]+)+/?|[~.]?/[\w-]+|"
+    r"[a-z]+_[a-z_]+)"
+)
+_OF_THE_LOOK = (
+    r"(?:fonts?|widths?|heights?|padding|margins?|gap|borders?|buttons?|texts?|titles?|headers?|icons?|images?|version|"
+    r"[a-z])"
+)
+"""What is set to a number many times a day, until it looks right."""
+_CHOICE = any_of(
+    r"^we (?:always |only |strictly |just )?(?:follow|stick to|adhere to|use|support|target|practi[cs]e|"
+    r"are on|run on|"
+    r"(?:don't|do not|never|only) (?:use|support|allow|accept)) "
+    r"(?!(?:it|this|that|them|these|those|the|a|an|some|any|your|one|something|anything|him|her|you)\b)"
+    r"[\w.+#/-]+(?: [\w.+#/-]+){0,3}$",
+    r"^(?!(?:the|this|that|your|my)\b)[\w.+#-]+(?: [\w.+#-]+)? over (?!the\b)[\w.+#-]+(?: [\w.+#-]+)? "
+    r"(?:because|since|as|for|due to)\b",
+    r"^we(?:'ve| have)? (?:just |now )?(?:upgraded|downgraded|updated|bumped) (?:from \S+ |(?:the |our )?[\w-]+ )?to "
+    r"(?!(?:the|this|that|a|an)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2}$",
+    rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?"
+    rf"(?!(?:[\w-]+ ){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
+    r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
+)
+_FINDING = any_of(
+    r"\breason (?:why |that )?(?:we|i|it|they|the \w+) [^,]{3,60}? (?:is|was)\b(?! (?:not|unclear|unknown)\b)",
+    r"^we (?:pinned|froze|disabled|vendored|forked|capped|downgraded|reverted) [\w./@ +-]{2,40}? "
+    r"(?:because|since|due to)\b",
+)
+_OF_CODE = (
+    r"(?:function|method|class|file|test|component|module|helper|constant|variable|code|logic|step|commit|hash|sha)"
+)
+"""What moves and is called in the course of the work."""
+_SOMEBODY = r"(?!(?:it|this|that|there|they|we|you|i|he|she)\b)"
+_FACT = any_of(
+    r"^(?:all |every |each |new )?[\w-]+(?: [\w-]+)? needs? (?:at least |only |exactly )?(?:one|two|three|"
+    r"four|\d+|no|"
+    r"an? (?:\w+ )?(?:approval|review|reviewer|test|ticket|changelog|sign-off|label|description))\b",
+    rf"^{_SOMEBODY}(?:all |our )?[\w-]+s are never (?:\w+ly )?(?:[\w-]*deleted|stored|logged|shared|committed|merged|"
+    r"exposed|modified|mutated|edited|overwritten|cached|retried|sent|trusted|purged|removed|reused|"
+    r"released|deployed)$",
+    rf"^{_SOMEBODY}(?:the |our |all |every |each )?[\w-]+(?: [\w-]+)? must (?:not |never |always |also |only )?"
+    r"(?!(?:be|have) (?:an?|some|something|in|the|because|wrong|missing|been|fixed|done|kidding)\b)[a-z]+ [\w./-]+",
+    r"^(?:the |our )?default [\w-]+ (?:is|are) [\w./@:+-]+(?: [\w./@:+-]+)?$",
+    rf"^(?:the |our )?(?!(?:[\w-]+ ){{0,3}}(?:{_NO_MEASURE}|{_OF_CODE}s?)\b)(?:[\w-]+ ){{0,3}}(?:is|are)"
+    rf"(?: now| at| on| called)? {_VALUE}$",
+    rf"^(?:the |our )?{_SOMEBODY}(?!(?:[\w-]+ )?{_OF_CODE}s?\b)[\w-]+(?: [\w-]+)? (?:has |was |got )?"
+    r"(?:moved|renamed|migrated) to (?!(?:the|its|an?|another|my|your)\b)\S+(?: \S+)?$",
+    r"^our (?:[\w-]+ )?(?:customers?|users?|clients?|readers?|audience|team|company|product|competitors?|investors?|"
+    r"designers?|developers?|devs|ops|managers?|office|servers?|hosting|budget|runway|contract|sla|fiscal year|"
+    r"sprints?) (?:is|are|have|has|use|uses|speak|speaks|work|works|live|lives|sit|sits|run|runs|start|"
+    r"starts|end|ends|"
+    r"pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
+)
+_OF_ONESELF = any_of(
+    r"^my (?!favou?rite|preferred|go-to)(?:[\w-]+ )?(?:editor|ide|time ?zone|shell|os|laptop|machine|name|pronouns|"
+    r"terminal|keyboard|browser|handle|username|e-?mail|native language|mother tongue|boss|manager|"
+    r"role|job|birthday|background|github|"
+    r"setup)(?: \w+)? "
+    r"(?:is|are) \S+",
+    r"^i(?:'m| am) (?:new to|not (?:very |that |so )?(?:familiar|good|experienced) (?:with|at|in)|colou?r ?-?blind|"
+    r"dyslexic|left-handed|on (?:a |an )?(?:mac|windows|linux|ubuntu|debian|fedora|arch|wsl)|based in|"
+    r"an? (?:[\w-]+ ){0,2}(?:beginner|novice|expert|engineer|developer|designer|student|teacher|researcher|scientist|"
+    r"freelancer|founder|manager|analyst|admin|devops|programmer))\b",
+    r"^i (?:don't |do not )?(?:know (?:little|nothing|not much|a lot|\w+ well)|speak \w+|live in \w+|"
+    r"use \w+ as my)\b",
+)
+_NAME = re.compile(r"(?:[Pp]lease |[Yy]ou can )?(?:just )?[Cc]all me (?!Back|Later|When|If|Crazy|Old|A\b)[A-Z][\w'-]+$")
+"""A name is told by its capital."""
+_OVER_SOON = re.compile(
+    r"\b(?:right now|for now|at the moment|yet|today|just now|again|still|currently|anymore|any more|somehow|wrong|"
+    r"broken|failing|missing)\b|[?:]\s*$"
+)
+
+
+def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
+    """Return the kind of what a tidied sentence lays down, and whether it asks for it; None where it lays down nothing.
+
+    `low` is the sentence in lower case, `text` as it was written: a name is told by its capital.
+    """
+    if _NAME.match(text):
+        return MemoryType.PREFERENCE, True
+    if _FINDING.search(low):
+        return MemoryType.INSIGHT, False
+    if _CHOICE.search(low):
+        return MemoryType.DECISION, False
+    asks = _RULE.search(low) is not None
+    if _OVER_SOON.search(low) or not (asks or _FACT.search(low) or _OF_ONESELF.search(low)):
+        return None
+    return (MemoryType.PREFERENCE if asks else MemoryType.FACT), asks

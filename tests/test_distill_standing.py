@@ -1,0 +1,100 @@
+"""What people lay down in a few words is learned; what looks like it and is over soon is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.distill.standing import standing
+from scrubjay_shared.records import MemoryType, Scope
+from test_distill_work import learned, turn
+
+DECISION, PREFERENCE, INSIGHT, FACT = MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.FACT
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "content"),
+    [
+        ("keep functions under 40 lines", PREFERENCE, "The user asked: keep functions under 40 lines."),
+        (
+            "put new migrations under db/migrations",
+            PREFERENCE,
+            "The user asked: put new migrations under db/migrations.",
+        ),
+        ("name branches after the ticket", PREFERENCE, "The user asked: name branches after the ticket."),
+        ("run the linter before committing", PREFERENCE, "The user asked: run the linter before committing."),
+        ("wait for CI before merging", PREFERENCE, "The user asked: wait for CI before merging."),
+        ("short answers please", PREFERENCE, "The user asked: short answers please."),
+        ("no ORMs, plain SQL only", PREFERENCE, "The user asked: no ORMs, plain SQL only."),
+        ("no new dependencies without asking", PREFERENCE, "The user asked: no new dependencies without asking."),
+        ("async everywhere, no threads", PREFERENCE, "The user asked: async everywhere, no threads."),
+        ("call me Sam", PREFERENCE, "The user asked: call the user Sam."),
+        ("add tests before you push", PREFERENCE, "The user asked: add tests before you push."),
+        ("we follow semver", DECISION, "We follow semver."),
+        ("we don't support IE", DECISION, "We don't support IE."),
+        ("Stripe over PayPal because of SEPA", DECISION, "Stripe over PayPal because of SEPA."),
+        ("sqlite is enough for now, no postgres", DECISION, "Sqlite is enough for now, no postgres."),
+        (
+            "the reason we pinned lodash to 4.17.20 is a bug in the webpack plugin",
+            INSIGHT,
+            "The reason we pinned lodash to 4.17.20 is a bug in the webpack plugin.",
+        ),
+        (
+            "we forked the parser because upstream is dead",
+            INSIGHT,
+            "We forked the parser because upstream is dead.",
+        ),
+        ("PRs need two approvals", FACT, "PRs need two approvals."),
+        ("users are never hard-deleted", PREFERENCE, "Users are never hard-deleted."),
+        ("the app must work offline", DECISION, "The app must work offline."),
+        ("the default port is 8443", FACT, "The default port is 8443."),
+        ("the primary color is #0055ff", PREFERENCE, "The primary color is #0055ff."),
+        ("staging moved to stage.shop.io", FACT, "Staging moved to stage.shop.io."),
+        ("our customers are mostly dentists", FACT, "Our customers are mostly dentists."),
+        ("my editor is neovim", FACT, "The user's editor is neovim."),
+        ("I'm new to Rust", FACT, "The user is new to Rust."),
+    ],
+)
+def test_what_is_laid_down_in_a_few_words_is_learned(text: str, kind: MemoryType, content: str) -> None:
+    assert [(o.type, o.content) for o in learned(turn(text))] == [(kind, content)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run the tests before pushing it",
+        "run the tests before committing this",
+        "no changes please",
+        "no errors, looks good",
+        "short summary please",
+        "errors everywhere",
+        "console.log everywhere, please clean up",
+        "the callback is never called",
+        "the promise is never resolved",
+        "there must be a bug in the parser",
+        "the file must be missing",
+        "the tests must be fixed",
+        "the function moved to utils.py",
+        "the count is 42",
+        "the output is 0.35",
+        "the commit is a1b2c3d",
+        "the failing test is test_upload_retry",
+        "call me back when it is done",
+        "call me when done",
+        "our users are complaining again",
+        "I'm new here",
+        "I'm on line 42",
+        "we use it in three places",
+        "put console logs in the handlers",
+        "the second over the first because it is shorter",
+    ],
+)
+def test_what_is_over_soon_is_nothing_laid_down(text: str) -> None:
+    assert standing(text.lower(), text) is None
+
+
+def test_what_is_wanted_everywhere_in_the_code_is_the_projects() -> None:
+    [code] = learned(turn("async everywhere, no threads"))
+    [person] = learned(turn("no emojis please"))
+
+    assert code.scope is Scope.PROJECT
+    assert person.scope is Scope.USER
