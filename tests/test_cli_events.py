@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cli_shell import EVENTS, Shell
 
 
@@ -18,6 +20,18 @@ def test_events_are_taken_in_once_and_learned_from(shell: Shell) -> None:
     assert stats["by_type"]["decision"] == 1
     memory = shell.json("list", "--type", "decision")["entries"][0]["memory"]
     assert "PostgreSQL" in shell.json("why", memory["id"])["sources"][0]["grip"]["excerpt"]
+
+
+def test_a_file_that_is_given_as_the_text_to_learn_from_is_named_with_what_to_do(shell: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("We decided to use PostgreSQL for the events table.")
+
+    code, error = shell.error("learn", str(notes))
+
+    assert code == 2
+    assert "is a file" in error["message"]
+    assert f"learn - < {notes}" in error["hint"]
+    assert shell.json("stats")["events"] == 0
 
 
 def test_one_bad_line_stores_nothing(shell: Shell) -> None:

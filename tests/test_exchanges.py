@@ -146,6 +146,17 @@ async def test_of_a_long_other_side_the_passage_that_answers_is_shown(service: A
     assert all("stable nine" in text for text in others.values() if len(text) > 100)
 
 
+async def test_that_somebody_has_heard_is_no_answer_and_not_shown(service: Application) -> None:
+    await ingest(service, said("The zebra sleeps in stable nine."), agent("OK, I will."), learn=False)
+    await ingest(service, said("The zebra sleeps badly in stable ten."), agent("It is full."), learn=False)
+
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query="where does the zebra sleep"))
+    beside = {hit.text: [quote.text for quote in hit.sources if quote.beside] for hit in answer.hits}
+
+    assert beside["The zebra sleeps in stable nine."] == []
+    assert beside["The zebra sleeps badly in stable ten."] == ["It is full."]
+
+
 def test_no_agent_is_handed_the_other_side_unasked() -> None:
     asked = api.Quote(
         event_id="e", session_id="s", ts=Millis(1), utc_offset=0, speaker="user", text="zebra?", beside=api.Beside.ASKED

@@ -314,6 +314,7 @@ def test_the_commands_tell_how_to_settle_what_is_unsure(shell: Shell) -> None:
     assert "no conflicts" in text("conflicts", "--both", "indent", "spaces")
     assert "in the place of" in text("supersede", "indent", "spaces")
     assert "took the place of" in text("why", "spaces")
+    assert "replaced by\n  We use spaces now." in text("why", "indent")
     assert text("supersede", "spaces", "We use", "tabs and spaces.").startswith("added")
 
 

@@ -60,6 +60,7 @@ REPLACED = [
     ("Keep the retry count at 3.", "Make the retry count 5."),  # an order to set something says what it is
     ("The request timeout is 30s.", "Set the request timeout to 60s."),
     ("Our node version is 20.", "We're on node 22 now."),  # another version of what is named
+    ("We run Postgres 14 on staging and production.", "We upgraded staging and production to Postgres 16."),
     ("We use Tailwind v3.", "We upgraded to Tailwind v4."),
     ("We run Python 3.11 in production.", "Bump production to Python 3.12."),
     ("The user asked: please answer in German.", "The user asked: please answer in English from now on."),

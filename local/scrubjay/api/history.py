@@ -63,8 +63,9 @@ class Origin:
 class WhyResponse:
     """Why a memory is believed: where it came from, the passages it was read from, and what happened to it since.
 
-    `supersedes` are the memories whose place it took, the last that ended first. `helped`, `missed` and `wrong` count
-    how often somebody said on this device that it helped, did not, or is wrong.
+    `supersedes` are the memories whose place it took, the last that ended first; `successor` is what took its own, None
+    where nothing did or who asks may not see it. `helped`, `missed` and `wrong` count how often somebody said on this
+    device that it helped, did not, or is wrong.
     """
 
     entry: Entry
@@ -72,6 +73,7 @@ class WhyResponse:
     history: tuple[Change, ...]
     origin: Origin
     supersedes: tuple[Memory, ...] = ()
+    successor: Memory | None = None
     helped: int = 0
     missed: int = 0
     wrong: int = 0

@@ -270,7 +270,7 @@ def _later_version(before: Reading, after: Reading) -> Told | None:
         said = {stem for stem in rest if not stem.isdigit()}
         if was[name] == now[name] or (said and not said & after.stems):
             continue
-        sure = said <= after.stems and not before.lists and len(numbers) == _OLD_AND_NEW
+        sure = said <= after.stems and len(numbers) == _OLD_AND_NEW
         return (Verdict.SUPERSEDES if sure else Verdict.UNSURE), "later version"
     return None
 

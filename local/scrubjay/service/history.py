@@ -43,12 +43,15 @@ class History:
         history = tuple(_change(row, labels) for row in found)
         helped, missed, wrong = await self._store.read(lambda q: q.feedback.counts(memory_id))
         replaced = await self._store.read(lambda q: q.memories.superseded_by(memory_id))
+        after = entry.memory.superseded_by
+        later = {} if after is None else await self._store.read(lambda q: q.memories.by_id([after]))
         return api.WhyResponse(
             entry=entry,
             origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
             sources=tuple(sources),
             history=history,
             supersedes=tuple(memory for memory in replaced if view.shows(memory)),
+            successor=next((memory for memory in later.values() if view.shows(memory)), None),
             helped=helped,
             missed=missed,
             wrong=wrong,

@@ -5,6 +5,7 @@ Each kind of document says here how its hits are built and what a reranking mode
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -122,9 +123,20 @@ def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wan
         if hit.id in built:
             one = built[hit.id]
             neighbours = tuple(_quote(around[id_]) for id_ in hit.neighbours if id_ in around)
-            beside = tuple(_other_side(sides[id_], wanted) for id_ in hit.beside if id_ in sides)
+            beside = tuple(
+                _other_side(sides[id_], wanted)
+                for id_ in hit.beside
+                if id_ in sides and not _ACKNOWLEDGED.match(sides[id_].text)
+            )
             found.append(_cut(replace(one, neighbours=neighbours, sources=(*one.sources, *beside)), most))
     return tuple(found)
+
+
+_ACKNOWLEDGED = re.compile(
+    r"(?i)\W*(?:(?:ok|okay|done|noted|sure|got it|understood|will do|alright|all right|great|perfect|thanks|thank you|"
+    r"of course|on it|i will|fine|good)\b\W*)+$"
+)
+"""What is said to have heard, and answers nothing: "OK, I will."."""
 
 
 def _other_side(event: Event, wanted: Wanted) -> api.Quote:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from scrubjay.cli.arguments import project, text
 from scrubjay.cli.lazy import LazyModule
+from scrubjay_shared.errors import InvalidError
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
@@ -18,6 +21,10 @@ else:
     output, learning = LazyModule("scrubjay.cli.output"), LazyModule("scrubjay.cli.render.learning")
 
 
+_LONGEST_PATH = 255
+"""Characters: a longer text is asked of no file system, which would refuse it."""
+
+
 def configure(parser: Parser) -> None:
     """Take a text."""
     parser.add_argument("text", nargs="+", type=text, metavar="TEXT", help="what you say; - reads it from stdin")
@@ -29,6 +36,11 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Learn from a text."""
     out = output.Output.of(line)
+    if len(line.text) == 1 and len(line.text[0]) <= _LONGEST_PATH and Path(line.text[0]).is_file():
+        raise InvalidError(
+            f"{line.text[0]} is a file, and nothing can be learned from its name",
+            hint=f"scrubjay learn - < {line.text[0]}, or scrubjay import {line.text[0]} to keep it as well",
+        )
     said = invocation.words(line.text, "what to learn from")
     with invocation.store(line) as store:
         answer: api.LearnResponse = store.call(

@@ -162,6 +162,12 @@ def why(answer: WhyResponse) -> RenderableType:
     if answer.helped or answer.missed or answer.wrong:
         wrong = f", called wrong {answer.wrong} times" if answer.wrong else ""
         parts.append(Text(f"\nhelped {answer.helped} times, did not {answer.missed} times{wrong}", style="bold"))
+    if answer.successor is not None:
+        parts.append(Text("\nreplaced by", style="bold"))
+        now = Text(f"  {one_line(answer.successor.content, 300)}")
+        parts.append(
+            now.append(f"  {times.day(answer.successor.created_at)} · {short(answer.successor.id)}", style="dim")
+        )
     if answer.supersedes:
         parts.append(Text("\ntook the place of", style="bold"))
     for old in answer.supersedes:
