@@ -286,6 +286,16 @@ async def test_over_quota_only_new_objects_are_refused(cloud_store: str | Path) 
         assert room == ["ok"]
 
 
+async def test_a_limited_device_leaves_room_for_the_full_ones(cloud_store: str | Path) -> None:
+    async with opened(cloud_store, policy=LOOSE, quota_bytes=20_000) as world:
+        owner = await signed_up(world.client, now=world.now)
+        limited = await second_device(owner, scopes=[owner.account.home])
+
+        assert await limited.statuses(*(limited.quick(2_000) for _ in range(6))) == ["ok"] * 6
+        assert await refused(limited.push(*(limited.quick(2_000) for _ in range(2)))) == (507, "quota")
+        assert await owner.statuses(owner.quick(2_000), owner.quick(2_000)) == ["ok"] * 2
+
+
 async def test_pushing_too_often_says_when_to_come_back(cloud_store: str | Path) -> None:
     policy = replace(LOOSE, limits=replace(LOOSE.limits, push=Bucket(burst=5, rate=1, draw=2)))
     async with opened(cloud_store, policy=policy) as world:

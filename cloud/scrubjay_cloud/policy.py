@@ -112,6 +112,8 @@ class CloudPolicy:
     # What one account may hold.
     quota_bytes: int = 2 * 1024 * MIB  # 28 million events at the 76 bytes that one takes in packs
     quota_objects: int = 2_000_000
+    # Share that limited devices may fill: whoever has the keys of one must not stop the owner's machines.
+    quota_limited: float = 0.75
     quota_warning: float = 0.8  # share from which answers carry the warning header
     max_devices: int = 100  # in force at once
     max_scopes: int = 1_000

@@ -21,7 +21,8 @@ from scrubjay_shared.wire import PushAnswer, Pushed
 class Append:
     """What one request appends: runs of objects, each the continuation of a lane. `head` is the log's that was checked.
 
-    `quota` is that of an account that has none of its own (bytes), `quota_objects` the most objects of any.
+    `quota` is that of an account that has none of its own (bytes), `quota_objects` the most objects of any. `share` is
+    how much of both who asks may fill.
     """
 
     account: bytes
@@ -31,10 +32,13 @@ class Append:
     now: Millis
     quota: int
     quota_objects: int
+    share: float = 1.0
 
 
 def is_plain(append: Append) -> bool:
     """Say whether all of a request can be appended as it is, as far as that shows without asking the database."""
+    if append.share < 1:
+        return False
     for run in append.runs:
         if run.reason or run.rejected or run.duplicates or not run.accepted:
             return False

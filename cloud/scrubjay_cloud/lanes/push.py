@@ -80,6 +80,7 @@ async def _stored(
             now=now,
             quota=service.settings.quota_bytes,
             quota_objects=service.policy.quota_objects,
+            share=1.0 if state.devices[device].full else service.policy.quota_limited,
         )
         try:
             answer, gseq, moved = await _written(service, request, store)
@@ -131,7 +132,7 @@ async def _written(service: Service, request: Append, store: Store) -> tuple[Pus
 
     def work(tx: Transaction) -> tuple[PushAnswer, int, bool]:
         mine = [run.copy() for run in request.runs]  # a work may run twice, and it changes the runs
-        account = locked(tx, service, request.account, request.head)
+        account = locked(tx, service, request.account, request.head, share=request.share)
         before = replace(account)
         answer = store(tx, account, request.items, mine, request.now)
         stored = zip(request.items, answer.results, strict=True)

@@ -38,6 +38,7 @@ class LogMovedError(Exception):
 class LockedAccount:
     """An account's counts under the lock of its row, and what a request adds to them.
 
+    `share` is how much of its quota who asks may fill: `quota` and `quota_objects` are that much already.
     `writes` are the statements with which the transaction ends: nothing reads what they write before.
     """
 
@@ -49,11 +50,14 @@ class LockedAccount:
     quota: int
     quota_objects: int
     quota_superseded: int
+    share: float
     writes: list[tuple[str, list[tuple[Any, ...]]]] = field(default_factory=list, compare=False)
 
 
-def locked(tx: Transaction, service: Service, account: bytes, head: bytes) -> LockedAccount:
+def locked(tx: Transaction, service: Service, account: bytes, head: bytes, *, share: float = 1.0) -> LockedAccount:
     """Take the account's row, first of all: whoever else writes to the account waits for this transaction's end.
+
+    `share` is how much of its quota who asks may fill.
 
     Raises LogMovedError when its log is not at `head`, DeniedError when it is locked, NotFoundError when it is gone.
     """
@@ -75,9 +79,10 @@ def locked(tx: Transaction, service: Service, account: bytes, head: bytes) -> Lo
         bytes=used,
         objects=objects,
         superseded=superseded,
-        quota=quota,
-        quota_objects=service.policy.quota_objects,
+        quota=int(quota * share),
+        quota_objects=int(service.policy.quota_objects * share),
         quota_superseded=max(quota, service.policy.quota_bytes),
+        share=share,
     )
 
 
@@ -225,10 +230,10 @@ def store_runs(tx: Transaction, account: LockedAccount, items: list[Item], runs:
         statuses |= appended
         ends[run.lane] = n, tip
     if account.writes and (account.bytes > account.quota or account.objects > account.quota_objects):
-        raise QuotaError(
-            "the account's storage is used up",
-            hint="ask the server's operator for more; changes wait on the device",
+        what = (
+            "the account's storage" if account.share == 1 else "what limited devices may fill of the account's storage"
         )
+        raise QuotaError(f"{what} is used up", hint="ask the server's operator for more; changes wait on the device")
     return _results(items, runs, statuses, ends)
 
 
