@@ -51,6 +51,7 @@ DECISION, PREFERENCE, INSIGHT, FACT = MemoryType.DECISION, MemoryType.PREFERENCE
         ("staging moved to stage.shop.io", FACT, "Staging moved to stage.shop.io."),
         ("our customers are mostly dentists", FACT, "Our customers are mostly dentists."),
         ("my editor is neovim", FACT, "The user's editor is neovim."),
+        ("my pronouns are they/them", FACT, "The user's pronouns are they/them."),
         ("I'm new to Rust", FACT, "The user is new to Rust."),
     ],
 )

@@ -220,4 +220,6 @@ def _sqlite() -> str:
 
 
 def _say(text: str) -> None:
+    if not sys.stderr.isatty():
+        return  # in a file every step of it would stay
     print(f"\r{text}", end="", file=sys.stderr, flush=True)

@@ -58,7 +58,9 @@ def confidence(classified: Classification, text: str, policy: DistillPolicy, *, 
     score -= policy.thin_penalty * (
         detail <= policy.min_detail and not classified.standing
     ) + policy.hedge_penalty * bool(HEDGE.search(low))
-    score -= policy.unresolved_penalty * unresolved(low, text) + policy.pointing_penalty * points_outside(low)
+    score -= policy.unresolved_penalty * (
+        unresolved(low, text) and not classified.standing
+    ) + policy.pointing_penalty * points_outside(low)
     score -= policy.vague_penalty * bool(VAGUE_END.search(low))
     if classified.type is MemoryType.PREFERENCE and DEFINITE.search(low):
         score -= policy.pointing_penalty
