@@ -8,7 +8,9 @@ from scrubjay.distill.standing import standing
 from scrubjay_shared.records import MemoryType, Scope
 from test_distill_work import learned, turn
 
-DECISION, PREFERENCE, INSIGHT, FACT = MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.FACT
+DECISION, PREFERENCE, INSIGHT, FACT, HOWTO = (
+    MemoryType.DECISION, MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.FACT, MemoryType.HOWTO,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,28 @@ DECISION, PREFERENCE, INSIGHT, FACT = MemoryType.DECISION, MemoryType.PREFERENCE
             INSIGHT,
             "We forked the parser because upstream is dead.",
         ),
+        (
+            "the memory leak comes from the websocket handler not being closed",
+            INSIGHT,
+            "The memory leak comes from the websocket handler not being closed.",
+        ),
+        (
+            "increasing the pool size to 20 fixed the timeouts",
+            INSIGHT,
+            "Increasing the pool size to 20 fixed the timeouts.",
+        ),
+        (
+            "the test passes locally because the seed data differs",
+            INSIGHT,
+            "The test passes locally because the seed data differs.",
+        ),
+        ("to reset the test db run make db-reset", HOWTO, "To reset the test db run make db-reset."),
+        ("use make dev to start everything", HOWTO, "Use make dev to start everything."),
+        (
+            "you have to restart the worker after changing the env file",
+            HOWTO,
+            "You have to restart the worker after changing the env file.",
+        ),
         ("PRs need two approvals", FACT, "PRs need two approvals."),
         ("users are never hard-deleted", PREFERENCE, "Users are never hard-deleted."),
         ("the app must work offline", DECISION, "The app must work offline."),
@@ -63,6 +87,8 @@ def test_what_is_laid_down_in_a_few_words_is_learned(text: str, kind: MemoryType
     "text",
     [
         "run the tests before pushing it",
+        "to fix it run the tests",
+        "the test fails because of this",
         "run the tests before committing this",
         "no changes please",
         "no errors, looks good",

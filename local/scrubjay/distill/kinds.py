@@ -23,6 +23,7 @@ _STEPS = any_of(
     r"(?:`|(?:run|use|open|click|set)\b)",
     r"^(?:\W|then |next |first |just |simply )*(?:run|execute|launch|install|type|open|click|restart|reload)\b.*`",
     r"\b(?:run|execute|with|via|using) `(?:\./|\$ )?[\w./-]+ [^`]+`",
+    r"^you (?:always )?(?:have|need) to \w+ .{3,60} (?:after|before|whenever) \w",
     r"\bcan be (?:run|started|tested|checked|built|installed|deployed|released) (?:with|by|via|using)\b",
 )
 """A way to do something that can be done again: a command, or what to press."""

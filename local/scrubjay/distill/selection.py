@@ -144,7 +144,7 @@ def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:
     own = _OF_ONES_LIFE.search(said) or EVERYWHERE.search(said.lower())
     if thought.personal and thought.type is MemoryType.GOAL and not own:
         thought = replace(thought, personal=False)
-    if thought.personal or thought.type in {MemoryType.PREFERENCE, MemoryType.INSIGHT}:
+    if thought.personal or thought.type in {MemoryType.PREFERENCE, MemoryType.INSIGHT, MemoryType.HOWTO}:
         return thought
     kind = kind_of(said, by_person=not context.role_agent)
     is_decided = thought.type is MemoryType.DECISION and kind is not MemoryType.PREFERENCE

@@ -82,7 +82,22 @@ _CHOICE = any_of(
     rf"(?!(?:[\w-]+ ){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
     r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
 )
+_TROUBLE = (
+    r"(?:oom|leaks?|crash(?:es)?|bugs?|errors?|timeouts?|outages?|failures?|slowness|latency|problems?|issues?|"
+    r"regressions?|flicker|deadlocks?|spikes?|duplicates?|\d{3}s)"
+)
 _FINDING = any_of(
+    rf"^(?:the |our |those |these |all )?(?:[\w-]+ ){{0,3}}{_TROUBLE} (?:came|comes?|stems?|stemmed|resulted|results?) "
+    r"from \w",
+    rf"^(?:the |our |those |these |all )?(?:[\w-]+ ){{0,3}}{_TROUBLE} (?:is|are|was|were) caused by \w",
+    r"^(?:increas|reduc|rais|lower|bump|upgrad|downgrad|pinn|sett|add|remov|disabl|enabl|cach|switch|mov|restart|clear|"
+    r"rebuild|delet)ing [^,.]{3,60}? (?:fixed|solved|resolved|cured|broke|cut|reduced|halved|doubled|"
+    r"sped up|slowed down|"
+    r"got rid of|made (?:the |our )?[\w-]+(?: [\w-]+)? (?:\w+ )?\w+(?:er|st)\b) ?\S*",
+    r"^(?:the |our )?(?:[\w-]+ ){1,4}(?:passes|works|fails|breaks|broke|failed|crashed|"
+    r"crashes) (?:locally |only |in ci |"
+    r"on ci )?because (?!(?:i|you|it|of (?:this|that|it|your))\b)\w",
+    r"^we (?:lost|wasted|spent) [^,.]{3,40} because\b",
     r"\breason (?:why |that )?(?:we|i|it|they|the \w+) [^,]{3,60}? (?:is|was)\b(?! (?:not|unclear|unknown)\b)",
     r"^we (?:pinned|froze|disabled|vendored|forked|capped|downgraded|reverted) [\w./@ +-]{2,40}? "
     r"(?:because|since|due to)\b",
@@ -112,6 +127,15 @@ _FACT = any_of(
     r"starts|end|ends|"
     r"pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
 )
+_WAY = any_of(
+    r"^to (?!be\b)[a-z]+ [^,:]{3,60}? (?:run|use|set|delete|call|open|export|press|restart|execute|type) "
+    r"(?!(?:it|this|that|them)\b)\S+",
+    r"^(?:use|run|call) [\w ./:=-]{3,40}? to (?:start|run|build|test|deploy|reset|debug|install|lint|"
+    r"format|seed|migrate|"
+    r"generate|regenerate|publish|release) (?!(?:it|this|that)\b)\w",
+    r"^[\w. -]{2,30} needs the -{1,2}[\w-]+ flag\b",
+)
+"""How something is done that is done again and again."""
 _OF_ONESELF = any_of(
     r"^my (?!favou?rite|preferred|go-to)(?:[\w-]+ )?(?:editor|ide|time ?zone|shell|os|laptop|machine|name|pronouns|"
     r"terminal|keyboard|browser|handle|username|e-?mail|native language|mother tongue|boss|manager|"
@@ -144,6 +168,8 @@ def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
         return MemoryType.INSIGHT, False
     if _CHOICE.search(low):
         return MemoryType.DECISION, False
+    if _WAY.search(low) and not _OVER_SOON.search(low):
+        return MemoryType.HOWTO, False
     asks = _RULE.search(low) is not None
     if _OVER_SOON.search(low) or not (asks or _FACT.search(low) or _OF_ONESELF.search(low)):
         return None
