@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.distill.standing import standing
-from scrubjay_shared.records import MemoryType, Scope
+from scrubjay_shared.records import MemoryType, Role, Scope
 from test_distill_work import learned, turn
 
 DECISION, PREFERENCE, INSIGHT, FACT, HOWTO = (
@@ -117,6 +117,49 @@ def test_what_is_laid_down_in_a_few_words_is_learned(text: str, kind: MemoryType
 )
 def test_what_is_over_soon_is_nothing_laid_down(text: str) -> None:
     assert standing(text.lower(), text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        (
+            "ok so a bit of context: this is a Django app for a dental clinic in Graz, about 40 users. I'm the only"
+            " developer. The receptionists use it all day so downtime during 8-18 is not acceptable.",
+            [
+                "This is a Django app for a dental clinic in Graz, about 40 users.",
+                "The user is the only developer.",
+                "The receptionists use it all day so downtime during 8-18 is not acceptable.",
+            ],
+        ),
+        (
+            "wait, why did you add a dependency? I said no new dependencies. Remove it and write the 5 lines yourself",
+            ["The user asked: no new dependencies."],
+        ),
+        (
+            "Great, works. Let's commit this and go on with the export. Invoices are numbered per year, and gaps are not"
+            " allowed by Austrian law.",
+            ["Invoices are numbered per year, and gaps are not allowed by Austrian law."],
+        ),
+        (
+            "The SMS provider is Twilio, but we want to move away from it. Don't build anything new on Twilio.",
+            [
+                "The SMS provider is Twilio, but we want to move away from it.",
+                "The user asked: don't build anything new on Twilio.",
+            ],
+        ),
+        (
+            "django-cms doesn't support Django 5 yet, so we stay on 4.2 for now",
+            ["Django-cms doesn't support Django 5 yet, so we stay on 4.2 for now."],
+        ),
+        ("can you check the backup? Should be a .dump file around 2GB", []),
+    ],
+)
+def test_of_a_message_of_several_sentences_what_holds_is_kept_and_what_is_over_is_not(
+    text: str, contents: list[str]
+) -> None:
+    answered = turn("OK.", 2, Role.ASSISTANT)
+
+    assert [one.content for one in learned(turn(text), answered)] == contents
 
 
 def test_what_is_wanted_everywhere_in_the_code_is_the_projects() -> None:

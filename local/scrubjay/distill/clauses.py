@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 
 FILLER = re.compile(
-    r"(?:(?:yeah|yea|yes|yep|yup|no|nope|nah|oh|ooh|ah|aw|aww|wow|woah|whoa|well|so|hey|hi|hello|hm+|um+|"
+    r"(?:(?:as )?i (?:already |just )?(?:said|told you)(?: before| already)?,? (?=(?:no|never|always|only|don't|"
+    r"do not|not)\b)|"
+    r"(?:yeah|yea|yes|yep|yup|no|nope|nah|oh|ooh|ah|aw|aww|wow|woah|whoa|well|so|hey|hi|hello|hm+|um+|"
     r"uh|ugh|ok|okay|right|sure|sure thing|haha\w*|lol|man|dude|"
     r"totally|absolutely|definitely|exactly|indeed|certainly|of course|true|cool|nice|great|awesome|"
     r"perfect|better|good|classic|agreed|btw|by the way|anyway|also|and|but|plus|(?:speaking|"
     r"talking) of(?=,)|i forgot to mention(?: that)?|(?:speaking|talking) of [\w' ]{2,30}(?=,)|"
     r"on the other hand|on another note|on a side note|on top of that|in other news|other than that|"
     r"since (?:we|you) last (?:spoke|talked|chatted|met)|after all|believe it or not|one more thing|"
-    r"another thing|one thing|long story short|"
+    r"another thing|one thing|one last thing|quick (?:one|note)|a (?:bit|little) (?:of )?(?:context|background)|"
+    r"(?:some |for )?(?:context|background)|important|remember|keep in mind|heads[- ]up|reminder|nb|"
+    r"(?:just )?so you know|for (?:your information|the record)|no,? no(?:,? no)*|"
+    r"long story short|"
     r"honestly|actually|basically|to be honest|tbh|fyi|as for me|for me|for sure|guess what|i mean|"
     r"you know|you know what|well done|good question|"
     r"thanks|thank you|thanks for asking|thanks so much|woohoo|yay|hooray|omg|oops|wait|wait really|then|"

@@ -106,7 +106,7 @@ GOAL = any_of(
 # What people say at work with an agent. Between people who chat, the same words are small talk.
 
 _LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
-_LATER = r"(?! (?:it|that|this|them|anything|everything|yet|now|just|so|too|again|be|me)\b)"
+_LATER = r"(?! (?:it|that|this|them|anything(?! new)|everything|yet|now|just|so|too|again|be|me)\b)"
 """After an order: one that is over as soon as it is obeyed, or that says nothing by itself."""
 
 _ONCE = r"(?!.*\b(?:yet|for now|right now|this time|just now|at the moment|until i|before i|first)\b)"

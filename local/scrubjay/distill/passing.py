@@ -48,7 +48,10 @@ _FOR_NOW = any_of(
     r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",
     r"\b(?:aren'?t|isn'?t|don'?t|doesn'?t) (?:we|it|you|they)\W*\?",
     r"^(?:please )?(?:consider|ready to|make sure to (?:understand|read|check))\b|\bfirst,? th[ea]n\b",
-    _LEAD + r"(?:please )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|retry)\b(?! messages?\b)",
+    _LEAD + r"(?:please )?(?:remove|delete|fix|revert|undo|change|move|rename|rewrite|redo|drop|"
+    r"try) (?:it|this|that|them)\b",
+    _LEAD + r"(?:please |let'?s |lets )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|"
+    r"retry)\b(?! messages?\b)",
     r"\b(?:when|once|as soon as) (?:it|this|that|you|everything)(?:'s|'re| is| are) (?:done|finished|ready|through)\b",
     r":\W*$",
 )
@@ -64,6 +67,7 @@ _DOUBTFUL = any_of(
     _LEAD + r"(?:now|first|next)\b",
     r"\bjust (?:do|try|run|fix|show|give)\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
+    r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",
 )
 _VERDICT = re.compile(r"(?:\(?\d{1,3}\)?[.:]? ?)?[✓✔✗✘⚠✅❌❗🔴🟠🟡🟢]")
 """How an item begins in a list of findings that a review wrote, and somebody pasted: with a mark of how bad it is."""

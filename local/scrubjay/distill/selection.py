@@ -121,16 +121,14 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
         return False
     if thought.type is not MemoryType.FACT:
         return True
+    plain = plain_words(said, ()).strip(" .")
+    if standing(plain.lower(), plain) is not None:
+        return True
     low = said.lower()
     of_things = not _OF_ONESELF.search(said)
     if is_passing(low):
         return False
-    laid_down = standing(plain_words(said, ()).lower().strip(" ."), said.strip(" ."))
-    return (
-        laid_down is not None
-        or at_work(low, said, policy) is not None
-        or (of_things and chance >= policy.min_chance_of_fact)
-    )
+    return at_work(low, said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
 
 
 def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:

@@ -48,6 +48,9 @@ _RULE = any_of(
     r"^no (?:new |more |extra |further )?(?:[\w-]+ )?[\w-]+ without (?:asking|approval|review|permission|"
     r"tests?|my|our|an?|"
     r"the) ?",
+    r"^no (?:new|extra|external|third[- ]party|additional) (?!(?:errors|issues|problems|"
+    r"messages|files|results|warnings|"
+    r"changes|bugs|lines)\b)[\w-]+s$",
     r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
     r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
 )
@@ -80,6 +83,8 @@ _CHOICE = any_of(
     r"(?!(?:the|this|that|a|an)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2}$",
     rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?"
     rf"(?!(?:[\w-]+ ){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
+    r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
+    r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
     r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
 )
 _TROUBLE = (
@@ -114,6 +119,9 @@ _FACT = any_of(
     rf"^{_SOMEBODY}(?:all |our )?[\w-]+s are never (?:\w+ly )?(?:[\w-]*deleted|stored|logged|shared|committed|merged|"
     r"exposed|modified|mutated|edited|overwritten|cached|retried|sent|trusted|purged|removed|reused|"
     r"released|deployed)$",
+    rf"^{_SOMEBODY}(?!i\b)[^?]{{3,80}}\b(?:is|are) (?:strictly |"
+    rf"absolutely )?(?:not (?:acceptable|allowed|permitted|an option)|"
+    r"unacceptable|forbidden|mandatory|a must|a no-go|non-negotiable|prohibited|off[- ]limits)\b",
     rf"^{_SOMEBODY}(?:the |our |all |every |each )?[\w-]+(?: [\w-]+)? must (?:not |never |always |also |only )?"
     r"(?!(?:be|have) (?:an?|some|something|in|the|because|wrong|missing|been|fixed|done|kidding)\b)[a-z]+ [\w./-]+",
     r"^(?:the |our )?default [\w-]+ (?:is|are) [\w./@:+-]+(?: [\w./@:+-]+)?$",
@@ -144,6 +152,8 @@ _OF_ONESELF = any_of(
     r"(?:is|are) \S+",
     r"^i(?:'m| am) (?:new to|not (?:very |that |so )?(?:familiar|good|experienced) (?:with|at|in)|colou?r ?-?blind|"
     r"dyslexic|left-handed|on (?:a |an )?(?:mac|windows|linux|ubuntu|debian|fedora|arch|wsl)|based in|"
+    r"the (?:only|lead|main|sole|new|senior|junior) (?:[\w-]+ )?\w+$|(?:not (?:that |very |so )?deep|no expert|not an "
+    r"expert|not a (?:big )?fan) (?:in|into|of|at|on)|"
     r"an? (?:[\w-]+ ){0,2}(?:beginner|novice|expert|engineer|developer|designer|student|teacher|researcher|scientist|"
     r"freelancer|founder|manager|analyst|admin|devops|programmer))\b",
     r"^i (?:don't |do not )?(?:know (?:little|nothing|not much|a lot|\w+ well)|speak \w+|live in \w+|"

@@ -50,7 +50,7 @@ def confidence(classified: Classification, text: str, policy: DistillPolicy, *, 
     if classified.asked or classified.standing or (classified.type is MemoryType.DECISION and CONTRAST.search(low)):
         detail = max(detail, len(set(analyse(text))))
     anchored = bool(marks) or dated or classified.type is MemoryType.PREFERENCE
-    if detail < policy.min_detail and not (detail and anchored):
+    if detail < policy.min_detail and not (detail and (anchored or classified.standing)):
         return 0.0
     score = classified.confidence
     score += policy.mark_bonus * bool(marks) + policy.date_bonus * dated
