@@ -166,5 +166,9 @@ def test_what_is_wanted_everywhere_in_the_code_is_the_projects() -> None:
     [code] = learned(turn("async everywhere, no threads"))
     [person] = learned(turn("no emojis please"))
 
-    assert code.scope is Scope.PROJECT
+    [made] = learned(turn("I've set up a nightly backup to Backblaze B2, retention 90 days"))
+    [own] = learned(turn("I've installed Arch Linux on my laptop"))
+
+    assert code.scope is made.scope is Scope.PROJECT
+    assert own.scope is Scope.USER
     assert person.scope is Scope.USER

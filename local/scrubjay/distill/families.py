@@ -80,7 +80,7 @@ INSTRUCTION = any_of(
 INSIGHT = any_of(
     rf"\b{_US}(?:learned|learnt|realized|realised|discovered|figured out|found out|came to (?:see|realize|"
     r"understand)|noticed|understood) (?:that|how|to|it's|i|we|the|a|my)\b",
-    r"\bturns out\b",
+    r"\bturns out\b|\bturned out (?:that|to be|it|we|the|there)\b",
     r"\bthe (?:\w+ )?(?:key|insight|problem|issue|challenge|lesson|takeaway|trick|catch|bottleneck|"
     r"culprit|root cause) (?:here )?(?:is|was)\b",
     r"\bthe (?:\w+ )?key to \w+ is\b",

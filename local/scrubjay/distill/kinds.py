@@ -40,7 +40,7 @@ _WILL = any_of(
 """Somebody says how it is to be, and not how it is."""
 
 _FINDS = any_of(
-    r"(?<!not )(?<!n't )(?<!be )\bfound\b|\b(?:turns out|discovered|confirmed|verified|actually|it seems)\b",
+    r"(?<!not )(?<!n't )(?<!be )\bfound\b|\b(?:turn(?:s|ed) out|discovered|confirmed|verified|actually|it seems)\b",
     CUES["i_report"],
     CUES["root"],
 )

@@ -50,6 +50,7 @@ _FOR_NOW = any_of(
     r"^(?:please )?(?:consider|ready to|make sure to (?:understand|read|check))\b|\bfirst,? th[ea]n\b",
     _LEAD + r"(?:please )?(?:remove|delete|fix|revert|undo|change|move|rename|rewrite|redo|drop|"
     r"try) (?:it|this|that|them)\b",
+    _LEAD + r"(?:let'?s|lets|we can|we'll) (?:start|begin|continue|go on|proceed|move on) (?:with|by|from)\b",
     _LEAD + r"(?:please |let'?s |lets )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|"
     r"retry)\b(?! messages?\b)",
     r"\b(?:when|once|as soon as) (?:it|this|that|you|everything)(?:'s|'re| is| are) (?:done|finished|ready|through)\b",

@@ -22,6 +22,14 @@ PLACE = re.compile(
 )
 _OF_THE_CODE = re.compile(r"(?!(?:i|my)\b)[\w.+#-]+(?: [\w.+#-]+)? everywhere\b")
 """What is to be everywhere in the code, and not everywhere where the person works: "async everywhere"."""
+_OF_THE_WORK = re.compile(
+    r"(?:[^,]{0,40}, )?(?:i(?:'ve| have)? (?:just |already |also |now )?(?:set up|configured|installed|created|added|"
+    r"deployed|moved (?!to\b|from\b|out\b|in\b|house\b)|renamed|removed|fixed|updated|changed|tested|wrote|pushed|"
+    r"merged|enabled|disabled|registered|ordered)|i(?:'m| am) (?:building|creating|developing|writing|making|"
+    r"working on) (?:an?|the|our|this|some)|i(?:'m| am) the (?:only|lead|main|sole))\b"
+    r"(?!.*\bmy (?:\w+ )?(?:machine|laptop|computer|mac|macbook|desktop|pc|phone|dotfiles)\b)"
+)
+"""What somebody has done to a thing, or makes: it is told of the thing."""
 OF_SEVERAL = re.compile(r"\b(?:we|our|us|we're|we've|we'll|the team)\b")
 OF_ONESELF = re.compile(r"(?:[^,]{0,40}, )?(?:i|i'm|i've|i'd|my|mine)\b")
 IDENTITY = re.compile(
@@ -63,7 +71,8 @@ def is_personal(low: str, kind: MemoryType, *, asked: bool) -> bool:
         return not _OF_THE_CODE.match(low)
     if asked:
         return bool(MANNER.search(low) or (ALWAYS.match(low) and not THING_OF_THE_PROJECT.search(low)))
-    if not OF_ONESELF.match(low) or OF_SEVERAL.search(low) or kind in {MemoryType.DECISION, MemoryType.INSIGHT}:
+    of_the_project = not OF_ONESELF.match(low) or OF_SEVERAL.search(low) or _OF_THE_WORK.match(low)
+    if of_the_project or kind in {MemoryType.DECISION, MemoryType.INSIGHT}:
         return False
     if THING_OF_THE_PROJECT.search(low):
         return kind is MemoryType.FACT and IDENTITY.match(low) is not None

@@ -83,6 +83,7 @@ _CHOICE = any_of(
     r"(?!(?:the|this|that|a|an)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2}$",
     rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?"
     rf"(?!(?:[\w-]+ ){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
+    r"[,;] so no (?!(?:need|problems?|worries|idea|changes?|luck|hurry|rush|point|wonder|one|more)\b)\w{3,}",
     r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
     r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
