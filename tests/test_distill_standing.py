@@ -123,8 +123,10 @@ def test_what_is_over_soon_is_nothing_laid_down(text: str) -> None:
     ("text", "contents"),
     [
         (
-            "ok so a bit of context: this is a Django app for a dental clinic in Graz, about 40 users. I'm the only"
-            " developer. The receptionists use it all day so downtime during 8-18 is not acceptable.",
+            (
+                "ok so a bit of context: this is a Django app for a dental clinic in Graz, about 40 users. I'm the only"
+                " developer. The receptionists use it all day so downtime during 8-18 is not acceptable."
+            ),
             [
                 "This is a Django app for a dental clinic in Graz, about 40 users.",
                 "The user is the only developer.",
@@ -136,8 +138,10 @@ def test_what_is_over_soon_is_nothing_laid_down(text: str) -> None:
             ["The user asked: no new dependencies."],
         ),
         (
-            "Great, works. Let's commit this and go on with the export. Invoices are numbered per year, and gaps are not"
-            " allowed by Austrian law.",
+            (
+                "Great, works. Let's commit this and go on with the export. Invoices are numbered per year, and gaps are not"
+                " allowed by Austrian law."
+            ),
             ["Invoices are numbered per year, and gaps are not allowed by Austrian law."],
         ),
         (
