@@ -14,52 +14,44 @@ from scrubjay_shared.records import MemoryType
 
 _LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
 _KINDS = (
-    r"(?:all |any |every |each |new |your |our )*(?!(?:the|this|that|these|those|it|my|"
-    r"both)\b)(?:[\w-]+ ){0,2}[\w-]+s"
+    r"(?:all |any |every |each |new |your |our )*(?!(?:the|this|that|these|those|it|my|both)\b)(?:[\w-]+ ){0,2}[\w-]+s"
 )
 """Things of a kind, and not these ones here."""
 _AN_ACT = (
     r"(?:commit(?:ting)?|push(?:ing)?|merg(?:e|ing)|deploy(?:ing|s|ment)?|releas(?:e|ing)|publish(?:ing)?|"
-    r"ship(?:ping)?|"
-    r"rebas(?:e|ing)|tag(?:ging)?|(?:open(?:ing)? (?:a |the )?)?prs?)\b"
+    r"ship(?:ping)?|rebas(?:e|ing)|tag(?:ging)?|(?:open(?:ing)? (?:a |the )?)?prs?)\b"
 )
 _NOT_ONE = (
     r"(?!.*\b(?:this|that|these|those|it|now|for now|first|again|the (?:pr|commit|branch|change|fix|release)|i)\b)"
 )
 
 _RULE = any_of(
-    rf"{_LEAD}{_NOT_ONE}keep {_KINDS} (?:under|below|above|within|out of|at|short|small|pure|simple|flat|"
-    rf"sorted|minimal|"
+    rf"{_LEAD}{_NOT_ONE}keep {_KINDS} (?:under|below|above|within|out of|at|short|small|pure|simple|flat|sorted|"
+    rf"minimal|"
     r"tiny|atomic|alphabetical|separate|up to date|close to|next to)\b",
-    rf"{_LEAD}{_NOT_ONE}(?:name|prefix|suffix|write|document|tag|squash) {_KINDS} (?:in|with|by|after|like|"
-    rf"as|on|before)\b",
-    rf"{_LEAD}{_NOT_ONE}(?:put|place|store|write|group) (?:all|any|every|new|our) [^,.]{{3,40}}? (?:in|"
-    rf"into|under|next to|"
+    rf"{_LEAD}{_NOT_ONE}(?:name|prefix|suffix|write|document|tag|squash) {_KINDS} (?:in|with|by|after|like|as|on|"
+    rf"before)\b",
+    rf"{_LEAD}{_NOT_ONE}(?:put|place|store|write|group) (?:all|any|every|new|our) [^,.]{{3,40}}? (?:in|into|under|"
+    rf"next to|"
     r"beside|below|at|to|by)\b",
-    rf"{_LEAD}{_NOT_ONE}(?:run|check|ask|update|lint|format|test|build|squash|bump|add|write|get|"
-    rf"wait for) [^,.:]{{2,40}}? "
-    rf"(?:before|after|whenever) (?:you |we |every |each |any |a )?{_AN_ACT}",
+    rf"{_LEAD}{_NOT_ONE}(?:run|check|ask|update|lint|format|test|build|squash|bump|add|write|get|wait for) "
+    rf"[^,.:]{{2,40}}? (?:before|after|whenever) (?:you |we |every |each |any |a )?{_AN_ACT}",
     rf"{_LEAD}{_NOT_ONE}(?:format|lint|type-?check|bundle|deploy|document|mock|parse|validate|style|log|manage) "
-    r"(?!(?:the|this|that|these|those|my|both)\b)(?:[\w-]+ ){1,2}(?:with|using|through|via|as|"
-    r"in) [\w.+#-]+(?: [\w.+#-]+)?$",
-    r"^(?:short|brief|concise|terse|small|plain|simple|no|only|tiny) "
-    r"(?!(?:more|other|new|further|changes|worries|problems|errors|ideas|"
-    r"tests)\b)(?:[\w-]+ )?[\w-]+s (?:please|pls)$",
-    r"^no (?:new |more |extra |further )?(?:[\w-]+ )?[\w-]+ without (?:asking|approval|review|permission|"
-    r"tests?|my|our|an?|"
-    r"the) ?",
-    r"^no (?:new|extra|external|third[- ]party|additional) (?!(?:errors|issues|problems|"
-    r"messages|files|results|warnings|"
-    r"changes|bugs|lines)\b)[\w-]+s$",
+    r"(?!(?:the|this|that|these|those|my|both)\b)(?:[\w-]+ ){1,2}(?:with|using|through|via|as|in) [\w.+#-]+(?: "
+    r"[\w.+#-]+)?$",
+    r"^(?:short|brief|concise|terse|small|plain|simple|no|only|tiny) (?!(?:more|other|new|further|changes|worries|"
+    r"problems|errors|ideas|tests)\b)(?:[\w-]+ )?[\w-]+s (?:please|pls)$",
+    r"^no (?:new |more |extra |further )?(?:[\w-]+ )?[\w-]+ without (?:asking|approval|review|permission|tests?|my|"
+    r"our|an?|the) ?",
+    r"^no (?:new|extra|external|third[- ]party|additional) (?!(?:errors|issues|problems|messages|files|results|"
+    r"warnings|changes|bugs|lines)\b)[\w-]+s$",
     r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
     r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
 )
 _NO_MEASURE = (
-    r"(?:outputs?|results?|errors?|answers?|counts?|statuse?s?|responses?|problems?|issues?|bugs?|values?|"
-    r"diffs?|scores?|"
-    r"code|totals?|lines?|messages?|question|idea|point|thing|next|text|title|font|button|width|height|"
-    r"padding|margin|"
-    r"difference|first|second|last|other|current|fix|reason)"
+    r"(?:outputs?|results?|errors?|answers?|counts?|statuse?s?|responses?|problems?|issues?|bugs?|values?|diffs?|"
+    r"scores?|code|totals?|lines?|messages?|question|idea|point|thing|next|text|title|font|button|width|height|"
+    r"padding|margin|difference|first|second|last|other|current|fix|reason)"
 )
 """What a person reads off a screen: its value is of this moment."""
 _VALUE = (
@@ -67,22 +59,20 @@ _VALUE = (
     r"[a-z]+_[a-z_]+)"
 )
 _OF_THE_LOOK = (
-    r"(?:fonts?|widths?|heights?|padding|margins?|gap|borders?|buttons?|texts?|titles?|headers?|icons?|images?|version|"
-    r"[a-z])"
+    r"(?:fonts?|widths?|heights?|padding|margins?|gap|borders?|buttons?|texts?|titles?|headers?|icons?|images?|"
+    r"version|[a-z])"
 )
 """What is set to a number many times a day, until it looks right."""
 _CHOICE = any_of(
-    r"^we (?:always |only |strictly |just )?(?:follow|stick to|adhere to|use|support|target|practi[cs]e|"
-    r"are on|run on|"
-    r"(?:don't|do not|never|only) (?:use|support|allow|accept)) "
-    r"(?!(?:it|this|that|them|these|those|the|a|an|some|any|your|one|something|anything|him|her|you)\b)"
-    r"[\w.+#/-]+(?: [\w.+#/-]+){0,3}$",
-    r"^(?!(?:the|this|that|your|my)\b)[\w.+#-]+(?: [\w.+#-]+)? over (?!the\b)[\w.+#-]+(?: [\w.+#-]+)? "
-    r"(?:because|since|as|for|due to)\b",
+    r"^we (?:always |only |strictly |just )?(?:follow|stick to|adhere to|use|support|target|practi[cs]e|are on|run on|"
+    r"(?:don't|do not|never|only) (?:use|support|allow|accept)) (?!(?:it|this|that|them|these|those|the|a|an|some|any|"
+    r"your|one|something|anything|him|her|you)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,3}$",
+    r"^(?!(?:the|this|that|your|my)\b)[\w.+#-]+(?: [\w.+#-]+)? over (?!the\b)[\w.+#-]+(?: [\w.+#-]+)? (?:because|"
+    r"since|as|for|due to)\b",
     r"^we(?:'ve| have)? (?:just |now )?(?:upgraded|downgraded|updated|bumped) (?:from \S+ |(?:the |our )?[\w-]+ )?to "
     r"(?!(?:the|this|that|a|an)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2}$",
-    rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?"
-    rf"(?!(?:[\w-]+ ){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
+    rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?(?!(?:[\w-]+ "
+    rf"){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
     r"[,;] so no (?!(?:need|problems?|worries|idea|changes?|luck|hurry|rush|point|wonder|one|more)\b)\w{3,}",
     r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
@@ -93,20 +83,19 @@ _TROUBLE = (
     r"regressions?|flicker|deadlocks?|spikes?|duplicates?|\d{3}s)"
 )
 _FINDING = any_of(
-    rf"^(?:the |our |those |these |all )?(?:[\w-]+ ){{0,3}}{_TROUBLE} (?:came|comes?|stems?|stemmed|resulted|results?) "
+    rf"^(?:the |our |those |these |all )?(?:[\w-]+ ){{0,3}}{_TROUBLE} (?:came|comes?|stems?|stemmed|resulted|"
+    rf"results?) "
     r"from \w",
     rf"^(?:the |our |those |these |all )?(?:[\w-]+ ){{0,3}}{_TROUBLE} (?:is|are|was|were) caused by \w",
-    r"^(?:increas|reduc|rais|lower|bump|upgrad|downgrad|pinn|sett|add|remov|disabl|enabl|cach|switch|mov|restart|clear|"
-    r"rebuild|delet)ing [^,.]{3,60}? (?:fixed|solved|resolved|cured|broke|cut|reduced|halved|doubled|"
-    r"sped up|slowed down|"
-    r"got rid of|made (?:the |our )?[\w-]+(?: [\w-]+)? (?:\w+ )?\w+(?:er|st)\b) ?\S*",
-    r"^(?:the |our )?(?:[\w-]+ ){1,4}(?:passes|works|fails|breaks|broke|failed|crashed|"
-    r"crashes) (?:locally |only |in ci |"
-    r"on ci )?because (?!(?:i|you|it|of (?:this|that|it|your))\b)\w",
+    r"^(?:increas|reduc|rais|lower|bump|upgrad|downgrad|pinn|sett|add|remov|disabl|enabl|cach|switch|mov|restart|"
+    r"clear|rebuild|delet)ing [^,.]{3,60}? (?:fixed|solved|resolved|cured|broke|cut|reduced|halved|doubled|sped up|"
+    r"slowed down|got rid of|made (?:the |our )?[\w-]+(?: [\w-]+)? (?:\w+ )?\w+(?:er|st)\b) ?\S*",
+    r"^(?:the |our )?(?:[\w-]+ ){1,4}(?:passes|works|fails|breaks|broke|failed|crashed|crashes) (?:locally |only |in "
+    r"ci |on ci )?because (?!(?:i|you|it|of (?:this|that|it|your))\b)\w",
     r"^we (?:lost|wasted|spent) [^,.]{3,40} because\b",
     r"\breason (?:why |that )?(?:we|i|it|they|the \w+) [^,]{3,60}? (?:is|was)\b(?! (?:not|unclear|unknown)\b)",
-    r"^we (?:pinned|froze|disabled|vendored|forked|capped|downgraded|reverted) [\w./@ +-]{2,40}? "
-    r"(?:because|since|due to)\b",
+    r"^we (?:pinned|froze|disabled|vendored|forked|capped|downgraded|reverted) [\w./@ +-]{2,40}? (?:because|since|due "
+    r"to)\b",
 )
 _OF_CODE = (
     r"(?:function|method|class|file|test|component|module|helper|constant|variable|code|logic|step|commit|hash|sha)"
@@ -114,51 +103,44 @@ _OF_CODE = (
 """What moves and is called in the course of the work."""
 _SOMEBODY = r"(?!(?:it|this|that|there|they|we|you|i|he|she)\b)"
 _FACT = any_of(
-    r"^(?:all |every |each |new )?[\w-]+(?: [\w-]+)? needs? (?:at least |only |exactly )?(?:one|two|three|"
-    r"four|\d+|no|"
+    r"^(?:all |every |each |new )?[\w-]+(?: [\w-]+)? needs? (?:at least |only |exactly )?(?:one|two|three|four|\d+|no|"
     r"an? (?:\w+ )?(?:approval|review|reviewer|test|ticket|changelog|sign-off|label|description))\b",
     rf"^{_SOMEBODY}(?:all |our )?[\w-]+s are never (?:\w+ly )?(?:[\w-]*deleted|stored|logged|shared|committed|merged|"
-    r"exposed|modified|mutated|edited|overwritten|cached|retried|sent|trusted|purged|removed|reused|"
-    r"released|deployed)$",
-    rf"^{_SOMEBODY}(?!i\b)[^?]{{3,80}}\b(?:is|are) (?:strictly |"
-    rf"absolutely )?(?:not (?:acceptable|allowed|permitted|an option)|"
+    r"exposed|modified|mutated|edited|overwritten|cached|retried|sent|trusted|purged|removed|reused|released|"
+    r"deployed)$",
+    rf"^{_SOMEBODY}(?!i\b)[^?]{{3,80}}\b(?:is|are) (?:strictly |absolutely )?(?:not (?:acceptable|allowed|permitted|"
+    rf"an option)|"
     r"unacceptable|forbidden|mandatory|a must|a no-go|non-negotiable|prohibited|off[- ]limits)\b",
     rf"^{_SOMEBODY}(?:the |our |all |every |each )?[\w-]+(?: [\w-]+)? must (?:not |never |always |also |only )?"
     r"(?!(?:be|have) (?:an?|some|something|in|the|because|wrong|missing|been|fixed|done|kidding)\b)[a-z]+ [\w./-]+",
     r"^(?:the |our )?default [\w-]+ (?:is|are) [\w./@:+-]+(?: [\w./@:+-]+)?$",
-    rf"^(?:the |our )?(?!(?:[\w-]+ ){{0,3}}(?:{_NO_MEASURE}|{_OF_CODE}s?)\b)(?:[\w-]+ ){{0,3}}(?:is|are)"
-    rf"(?: now| at| on| called)? {_VALUE}$",
+    rf"^(?:the |our )?(?!(?:[\w-]+ ){{0,3}}(?:{_NO_MEASURE}|{_OF_CODE}s?)\b)(?:[\w-]+ ){{0,3}}(?:is|are)(?: now| at| "
+    rf"on| called)? {_VALUE}$",
     rf"^(?:the |our )?{_SOMEBODY}(?!(?:[\w-]+ )?{_OF_CODE}s?\b)[\w-]+(?: [\w-]+)? (?:has |was |got )?"
     r"(?:moved|renamed|migrated) to (?!(?:the|its|an?|another|my|your)\b)\S+(?: \S+)?$",
     r"^our (?:[\w-]+ )?(?:customers?|users?|clients?|readers?|audience|team|company|product|competitors?|investors?|"
     r"designers?|developers?|devs|ops|managers?|office|servers?|hosting|budget|runway|contract|sla|fiscal year|"
-    r"sprints?) (?:is|are|have|has|use|uses|speak|speaks|work|works|live|lives|sit|sits|run|runs|start|"
-    r"starts|end|ends|"
-    r"pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
+    r"sprints?) (?:is|are|have|has|use|uses|speak|speaks|work|works|live|lives|sit|sits|run|runs|start|starts|end|"
+    r"ends|pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
 )
 _WAY = any_of(
-    r"^to (?!be\b)[a-z]+ [^,:]{3,60}? (?:run|use|set|delete|call|open|export|press|restart|execute|type) "
-    r"(?!(?:it|this|that|them)\b)\S+",
-    r"^(?:use|run|call) [\w ./:=-]{3,40}? to (?:start|run|build|test|deploy|reset|debug|install|lint|"
-    r"format|seed|migrate|"
-    r"generate|regenerate|publish|release) (?!(?:it|this|that)\b)\w",
+    r"^to (?!be\b)[a-z]+ [^,:]{3,60}? (?:run|use|set|delete|call|open|export|press|restart|execute|type) (?!(?:it|"
+    r"this|that|them)\b)\S+",
+    r"^(?:use|run|call) [\w ./:=-]{3,40}? to (?:start|run|build|test|deploy|reset|debug|install|lint|format|seed|"
+    r"migrate|generate|regenerate|publish|release) (?!(?:it|this|that)\b)\w",
     r"^[\w. -]{2,30} needs the -{1,2}[\w-]+ flag\b",
 )
 """How something is done that is done again and again."""
 _OF_ONESELF = any_of(
     r"^my (?!favou?rite|preferred|go-to)(?:[\w-]+ )?(?:editor|ide|time ?zone|shell|os|laptop|machine|name|pronouns|"
-    r"terminal|keyboard|browser|handle|username|e-?mail|native language|mother tongue|boss|manager|"
-    r"role|job|birthday|background|github|"
-    r"setup)(?: \w+)? "
-    r"(?:is|are) \S+",
+    r"terminal|keyboard|browser|handle|username|e-?mail|native language|mother tongue|boss|manager|role|job|birthday|"
+    r"background|github|setup)(?: \w+)? (?:is|are) \S+",
     r"^i(?:'m| am) (?:new to|not (?:very |that |so )?(?:familiar|good|experienced) (?:with|at|in)|colou?r ?-?blind|"
-    r"dyslexic|left-handed|on (?:a |an )?(?:mac|windows|linux|ubuntu|debian|fedora|arch|wsl)|based in|"
-    r"the (?:only|lead|main|sole|new|senior|junior) (?:[\w-]+ )?\w+$|(?:not (?:that |very |so )?deep|no expert|not an "
-    r"expert|not a (?:big )?fan) (?:in|into|of|at|on)|"
-    r"an? (?:[\w-]+ ){0,2}(?:beginner|novice|expert|engineer|developer|designer|student|teacher|researcher|scientist|"
-    r"freelancer|founder|manager|analyst|admin|devops|programmer))\b",
-    r"^i (?:don't |do not )?(?:know (?:little|nothing|not much|a lot|\w+ well)|speak \w+|live in \w+|"
-    r"use \w+ as my)\b",
+    r"dyslexic|left-handed|on (?:a |an )?(?:mac|windows|linux|ubuntu|debian|fedora|arch|wsl)|based in|the (?:only|"
+    r"lead|main|sole|new|senior|junior) (?:[\w-]+ )?\w+$|(?:not (?:that |very |so )?deep|no expert|not an expert|not "
+    r"a (?:big )?fan) (?:in|into|of|at|on)|an? (?:[\w-]+ ){0,2}(?:beginner|novice|expert|engineer|developer|designer|"
+    r"student|teacher|researcher|scientist|freelancer|founder|manager|analyst|admin|devops|programmer))\b",
+    r"^i (?:don't |do not )?(?:know (?:little|nothing|not much|a lot|\w+ well)|speak \w+|live in \w+|use \w+ as my)\b",
 )
 _NAME = re.compile(r"(?:[Pp]lease |[Yy]ou can )?(?:just )?[Cc]all me (?!Back|Later|When|If|Crazy|Old|A\b)[A-Z][\w'-]+$")
 """A name is told by its capital."""
