@@ -35,6 +35,7 @@ from scrubjay_shared.records import Op
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, leaving
 from scrubjay_sync.cloud.origin import checked_origin
+from scrubjay_sync.cloud.problems import Response, error_of
 from scrubjay_sync.engine import apply, outbox
 from scrubjay_sync.engine.results import Tally
 from sync_devices import Device, Handler, Network, World, world_at
@@ -497,6 +498,16 @@ async def test_a_request_too_many_is_made_again_when_the_server_says_so_and_noth
     one.network.fault = None
     assert "from the other" in await one.contents()
     assert set(asked.values()) == {3}  # each thing once, and twice too soon
+
+
+@pytest.mark.parametrize(
+    ("after", "hint"), [("1", "in 1 second"), ("7", "in 7 seconds"), ("91", "in 2 minutes"), ("3600", "in 60 minutes")]
+)
+def test_a_limit_says_when_to_try_again(after: str, hint: str) -> None:
+    problem = b'{"type":"","title":"","status":429,"detail":"","code":"too_many","hint":"","request_id":""}'
+    answer = Response(429, problem, {"Retry-After": after})
+
+    assert error_of("https://jays.example.org", answer).hint == f"try again {hint}"
 
 
 async def test_refusals_are_named_and_say_when_to_come_back(pair: tuple[Device, Device]) -> None:

@@ -58,7 +58,8 @@ def error_of(origin: str, response: Response) -> ScrubjayError:
         kind = next((known for status, known in _BY_STATUS if status == response.status), other)
     hint = problem.hint or "scrubjay sync status"
     if issubclass(kind, TooManyError) and after:
-        hint = f"try again in {f'{after / 60:.0f} minutes' if after > 90 else f'{max(after, 1):.0f} seconds'}"
+        count, what = (after / 60, "minute") if after > 90 else (max(after, 1), "second")
+        hint = f"try again in {count:.0f} {what}{'' if round(count) == 1 else 's'}"
     if issubclass(kind, UnavailableError):
         return kind(problem.detail or problem.title, hint=hint, retry_after=after)
     return kind(problem.detail or problem.title, hint=hint)
