@@ -27,6 +27,7 @@ DECISION, PREFERENCE, INSIGHT, FACT, HOWTO = (
         ("wait for CI before merging", PREFERENCE, "The user asked: wait for CI before merging."),
         ("short answers please", PREFERENCE, "The user asked: short answers please."),
         ("no ORMs, plain SQL only", PREFERENCE, "The user asked: no ORMs, plain SQL only."),
+        ("no seaborn pls, matplotlib only", PREFERENCE, "The user asked: no seaborn pls, matplotlib only."),
         ("no new dependencies without asking", PREFERENCE, "The user asked: no new dependencies without asking."),
         ("async everywhere, no threads", PREFERENCE, "The user asked: async everywhere, no threads."),
         ("call me Sam", PREFERENCE, "The user asked: call the user Sam."),
@@ -156,6 +157,7 @@ def test_what_is_over_soon_is_nothing_laid_down(text: str) -> None:
             ["Django-cms doesn't support Django 5 yet, so we stay on 4.2 for now."],
         ),
         ("can you check the backup? Should be a .dump file around 2GB", []),
+        ("hm the notebook kernel died again, restart and run the first 3 cells", []),
     ],
 )
 def test_of_a_message_of_several_sentences_what_holds_is_kept_and_what_is_over_is_not(

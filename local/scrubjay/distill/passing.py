@@ -16,7 +16,7 @@ _LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nic
 
 _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
 _STATE = any_of(
-    _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain\W*$|\bstill\b",
+    _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain(?:\W*$|[,;])|\bstill\b",
     _LEAD + r"(?:there|here|here's|when i)\b",
     r"\b(?:is|are|does|do|did|was|were)(?: not|n'?t)\b.{0,60}\bany ?more\b",
     r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect|"

@@ -46,6 +46,7 @@ _RULE = any_of(
     r"^no (?:new|extra|external|third[- ]party|additional) (?!(?:errors|issues|problems|messages|files|results|"
     r"warnings|changes|bugs|lines)\b)[\w-]+s$",
     r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
+    r"^no [\w.+-]+(?: (?:please|pls))?, (?:just |only )?[\w.+-]+(?: [\w.+-]+)? only$",
     r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
 )
 _NO_MEASURE = (
