@@ -8,6 +8,7 @@ is no task that is over once it is done. A rule is about things of a kind ("func
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from scrubjay.distill.lexicon import any_of
 from scrubjay_shared.records import MemoryType
@@ -151,6 +152,7 @@ _OVER_SOON = re.compile(
 )
 
 
+@lru_cache(maxsize=64)
 def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
     """Return the kind of what a tidied sentence lays down, and whether it asks for it; None where it lays down nothing.
 

@@ -189,11 +189,7 @@ class _Reader:
         speaker = self.context.speaker
         if plain and speaker.name is not None and not self.context.role_agent:
             plain = with_subject(plain, opening=not self.before, known=speaker.name not in ROLES)
-        if (
-            "?" in said
-            or not self._least(plain) <= len(plain.split()) <= self.policy.max_words
-            or NO_PERSON.search(plain)
-        ):
+        if "?" in said or not self._says_enough(plain) or NO_PERSON.search(plain):
             return None
         talk = self.context.named_talk
         classified = classify(plain, self.policy, role_agent=self.context.role_agent, named_talk=talk)
@@ -221,7 +217,9 @@ class _Reader:
             personal=is_personal(low, classified.type, asked=classified.asked),
         )
 
-    def _least(self, plain: str) -> int:
-        """Return how few words a sentence may have: "I hate ORMs" says all there is to say, to an agent."""
-        said_all = TASTE.match(plain) or standing(plain.lower(), plain) is not None
-        return 1 if not self.context.named_talk and said_all else self.policy.min_words
+    def _says_enough(self, plain: str) -> bool:
+        """Say whether a sentence has words enough, and not too many: "I hate ORMs" says all there is, to an agent."""
+        count = len(plain.split())
+        if count >= self.policy.min_words or self.context.named_talk:
+            return self.policy.min_words <= count <= self.policy.max_words
+        return bool(TASTE.match(plain)) or standing(plain.lower(), plain) is not None
