@@ -148,13 +148,13 @@ async def test_of_a_long_other_side_the_passage_that_answers_is_shown(service: A
 
 async def test_that_somebody_has_heard_is_no_answer_and_not_shown(service: Application) -> None:
     await ingest(service, said("The zebra sleeps in stable nine."), agent("OK, I will."), learn=False)
-    await ingest(service, said("The zebra sleeps badly in stable ten."), agent("It is full."), learn=False)
+    await ingest(service, said("The zebra sleeps badly in stable ten."), agent("Of course."), learn=False)
 
     answer = await service.call(PERSON, "recall", api.RecallRequest(query="where does the zebra sleep"))
     beside = {hit.text: [quote.text for quote in hit.sources if quote.beside] for hit in answer.hits}
 
     assert beside["The zebra sleeps in stable nine."] == []
-    assert beside["The zebra sleeps badly in stable ten."] == ["It is full."]
+    assert beside["The zebra sleeps badly in stable ten."] == ["Of course."]
 
 
 def test_no_agent_is_handed_the_other_side_unasked() -> None:

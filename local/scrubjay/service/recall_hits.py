@@ -133,10 +133,9 @@ def read_hits(queries: Queries, ranked: Sequence[Ranked], most: int, wanted: Wan
 
 
 _ACKNOWLEDGED = re.compile(
-    r"(?i)\W*(?:(?:ok|okay|done|noted|sure|got it|understood|will do|alright|all right|great|perfect|thanks|thank you|"
-    r"of course|on it|i will|fine|good)\b\W*)+$"
+    r"(?i)\W*(?:(?:ok|okay|done|noted|got it|understood|will do|all ?right|thanks|thank you|on it|i will)\b\W*)+$"
 )
-"""What is said to have heard, and answers nothing: "OK, I will."."""
+"""What is said to have heard: "OK, I will." answers nothing, and "Of course." may."""
 
 
 def _other_side(event: Event, wanted: Wanted) -> api.Quote:
