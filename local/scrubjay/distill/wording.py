@@ -71,7 +71,7 @@ def is_grammatical(text: str, speaker: Speaker) -> bool:
         rf"\b{name} (?:[a-z]+ises|ises|ams|ares|wases)\b|\b{name}'s (?:is|are|was|be|has|we|a|an|the|they|i)\b|"
         rf"\b{name},? {name}\b|\b(?:is|are|was|has|had|have|will|would) (?:is|are|was|were|am|does|do|has)\b|"
         r"\bthey (?:is|has|does|was|isn't|hasn't|doesn't|wasn't|am|i)\b|\b(?:is|has) (?:i|they|we|she|he)\b|n't(?:s|"
-        r"es)\b|\b(?:before|after|when|whenever|if|once|until|unless) the (?:assistant|user) "
+        r"es)\b|\b(?:before|after|when|whenever|if|once|until|unless) the assistant "
         r"(?!(?:is|was|has|had|can|will|would|should|must|may|might|could|did|does|do|went|ran|made|saw|got|who|and|or)\b)"
         r"[a-z]+(?<![sd])\b",
         text,
