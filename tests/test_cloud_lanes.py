@@ -292,6 +292,8 @@ async def test_a_limited_device_leaves_room_for_the_full_ones(cloud_store: str |
         limited = await second_device(owner, scopes=[owner.account.home])
 
         assert await limited.statuses(*(limited.quick(2_000) for _ in range(6))) == ["ok"] * 6
+        warned = (await limited.pull("")).response.headers
+        assert int(warned["scrubjay-quota-warning"]) >= 80
         assert await refused(limited.push(*(limited.quick(2_000) for _ in range(2)))) == (507, "quota")
         assert await owner.statuses(owner.quick(2_000), owner.quick(2_000)) == ["ok"] * 2
 

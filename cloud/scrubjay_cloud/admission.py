@@ -58,6 +58,8 @@ async def admitted_token(service: Service, digest: bytes, admits: Admits) -> Cal
         )
     allowed = service.settings.quota_bytes if quota is None else quota
     share = max(used / allowed if allowed else 1.0, objects / service.policy.quota_objects)
+    if limited:
+        share /= service.policy.quota_limited
     return Caller(
         account=account,
         device=device,
