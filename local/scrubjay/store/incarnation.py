@@ -104,7 +104,8 @@ class Incarnation:
             (bytes.fromhex(device), *stamp)
             for device, after_seq in (*rest.items(), (own, 0))
             for seq, body in self._fetch(
-                "select seq, body from op where device = ? and seq > ? and body is not null", (device, after_seq)
+                "select seq, body from op where device = ? and seq > ? and type in (?, ?) and body is not null",
+                (device, after_seq, int(OpType.MEMORY), int(OpType.CLAIM)),
             )
             for stamp in ops.stamps_of(ops.decode(body, device=device, seq=seq))
         }

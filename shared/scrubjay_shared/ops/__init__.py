@@ -72,7 +72,7 @@ from scrubjay_shared.ops.encoding import (
     says_no_more,
 )
 from scrubjay_shared.ops.names import FIRST_CLAIM, holders, live_claims
-from scrubjay_shared.ops.readdress import Held, adopted, readdressed, taken_over
+from scrubjay_shared.ops.readdress import adopted, readdressed, taken_over
 from scrubjay_shared.ops.registers import Version, heads, out_of_reach, supersedes, to_settle, unseen, winner
 from scrubjay_shared.ops.schema import (
     ABSENT,
@@ -107,7 +107,6 @@ __all__ = [
     "Counter",
     "Field",
     "ForgottenWords",
-    "Held",
     "OpType",
     "Stamp",
     "State",

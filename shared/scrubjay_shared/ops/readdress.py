@@ -73,7 +73,7 @@ def taken_over(op: Op, device: str, seq: int, moved: Collection[Held]) -> Op:
     def known(key: int | str, wires: Sequence[list[Any]]) -> list[list[Any]]:
         """Return stamps as they are now, and as others still know them."""
         return sorted(
-            [*(after(key, wire) for wire in wires)]
+            [after(key, wire) for wire in wires]
             + [wire for wire in wires if wire[1] != new and after(key, wire) != wire]
         )
 
