@@ -56,6 +56,7 @@ LEAST = DEFAULT.distill.least_words
         ("i would like to build a page where guests book a berth", "goal"),
         ("goal is to have payments working by june", "goal"),
         ("i noticed the mails go out twice because the retry has no key", "insight"),
+        ("it turned out that the jitter came from the cable, not from our code", "insight"),
         ("to release it, run `make release VERSION=1.2`", "howto"),
         ("start the stack with `docker compose up -d`", "howto"),
     ],
@@ -95,6 +96,10 @@ def test_an_agent_reports_finds_and_explains_how_and_decides_nothing(said: str, 
         "commit and push to main",
         "the filters dont get saved",
         "lets leave the map out for now and look at the prices",
+        "can you look at the logs",
+        "the map is slow now, could you find out why",
+        "we see no boats on the map",
+        "no rows in the table of tides",
     ],
 )
 def test_a_complaint_a_step_and_a_thought_aloud_are_over_soon(said: str) -> None:
@@ -109,6 +114,7 @@ def test_a_complaint_a_step_and_a_thought_aloud_are_over_soon(said: str) -> None
         "the export does not show guests any more, please always keep it that way",
         "commit messages are always in english",
         "can we remove the custom mode from the options",
+        "lets keep 0.1 for the grid, dont change these anymore",
         "guests of the sailing school have the six long berths on wednesdays",
     ],
 )

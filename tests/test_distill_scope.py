@@ -69,6 +69,7 @@ OF_THE_PROJECT = [
     (GOAL, "our goal is to launch in May"),
     (GOAL, "I want to split the ingest service"),
     (FACT, "here I use the nightly compiler"),
+    (FACT, "WCAG AA is a contract requirement, keyboard navigation has to work everywhere"),
 ]
 ASKED_OF_THE_PROJECT = [
     "don't push to main",

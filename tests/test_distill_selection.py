@@ -277,3 +277,79 @@ def test_what_somebody_wants_at_work_is_wanted_of_the_project_unless_it_is_of_th
         return [0.9 for _ in sentences]
 
     assert [one.scope for one in distill([turn(said)], selector=chooses).observations] == [scope]
+
+
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        (
+            "The enemies shouldn't respawn when you reenter a room. They should only respawn after resting at a bonfire.",
+            "The enemies shouldn't respawn when you reenter a room. They should only respawn after resting at a bonfire.",
+        ),
+        (
+            "Rounding is done per line item, not on the total. That's what the tax advisor told us.",
+            "Rounding is done per line item, not on the total. That's what the tax advisor told us.",
+        ),
+        (
+            "hm, max speed near people is 250 mm/s, that's a safety rule in safety.yaml. never raise it",
+            "Max speed near people is 250 mm/s, that's a safety rule in safety.yaml. Never raise it.",
+        ),
+        (
+            "I want to assign a skill from 0 to 10 to each player. this should impact the scoring of every match.",
+            "The user wants to assign a skill from 0 to 10 to each player. This should impact the scoring of every match.",
+        ),
+    ],
+)
+def test_a_sentence_that_takes_up_the_one_before_is_told_together_with_it(said: str, content: str) -> None:
+    [one] = learned(said)
+
+    assert one.content == content
+    assert one.excerpt == said.removeprefix("hm, ")
+
+
+def test_an_order_about_a_thing_makes_what_was_told_of_it_a_wish() -> None:
+    [told] = learned("The ingest config lives in etc/app.yaml.")
+    [ordered] = learned("The ingest config lives in etc/app.yaml. Don't touch it, ops owns it.")
+
+    assert told.type is MemoryType.FACT
+    assert ordered.content == "The ingest config lives in etc/app.yaml. Don't touch it, ops owns it."
+    assert ordered.type in {MemoryType.PREFERENCE, MemoryType.DECISION}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The enemies shouldn't respawn when you reenter a room.\n\nThey should only respawn after resting at a bonfire.",
+        "Do the enemies respawn when you reenter a room? They should only respawn after resting at a bonfire.",
+        "This is about the enemies of level two:\nThey should only respawn after resting at a bonfire.",
+    ],
+)
+def test_nothing_is_told_together_over_a_paragraph_a_question_or_a_lead_in(said: str) -> None:
+    assert not any("bonfire" in one.content and "enemies" in one.content for one in learned(said))
+
+
+def test_an_agents_sentences_stay_apart() -> None:
+    said = "The culprit was the retry loop in services/ingest. It should only retry when the queue is empty."
+
+    assert not any(". It should" in one.content for one in learned(said, by_person=False))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the cert-manager thing is broken again. can you look at the logs",
+        "The compose button is super slow now, can you explain",
+        "could you undo the last one",
+        "no output after the restart",
+        "no errors in the console",
+        "no rows in the table",
+        "we end up with two rows",
+        "we fall into the else branch",
+        "we see a different behavior now",
+        "we get a 500 from the api every time",
+        "don't touch that for now",
+        "my terminal is frozen",
+    ],
+)
+def test_what_somebody_sees_misses_or_asks_for_right_now_is_not_kept(said: str) -> None:
+    assert learned(said) == ()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from scrubjay.distill.chatter import is_chatter
-from scrubjay.distill.lexicon import ADVERB_RUN, ADVERBS, PAST_FORMS, any_of, words
+from scrubjay.distill.lexicon import ADVERB_RUN, ADVERBS, OUTCOME, PAST_FORMS, any_of, words
 from scrubjay.distill.person import KIN
 from scrubjay.distill.reference import opens_pointing
 from scrubjay.distill.standing import standing
@@ -119,7 +119,8 @@ WORK_INSTRUCTION = any_of(
     rf"{_LEAD}use [\w./@+-]+,? (?:and )?(?:not|over|never) [\w./@+-]+",
     rf"{_LEAD}use [\w./@+-]+ for (?:all |every |any |the |our )?(?:\w+ )?\w{{3,}}s$",
     rf"{_LEAD}(?:only|exclusively) (?:use|write|commit|push|deploy|merge|run|target|support|log|import)\b",
-    r"^no (?:\w+ )?\w+ (?:in|on|for|outside|without|before|after) (?:the|our|any|my|this|\w+s\b)",
+    rf"^no (?:(?!{OUTCOME}\b)\w+ )?(?!{OUTCOME}\b)\w+ (?:in|on|for|outside|without|before|after) "
+    r"(?:the|our|any|my|this|\w+s\b)",
     r"^(?:i|we) (?:only |always |really )?want (?:all|every|each|no|any) \w+ ?",
 )
 

@@ -122,10 +122,12 @@ _DECIDES = re.compile(
     r"the decision is)\b"
 )
 _PREFERS = re.compile(r"\bi(?:'d| would)? (?:really |much |always )?(?:prefer|rather)\b")
+_TURNS_OUT = re.compile(r"\b(?:turn(?:s|ed) out|(?:root cause|culprit) (?:is|was)|reason (?:is|was) that)\b")
 _NAMED = (
     (_PREFERS, MemoryType.PREFERENCE),
     (_DECIDES, MemoryType.DECISION),
     (_AHEAD, MemoryType.GOAL),
+    (_TURNS_OUT, MemoryType.INSIGHT),
 )
 """Words that name the kind themselves, the surest first: no other cue is surer."""
 

@@ -149,3 +149,12 @@ def third_person(verb: str) -> str:
 def any_of(*alternatives: str) -> re.Pattern[str]:
     """Return the pattern that matches where any of the alternatives does."""
     return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives))
+
+
+OUTCOME = (
+    r"(?:errors?|warnings?|changes?|outputs?|luck|differences?|effects?|results?|match(?:es)?|ideas?|problems?|issues?|"
+    r"bugs?|need|signs?|traces?|data|rows?|hits?|entries|response|sound|mention|reason|way|point|improvement|progress|"
+    r"one|more|longer|wonder|doubt|space|room|hurry|rush|worries|surprises?|failures?|crash(?:es)?|text|images?|"
+    r"content|values?|feedback|connection)"
+)
+"""What somebody misses, or is glad to miss, on their screen: "no output on stderr" is no rule."""

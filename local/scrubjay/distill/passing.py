@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from scrubjay.distill.features import CUES
-from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.lexicon import OUTCOME, any_of
 
 _LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
 """What a sentence may open with before it says anything."""
@@ -18,7 +18,7 @@ _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not",
 _STATE = any_of(
     _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain(?:\W*$|[,;])|\bstill\b",
     _LEAD + r"(?:there|here|here's|when i)\b",
-    r"\b(?:is|are|does|do|did|was|were)(?: not|n'?t)\b.{0,60}\bany ?more\b",
+    r"\b(?:is|are|does|did|was|were|(?:i|we|you|they|\w+s) do)(?: not|n'?t)\b.{0,60}\bany ?more\b",
     r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect|"
     r"get \w+ed\b)",
     r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",
@@ -28,6 +28,11 @@ _STATE = any_of(
     r"\b(?:says|complains)\b.*(?::|\b(?:errors?|could not|cannot|can'?t|not found)\b)",
     _LEAD + r"after (?:the|your|my|that|this) (?:\w+ )?(?:changes?|updates?|fix|restart|deploy\w*)\b",
     r"\b(?:and|but|so) now (?:it|the|i|my|there|this|all|none|nothing|everything)\b|^there must be (?:an?|some)\b",
+    rf"{_LEAD}no (?:\w+ )?{OUTCOME}\b(?! (?:without|unless|until))",
+    rf"{_LEAD}we (?:(?:now|still|then|only|just) )?(?:end up|fall|hit|land|crash|lose|run into|get stuck|never reach|"
+    r"overwrite|jump|arrive)\b",
+    rf"{_LEAD}we (?:(?:now|still|only|just) )?(?:see|saw|got|are getting|keep getting|"
+    r"get (?:an? |the )?(?:\d{3}s?|\w*errors?|\w*exceptions?|warnings?|timeouts?|nothing))\b",
     r"\bhave not been\b|\bhas not been\b|\bhasn'?t been\b|\bhaven'?t been\b",
 )
 """A state of things that is told because it should be another."""
@@ -38,6 +43,9 @@ _ASKS_FOR = any_of(
     r"\b(?:by default|always|never|in general|from now on|for (?:all|every)|as a rule|going forward|in the future)\b",
 )
 _FOR_NOW = any_of(
+    rf"(?:{_LEAD}|[,;] )(?:can|could|would|will) (?:you|we) (?:(?:please|also|maybe|quickly|just|now) )*(?:check|see|"
+    r"look|explain|tell|help|try|find|test|verify|investigate|debug|undo|revert|redo|repeat|rerun|restart|read|"
+    r"summari[sz]e|open|list|compare|(?:have|take) a look)\b",
     r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b",
     r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| (?:please|and|but)\b)",
     _LEAD + r"now,? (?:let'?s|lets|please|run|remove|fix|do|go|try|check|commit|continue|proceed|add|make)\b",

@@ -32,6 +32,7 @@ _OF_THE_WORK = re.compile(
 """What somebody has done to a thing, or makes: it is told of the thing."""
 OF_SEVERAL = re.compile(r"\b(?:we|our|us|we're|we've|we'll|the team)\b")
 OF_ONESELF = re.compile(r"(?:[^,]{0,40}, )?(?:i|i'm|i've|i'd|my|mine)\b")
+_OF_ONESELF_ANYWHERE = re.compile(r"\b(?:i|i'm|i've|i'd|me|my|mine|you|your)\b")
 IDENTITY = re.compile(
     rf"(?:i'm|i am|i've been|i have been|i was born|i grew up|i studied|i live|i lived|i moved (?:to|from|out|house)|"
     rf"i (?:{ADVERB_RUN})?(?:work|worked|"
@@ -67,8 +68,10 @@ def is_personal(low: str, kind: MemoryType, *, asked: bool) -> bool:
     """Say whether a tidied sentence in lower case holds for the speaker in every project."""
     if PLACE.search(low):
         return False
-    if EVERYWHERE.search(low):
-        return not _OF_THE_CODE.match(low)
+    everywhere = EVERYWHERE.search(low)
+    if everywhere is not None:
+        told_of_things = not asked and everywhere[0] == "everywhere" and not _OF_ONESELF_ANYWHERE.search(low)
+        return not (told_of_things or _OF_THE_CODE.match(low))
     if asked:
         return bool(MANNER.search(low) or (ALWAYS.match(low) and not THING_OF_THE_PROJECT.search(low)))
     of_the_project = not OF_ONESELF.match(low) or OF_SEVERAL.search(low) or _OF_THE_WORK.match(low)

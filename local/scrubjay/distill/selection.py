@@ -36,6 +36,18 @@ _OF_ONES_LIFE = re.compile(
 )
 """A goal that somebody has for themselves; what else they want at work, they want of the project."""
 
+_TAKES_UP = re.compile(
+    r"(?i)(?:(?:and|but|so|also|then) )?(?:it|it's|its|this|that|that's|these|those|they|they're|their)\b"
+)
+"""How a sentence opens that is about what was named right before."""
+_ORDERS = re.compile(
+    r"(?i)(?:(?:and|but|so|also|please) )*(?:never|always|don'?t|do not) (?:ever )?\w+ (?:it|them|those|these|that)\b"
+    r"(?!.*\b(?:now|yet|again|today|this time)\b)"
+)
+"""An order about what was named right before, that holds on: "never raise it"."""
+
+_FOR_NOW = re.compile(r"(?i)\b(?:for now|right now|this time|at the moment|for the moment|until i \w+)\W*$")
+"""An order that ends so is over soon."""
 _BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
 _VERIFIED = re.compile(
     r"(?i)\b(?:root cause (?:was|is)\b|(?:the )?(?:fix|culprit|cause|reason) was\b|turn(?:s|ed) out\b|caused by\b)"
@@ -48,13 +60,15 @@ _VERIFIED = re.compile(
 class Choice:
     """What becomes of one sentence: the thoughts that are kept of it (none: refused), and why.
 
-    `chance` is how likely a careful reader would keep it, in [0, 1].
+    `chance` is how likely a careful reader would keep it, in [0, 1]. `as_said`: what is kept are its own words, by the
+    selector alone.
     """
 
     sentence: Span
     thoughts: tuple[Thought, ...]
     chance: float
     why: str
+    as_said: bool = False
 
 
 def selected(
@@ -81,19 +95,78 @@ def choices(
     found = list(islice(sentences(text, within), policy.max_sentences))
     chances = selector(text, found, by_person=not context.role_agent)
     by_sentence = {_place(found, thought.start): thought for thought in read}
+    last: Choice | None = None
     for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
-        thought = by_sentence.get(n)
-        refused = _refused(text, one, chance, context, policy)
-        if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
-            weighed = _doubted(thought, context, policy) if refused else _weighed(thought, chance)
-            kept = [_renamed(weighed, text, context)]
-            why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
-        elif not refused:
-            kept = list(_as_said(text, one, chance, context, policy))
-            why = "the selector chooses it, in its own words" if kept else "too short, or not English"
-        else:
-            kept, why = [], refused
-        yield Choice(sentence=one, thoughts=tuple(kept), chance=chance, why=why)
+        made = _choice(text, one, chance, context, policy, thought=by_sentence.get(n))
+        if last is not None:
+            joined = _joined(text, last, made, context, policy)
+            if joined is not None:
+                last, made = joined
+            yield last
+        last = made
+    if last is not None:
+        yield last
+
+
+def _choice(
+    text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy, *, thought: Thought | None
+) -> Choice:
+    """Return what becomes of a sentence by itself; `thought` is what the patterns read in it."""
+    refused = _refused(text, one, chance, context, policy)
+    if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
+        weighed = _doubted(thought, context, policy) if refused else _weighed(thought, chance)
+        why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
+        return Choice(sentence=one, thoughts=(_renamed(weighed, text, context),), chance=chance, why=why)
+    if refused:
+        return Choice(sentence=one, thoughts=(), chance=chance, why=refused)
+    kept = tuple(_as_said(text, one, chance, context, policy))
+    why = "the selector chooses it, in its own words" if kept else "too short, or not English"
+    return Choice(sentence=one, thoughts=kept, chance=chance, why=why, as_said=bool(kept))
+
+
+def _joined(
+    text: str, last: Choice, made: Choice, context: SpeechContext, policy: DistillPolicy
+) -> tuple[Choice, Choice] | None:
+    """Return both choices where a person's sentence takes up the one before it, and is told together with it.
+
+    "They respawn after a rest" says nothing by itself. So it brings along the sentence before; and where that is kept
+    and it alone would be too doubtful, it goes on with that. None where each sentence stands for itself.
+    """
+    goes_on = bool(last.thoughts) and not made.thoughts and _may_go_on(text, made, policy)
+    if context.role_agent or not (made.as_said or goes_on) or not _takes_up(text, last.sentence, made.sentence, policy):
+        return None
+    first = last.thoughts or tuple(_as_said(text, last.sentence, made.chance, context, policy))
+    then = made.thoughts or tuple(_as_said(text, made.sentence, last.chance, context, policy, least_words=1))
+    if not first or not then:
+        return None
+    kept = first[0] if last.thoughts else then[0]
+    willed = next((one.type for one in (kept, *then) if one.type in OF_WILL), kept.type)
+    content = f"{first[0].content} {then[0].content}"
+    both = replace(kept, content=content, type=willed, start=first[0].start, end=then[0].end)
+    why = "it goes on with the sentence before, which is kept" if goes_on else f"{made.why}, with the sentence before"
+    if last.thoughts:
+        last = replace(last, thoughts=(), why="told together with the next sentence, which takes it up")
+    return last, replace(made, thoughts=(both,), why=why)
+
+
+def _may_go_on(text: str, made: Choice, policy: DistillPolicy) -> bool:
+    """Say whether a sentence that is not kept by itself is refused only because it leans on the one before."""
+    low = text[made.sentence.start : made.sentence.end].lower()
+    return (policy.min_chance <= made.chance or _ORDERS.match(low) is not None) and not is_passing(low)
+
+
+def _takes_up(text: str, last: Span, one: Span, policy: DistillPolicy) -> bool:
+    """Say whether a sentence opens with a word for what the one right before it, a plain statement, is about."""
+    said = text[last.start : last.end].rstrip()
+    start = past_fillers(text, one.start, one.end, ())
+    return (
+        (_TAKES_UP.match(text, start) or _ORDERS.match(text, start)) is not None
+        and "\n\n" not in text[last.end : one.start]
+        and one.end - last.start <= policy.max_sentence_chars
+        and not said.endswith(("?", ":"))
+        and len(said.split()) >= policy.min_words
+        and _TAKES_UP.match(said) is None
+    )
 
 
 def _refused(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> str:
@@ -117,7 +190,7 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
     if context.role_agent:
         return thought.type is MemoryType.INSIGHT and bool(_VERIFIED.search(thought.content))
     said = text[thought.start : thought.end]
-    if said.endswith(":"):
+    if said.endswith(":") or (thought.type is MemoryType.PREFERENCE and _FOR_NOW.search(said)):
         return False
     if thought.type is not MemoryType.FACT:
         return True
@@ -170,11 +243,14 @@ def _doubted(thought: Thought, context: SpeechContext, policy: DistillPolicy) ->
     return replace(thought, confidence=min(thought.confidence, policy.min_chance_of_agent))
 
 
-def _as_said(text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy) -> Iterator[Thought]:
+def _as_said(
+    text: str, one: Span, chance: float, context: SpeechContext, policy: DistillPolicy, *, least_words: int = 0
+) -> Iterator[Thought]:
     """Yield a sentence in its own words, without fillers and emphasis, its relative dates made absolute."""
     start = past_fillers(text, one.start, one.end, context.people)
     said = whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)))
-    if len(said.split()) < policy.min_words or not is_english(text[one.start : one.end]):
+    least = least_words or policy.min_words
+    if len(said.split()) < least or not is_english(text[one.start : one.end]):
         return
     dates = () if context.anchor is None else find_dates(said, context.anchor, context.utc_offset)
     valid_from, valid_to = validity(said, dates)

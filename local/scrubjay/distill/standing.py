@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.lexicon import OUTCOME, any_of
 from scrubjay_shared.records import MemoryType
 
 _LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
@@ -46,6 +46,12 @@ _RULE = any_of(
     r"our|an?|the) ?",
     r"^no (?:new|extra|external|third[- ]party|additional) (?!(?:errors|issues|problems|messages|files|results|"
     r"warnings|changes|bugs|lines)\b)[\w-]+s$",
+    rf"^no (?:[\w-]+ ){{0,2}}(?!{OUTCOME}\b)[\w-]+ (?:after|before|in|inside|outside|on|during|while|from|between|"
+    r"across) (?!(?:it|this|that|these|those|my|how|what|the (?:logs?|output|console|terminal|screen)|either|both|"
+    r"any)\b)\w[^,.;]{0,30}$",
+    rf"{_LEAD}(?:split|break up|extract|shorten) {_KINDS} (?:over|above|longer than|larger than|bigger than|beyond) \d",
+    r"^(?:please )?(?:no|not) (?:more|less|fewer|longer|bigger|deeper|later|earlier) than "
+    r"(?:\d|one|two|three|four|five|ten)\S* [\w-]+",
     r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
     r"^no [\w.+-]+(?: (?:please|pls))?, (?:just |only )?[\w.+-]+(?: [\w.+-]+)? only$",
     r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
@@ -65,6 +71,12 @@ _OF_THE_LOOK = (
     r"version|[a-z])"
 )
 """What is set to a number many times a day, until it looks right."""
+_PRACTICE = (
+    r"(?:archive|bill|buy|charge|communicate|deliver|deploy|develop|document|encrypt|export|flash|format|host|import|"
+    r"invoice|label|lint|manage|measure|mock|monitor|order|pay|plan|print|provision|publish|rebase|release|rent|review|"
+    r"seed|sell|ship|sign|squash|tag|test|track|translate|version)"
+)
+"""What a team does again and again; "we return null in that case" is told of code."""
 _CHOICE = any_of(
     r"^we (?:always |only |strictly |just )?(?:follow|stick to|adhere to|use|support|target|practi[cs]e|are on|run on|"
     r"(?:don't|do not|never|only) (?:use|support|allow|accept)) (?!(?:it|this|that|them|these|those|the|a|an|some|any|"
@@ -75,6 +87,11 @@ _CHOICE = any_of(
     r"(?!(?:the|this|that|a|an)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2}$",
     rf"{_LEAD}(?:set|raise|lower|increase|decrease|reduce|bump|make|keep) (?:the |our )?(?!(?:[\w-]+ "
     rf"){{0,3}}{_OF_THE_LOOK}\b)(?:[\w-]+ ){{1,4}}?(?:to |at |from \S+ to )?(?:[\w.+#-]+ )?{_VALUE}$",
+    r"^we(?:'re| are) not (?:doing|using|supporting|shipping|offering|targeting|adopting|going (?:with|to (?:do|use|"
+    r"support|add|build|ship|offer))) (?!(?:it|this|that|anything|any of|the|these|those|all|enough|much)\b)\w",
+    rf"^we (?:always |only |usually |normally |never )?{_PRACTICE} "
+    r"(?:(?!(?:it|this|that|these|those|them)\b)\S+ ){0,5}?(?:with|using|via|over|through|from|to|against|once|twice|"
+    r"every|only|at night|per|on (?:every|each|a|merge|tag|push)) (?!(?:it|this|that|these|those|them)\b)\w",
     r"[,;] so no (?!(?:need|problems?|worries|idea|changes?|luck|hurry|rush|point|wonder|one|more)\b)\w{3,}",
     r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
@@ -106,7 +123,7 @@ _OF_CODE = (
 _SOMEBODY = r"(?!(?:it|this|that|there|they|we|you|i|he|she)\b)"
 _FACT = any_of(
     r"^(?:all |every |each |new )?[\w-]+(?: [\w-]+)? needs? (?:at least |only |exactly )?(?:one|two|three|four|\d+|no|"
-    r"an? (?:\w+ )?(?:approval|review|reviewer|test|ticket|changelog|sign-off|label|description))\b",
+    r"an? (?:\w+ )?(?:approval|review|reviewer|test|ticket|changelog|sign-off|permission|label|description))\b",
     rf"^{_SOMEBODY}(?:all |our )?[\w-]+s are never (?:\w+ly )?(?:[\w-]*deleted|stored|logged|shared|committed|merged|"
     r"exposed|modified|mutated|edited|overwritten|cached|retried|sent|trusted|purged|removed|reused|released|"
     r"deployed)$",
@@ -148,7 +165,7 @@ _NAME = re.compile(r"(?:[Pp]lease |[Yy]ou can )?(?:just )?[Cc]all me (?!Back|Lat
 """A name is told by its capital."""
 _OVER_SOON = re.compile(
     r"\b(?:right now|for now|at the moment|yet|today|just now|again|still|currently|anymore|any more|somehow|wrong|"
-    r"broken|failing|missing)\b|[?:]\s*$"
+    r"broken|failing|missing|frozen|stuck|crashing|hanging|blank|unresponsive|dead)\b|[?:]\s*$"
 )
 
 
