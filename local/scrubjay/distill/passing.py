@@ -49,7 +49,9 @@ _FOR_NOW = any_of(
     r"^(?:if|unless|imagine|suppose|what if|maybe|perhaps|whenever)\b|\b(?:maybe|perhaps|i wonder|not sure|thx)\b",
     r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| (?:please|and|but)\b)",
     _LEAD + r"now,? (?:let'?s|lets|please|run|remove|fix|do|go|try|check|commit|continue|proceed|add|make)\b",
-    r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b",
+    r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b|\blines? \d+",
+    _LEAD + r"(?:please |let'?s |lets )?(?:address|tackle|fix|do|handle|ignore|skip) (?:\W|the|issues?|items?|points?|"
+    r"numbers?|findings?|comments?)*\d|^(?:\W|let'?s )*address(?::| -)",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
     _LEAD + r"(?:no idea|i (?:really |still )?(?:do|did)(?: not|n'?t) (?:know|understand|remember|get))\b",
@@ -74,7 +76,7 @@ _DOUBTFUL = any_of(
     r"\b(?:explor\w+|thinking (?:about|of)|curious|investigat\w+|look into|makes? (?:\w+ )?sense|currently)\b",
     r"\b\d[.)]\W*$",
     _LEAD + r"(?:now|first|next)\b",
-    r"\bjust (?:do|try|run|fix|show|give)\b",
+    r"\bjust (?:do|try|run|fix|show|give)\b|\bdo the same\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
     r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",
 )
