@@ -113,6 +113,7 @@ NAME_LINE = re.compile(
 )
 
 CHAT_HEAD = re.compile(
+    r"(?!.*\b(?:at|by|until|till|from|around|before|after|to|is|are|since|between|every) +\d)"  # no name stands there
     r"[A-Za-z][\w .'-]{0,30} {1,4}(?:\[|\()?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?(?:\]|\))?$|"
     r"\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\] ?[A-Za-z][\w .'-]{0,30}:|"
     r"(?:\*\*|__|_\*\*)(?:user|human|assistant|agent|claude|chatgpt|system)\b[^\n]{0,40}?(?:\*\*|__)"

@@ -54,6 +54,8 @@ _RULE = any_of(
     r"(?:\d|one|two|three|four|five|ten)\S* [\w-]+",
     r"^no [\w-]+s, (?:(?:plain|pure|raw|only|use|always|just) \w|.* only$)",
     r"^no [\w.+-]+(?: (?:please|pls))?, (?:just |only )?[\w.+-]+(?: [\w.+-]+)? only$",
+    r"^(?:english|german|french|spanish|italian|japanese|chinese|markdown|yaml|json|toml|tabs|spaces) for (?:all |the |"
+    r"our )?[\w-]+(?: [\w-]+)?$",
     r"^[\w.+#-]+(?: [\w.+#-]+)? everywhere, (?:no|not|never) \w",
 )
 _NO_MEASURE = (
@@ -142,6 +144,45 @@ _FACT = any_of(
     r"sprints?) (?:is|are|have|has|use|uses|speak|speaks|work|works|live|lives|sit|sits|run|runs|start|starts|end|"
     r"ends|pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
 )
+_ALL = (
+    rf"^(?:all |every |each |our |new )?(?!(?:this|its|his|these|those|the|some|many|both|two)\b)(?:[\w-]+ )?"
+    rf"(?!(?:{_TROUBLE}|{_NO_MEASURE}|{OUTCOME}|things?|tests?|clicks?|buttons?|pages?|files?|this|his|always|sometimes|"
+    r"yes|its|lots|thanks|us)\b)[\w-]+s"
+)
+"""All things of a kind: "invoices", "our error reports"; a bare plural is never this one here."""
+_ALL_ARE = any_of(
+    rf"{_ALL} are (?:always |never |only )?(?:stored|kept|written|hosted|deployed|built|served|signed|sent|generated|"
+    r"managed|owned|maintained|reviewed|cut|released|published|tracked|billed|named|versioned|logged|encrypted|"
+    r"backed up|archived|tested|validated|translated|bundled|approved|paid|charged|measured|rounded|planned|imported|"
+    r"exported|merged|tagged|labell?ed|grouped|numbered|prefixed|squashed|ordered|printed|delivered|shipped|hashed|formatted|"
+    r"encoded|compressed|indexed) (?:in|on|as|from|with|by|to|at|per|through|via|under|after|before|every|once|using|"
+    r"like) (?!(?:the (?:wrong|console|terminal|screen|log)|wrong|twice|again|it|this|that|these|those)\b)"
+    r"\S(?!.*\btwice$)",
+    rf"{_ALL} (?:live|go|belong|run|happen|come|ship|start|end|expire|stay) (?:in|on|to|at|from|with|under|into|every|"
+    r"after|outside) (?!(?:wrong|the (?:wrong|next|first|last|top|bottom|end|start)|it|this|that|nowhere)\b)\S",
+    rf"{_ALL} (?:include|exclude|require|follow) (?!(?:it|this|that|the|a|an)\b)\w",
+    rf"{_ALL} are (?:always |all )?(?:in )?(?:cents?|euros?|dollars?|meters?|metres?|grams?|kg|seconds?|minutes?|hours|"
+    r"ms|milliseconds?|utc|cet|bytes?|percent|pixels?|celsius|english|german|french|spanish|italian|portuguese|dutch|"
+    r"japanese|chinese|(?:snake|camel|kebab|pascal)[_ -]?case)\b",
+    r"^(?:all|every|each) (?:[\w-]+ )?[\w-]+ (?:uses?|needs?|requires?|follows?|supports?|accepts?|inherits?|"
+    r"implements?|has an?|have an?|goes through|go through|runs? in|starts? with|ends? with) "
+    r"(?!(?:it|this|that|to be|the old|\d+ (?:ms|seconds?|minutes?|hours?))\b)\w(?!.*\bnow$)",
+    r"^(?:the |our )?(?:[\w-]+ ){1,3}(?:starts|ends|opens|closes|begins|happens|is) (?:at|on|every) "
+    r"(?:\d{1,2}(?::\d\d)?(?: ?[ap]m)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight)\b",
+    r"^(?:the |our )?(?:[\w-]+ )?(?:database|db|framework|language|runtime|server|os|broker|queue|cache|orm|shell|"
+    r"compiler|toolchain|version|stack|backend|frontend|target|engine|kernel|distro|image) is (?:on )?"
+    r"(?!(?:version|line|step|option|number)\b)[a-z][\w.+-]* v?\d+(?:\.\d+)*$",
+    r"^(?:always )?use (?!(?:it|this|that|the|these|those|one|another|my|your)\b)[\w.+#-]+(?: [\w.+#-]+)? for "
+    r"(?!(?:the|this|that|it|now|these|those|one|both|a|an|my|testing|example)\b)(?:[\w-]+ )?[\w-]+$",
+)
+"""How all things of a kind are, and what is used for what."""
+_OF_SOMEBODY = re.compile(
+    r"(?:The |Our )?[A-Z][a-z]+(?: [A-Z][a-z]+)? (?:(?:owns|reviews|approves|maintains|handles|leads|signs off|pays|"
+    r"takes care of|looks after|is responsible for|is in charge of|is on call for)(?! (?:this|that|it|these)\b) \w|"
+    r"is (?:my|our|the) (?:[\w-]+ )?(?:manager|boss|designer|lead|owner|contact|reviewer|maintainer|cto|ceo|colleague|"
+    r"partner|client|customer|supplier|tester|admin|accountant|lawyer|teacher|supervisor|professor|advisor)\b)"
+)
+"""Who somebody is, and what is theirs; a name is told by its capital."""
 _WAY = any_of(
     r"^to (?!be\b)[a-z]+ [^,:]{3,60}? (?:run|use|set|delete|call|open|export|press|restart|execute|type) (?!(?:it|"
     r"this|that|them)\b)\S+",
@@ -184,6 +225,7 @@ def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
     if _WAY.search(low) and not _OVER_SOON.search(low):
         return MemoryType.HOWTO, False
     asks = _RULE.search(low) is not None
-    if _OVER_SOON.search(low) or not (asks or _FACT.search(low) or _OF_ONESELF.search(low)):
+    told = _FACT.search(low) or _OF_ONESELF.search(low) or _ALL_ARE.search(low) or _OF_SOMEBODY.match(text)
+    if _OVER_SOON.search(low) or not (asks or told):
         return None
     return (MemoryType.PREFERENCE if asks else MemoryType.FACT), asks

@@ -87,7 +87,12 @@ def requested(text: str, speaker: Speaker) -> str:
     reminder = REMINDER.match(text)
     if reminder:
         return f"Reminder for {speaker.name}: {text[reminder.end() :]}"
-    return f"{speaker.name} asked: {text[0].lower()}{text[1:]}"
+    first = text[0] if _PROPER.match(text) else text[0].lower()
+    return f"{speaker.name} asked: {first}{text[1:]}"
+
+
+_PROPER = re.compile(r"\w+[A-Z]|(?:English|German|French|Spanish|Italian|Portuguese|Dutch|Japanese|Chinese)\b")
+"""A first word that keeps its capital within a sentence: "JSON", "GitHub", "English"."""
 
 
 _NAME_FIRST = re.compile(r"[a-z][\w-]*(?:[./_=(][\w(]|[A-Z])")
